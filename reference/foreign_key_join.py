@@ -1,6 +1,6 @@
 """Foreign-key joins: each left row refers, by a field of its value, to one right row; the result has the left key.
 
-Source: KIP-213, "Workflow" and its tables; timestamps and redundant tombstones are those of Kafka Streams.
+Source: KIP-213, "Workflow" and its tables; timestamps and redundant tombstones are as in Kafka Streams.
 Here every message is delivered at once. The messages themselves, which may also wait, are in `foreign_key_protocol`.
 """
 

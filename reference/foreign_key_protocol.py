@@ -22,7 +22,7 @@ from .definitions.joins import ForeignKeyJoin
 
 
 class Instruction(StrEnum):
-    """What a subscription asks of a right key (KIP-213, `SubscriptionWrapper`)."""
+    """The instruction of a subscription to a right key (KIP-213, `SubscriptionWrapper`)."""
 
     DELETE_KEY_NO_PROPAGATE = "DELETE_KEY_NO_PROPAGATE"
     DELETE_KEY_AND_PROPAGATE = "DELETE_KEY_AND_PROPAGATE"
@@ -31,7 +31,7 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """From a left row to the right key that it names or named; `digest` is the left value's hash, if there is one."""
+    """A message from a left row to the right key that it names or named; `digest` is the left value's hash, if any."""
 
     foreign_key: Key
     key: Key
@@ -41,7 +41,7 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """From a right key to a left row: the right value (None where there is none), and the subscription's digest."""
+    """A message from a right key to a left row: the right value, or None, and the subscription's digest."""
 
     foreign_key: Key
     key: Key
@@ -141,7 +141,7 @@ class Right:
         if instruction in (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE):
             self.subscriptions.pop(combined, None)
             propagate = instruction is Instruction.DELETE_KEY_AND_PROPAGATE
-            # It has the later timestamp of both rows, as any response to a left change; in a left join the left row's.
+            # A response to a left change has the later timestamp of both rows; in a left join the left row's.
             if self.join.join == "inner":
                 timestamp = max(timestamp, self.table.get(foreign_key, (None, 0))[1])
             return [Response(foreign_key, key, digest, None, timestamp)] if propagate else []
@@ -202,7 +202,7 @@ class Protocol:
             key: The left key that a response goes to; None for a subscription.
 
         Raises:
-            BadInput: None waits there; the message lists the routes on which some do.
+            BadInput: No message waits on the route; the error lists the routes on which messages wait.
         """
         route = (channel, foreign_key, key)
         if route not in self.waiting:

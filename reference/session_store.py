@@ -45,7 +45,7 @@ class SessionStore:
         self.first_segment = 0
 
     def advance(self, clock: int) -> None:
-        """Forget the segments that hold nothing but sessions with end < clock - retention."""
+        """Forget the segments whose sessions all end before clock - retention."""
         first_segment = (clock - self.retention_ms) // self.interval_ms
         if first_segment <= self.first_segment:
             return

@@ -1,6 +1,6 @@
 """Session windows: records of a key no more than a gap apart share a session.
 
-Source: KIP-94 ("Proposed Changes", "Late arriving data"); the order of a merge's tombstones is that of Kafka Streams.
+Source: KIP-94 ("Proposed Changes", "Late arriving data"); a merge's tombstones are ordered as in Kafka Streams.
 Where KIP-94 is silent: a closed session (end < clock - gap - grace) is final, and nothing merges with it. So a record
 that is accepted into an open session (`late` is `merged`) may be within a closed one: gap 1, grace 1, a@0 a@3 a@1 a@0.
 """
@@ -39,7 +39,7 @@ def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -
 
 
 class Clocked(Protocol):
-    """A record, and what the clock said when it arrived (ms)."""
+    """A record, and the clock when it arrived (ms)."""
 
     @property
     def record(self) -> Record:
@@ -61,7 +61,7 @@ def sessions_of(taken_of_key: Iterable[Taken], gap_ms: int, lateness_horizon_ms:
     Args:
         taken_of_key: The accepted records of one key.
         gap_ms: The inactivity gap.
-        lateness_horizon_ms: A session is final once its end < clock - this.
+        lateness_horizon_ms: A session is final once its end < clock - lateness_horizon_ms.
     """
     sessions: list[list[Taken]] = []
     by_clock = sorted(taken_of_key, key=lambda taken: taken.clock)

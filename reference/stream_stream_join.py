@@ -1,7 +1,7 @@
 """Stream-stream joins: records of two streams with the same key, within time bounds, are joined in pairs.
 
 Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; Samza's window operator, "Stream-Stream
-Join"; the order of unmatched rows is that of Kafka Streams. The definition says when an unmatched row is emitted.
+Join"; unmatched rows are ordered as in Kafka Streams. The definition says when an unmatched row is emitted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def meaning(join: StreamStreamJoin, accepted: Iterable[Accepted], clock: int) ->
 
 
 def _matches(join: StreamStreamJoin, record: Record, earlier: Record, clock: int) -> bool:
-    """Whether a record that arrives when the clock says `clock` finds an earlier one of the other stream."""
+    """Whether a record that arrives at `clock` (ms) finds an earlier record of the other stream."""
     if record.key is None or record.key != earlier.key or record.input == earlier.input:
         return False
     left, right = (record, earlier) if record.input == "left" else (earlier, record)
@@ -41,10 +41,10 @@ def _matches(join: StreamStreamJoin, record: Record, earlier: Record, clock: int
     return bounded and join.is_open(earlier.input, earlier.timestamp, clock)
 
 
-def pair(one: Record, other: Record) -> Change:
+def pair(record: Record, partner: Record) -> Change:
     """Return the output of two partners: `[left value, right value]`, with the later timestamp."""
-    left, right = (one, other) if one.input == "left" else (other, one)
-    return Change(one.key, None, [left.value, right.value], max(one.timestamp, other.timestamp))
+    left, right = (record, partner) if record.input == "left" else (partner, record)
+    return Change(record.key, None, [left.value, right.value], max(record.timestamp, partner.timestamp))
 
 
 def alone(record: Record) -> Change:
@@ -62,7 +62,7 @@ class Row:
 
 
 class Behaviour:
-    """The state machine: a record is buffered as long as one of the other stream can still find it."""
+    """The state machine: a record is buffered as long as a record of the other stream can still find it."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         self.join = join
@@ -88,7 +88,7 @@ class Behaviour:
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
-        if record.input == "right" or join.right_drives:  # else no one looks up left rows
+        if record.input == "right" or join.right_drives:  # otherwise nothing looks up left rows
             self.buffers[record.input][record.key].append(Row(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:
             return emitted

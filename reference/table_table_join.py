@@ -1,6 +1,6 @@
 """Table-table joins: rows of two tables with the same key, updated by changes of either.
 
-Source: Kafka Streams Join Semantics, "KTable-KTable Join"; what is emitted when nothing changes is as in Kafka Streams.
+Source: Kafka Streams Join Semantics, "KTable-KTable Join"; changes without effect emit as in Kafka Streams.
 """
 
 from __future__ import annotations

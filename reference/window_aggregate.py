@@ -21,7 +21,7 @@ from .session_windows import sessions_of
 
 @dataclass(eq=False)
 class Message:
-    """A message, what the clock said when it arrived (ms), and the windows that have emitted it (of sessions: None)."""
+    """A message, the clock when it arrived (ms), and the windows that have emitted it (None for a session)."""
 
     record: Record
     clock: int
@@ -91,7 +91,7 @@ class Filled:
         return [change for change in sent if change is not None]
 
     def aggregated(self, messages: list[Message]) -> Change:
-        """Return the window's row for these messages of it."""
+        """Return the window's row for some of its messages."""
         records = _records(messages)
         value = self.windows.aggregate.of(self.key, [record.value for record in records])
         return Change(self.key, self.window, value, max(record.timestamp for record in records))
@@ -104,8 +104,8 @@ def _records(messages: Iterable[Message]) -> list[Record]:
 def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
     """Return the aggregates of the windows at a clock (ms), or their messages, as far as they have been emitted.
 
-    What a fixed window emits depends on its own messages alone, and what sessions emit, for they merge, on all of their
-    key. To know what has been emitted, the windows are computed anew at each of these messages, from those before it.
+    A fixed window's output depends on its own messages alone; sessions merge, so their output depends on all messages
+    of their key. To know the earlier output, the windows are computed anew at each message, from earlier messages.
     """
     emitted: list[Change] = []
     rows: list[Change | None] = []
@@ -121,7 +121,7 @@ def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) 
 
 
 def _together(windows: WindowAggregate, accepted: Iterable[Accepted]) -> dict[tuple[Key, Window | None], list[Message]]:
-    """The messages by key and fixed window, or of sessions (None) by key."""
+    """Group the messages by key and fixed window; sessions have None for the window."""
     together: dict[tuple[Key, Window | None], list[Message]] = defaultdict(list)
     counts: dict[Key, int] = defaultdict(int)
     for record, now in accepted:
@@ -136,7 +136,7 @@ def _together(windows: WindowAggregate, accepted: Iterable[Accepted]) -> dict[tu
 
 
 def _filled(windows: WindowAggregate, key: Key, window: Window | None, messages: list[Message]) -> list[Filled]:
-    """The windows of messages: the fixed window that all of them are in, or the sessions that they form."""
+    """Make the windows of messages: the fixed window that all of them are in, or the sessions that they form."""
     if window is not None:
         return [Filled(windows, key, window, messages)] if messages else []
     sessions = sessions_of(messages, windows.size, windows.size + windows.late_ms)
@@ -158,7 +158,7 @@ class Behaviour:
         self.counts: dict[Key, int] = defaultdict(int)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Emit what the clock has made due, add a message to its windows, and emit what that has made due."""
+        """Emit the windows that the clock has made due, add a message to its windows, and emit those now due."""
         processed = self.windows.before_process(record)
         if processed is None or processed.key is None:
             return [Dropped(record.key, "null key" if record.key is None else "filtered")]
@@ -196,7 +196,7 @@ class Behaviour:
         return True
 
     def advance(self) -> list[Output]:
-        """Samza's `refresh`: emit the pending windows that are due, by end, then key; forget those out of retention."""
+        """Emit the pending windows that are due, by end, then key; forget expired windows (Samza's `refresh`)."""
         every = [one for windows in self.filled.values() for one in windows.values()]
         due = [one for one in every if one.is_due(self.clock.now)]
         emitted = [
@@ -210,7 +210,7 @@ class Behaviour:
         return [*emitted]
 
     def messages(self, earliest_ms: int, latest_ms: int, **fields: Any) -> list[Record]:
-        """Return the stored messages from one timestamp (ms) to another whose values have these fields (`getMessages`).
+        """Return the stored messages between two timestamps (ms) whose values have the given fields (`getMessages`).
 
         Raises:
             BadInput: The storage is `aggregate`, which stores no messages.

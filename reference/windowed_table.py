@@ -20,8 +20,8 @@ from .table_table_join import Latest, TableJoin, joined_tables
 def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
     """Return the result for the accepted records at a clock (ms): the aggregates of the windows, joined.
 
-    Where the result is a stream, it is every change of that table, by a record or by the clock passing an end; what
-    changes the rows of a key is of that key.
+    If the result is a stream, it is every change of that table, by a record or by the clock passing an end. Only
+    records of a key change its rows.
     """
     taken = list(accepted)
     if not table.is_stream:
@@ -33,7 +33,7 @@ def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> T
 
 
 def _changes(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> list[Change]:
-    """The changes of the rows of one key."""
+    """Return the changes of the rows of one key."""
     if table.with_ == "stream_lookup":
         return [_looked_up(table, taken, index) for index, at in enumerate(taken) if at.record.input == "right"]
     emitted: list[Change] = []
@@ -75,7 +75,7 @@ def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict
 
 
 def _windows(table: WindowedTable, side: str, taken: Sequence[Accepted], clock: int) -> dict[Row, Latest]:
-    """The windows that an input's aggregate has emitted; with emit `close` that was when the clock closed them."""
+    """Return the windows that an input's aggregate has emitted; with emit `close`, when the clock closed them."""
     members: dict[Row, list[tuple[int, Record]]] = defaultdict(list)
     for index, (record, now) in enumerate(taken):
         for row in _open_rows(table, record, now) if record.input == side else ():
@@ -108,7 +108,7 @@ def _rekeyed(table: WindowedTable, change: Change) -> Change:
 
 
 class Aggregate:
-    """The windowed aggregate of one input: the open windows, and the table of those that have been emitted."""
+    """The windowed aggregate of one input: the open windows, and the table of emitted windows."""
 
     def __init__(self, table: WindowedTable) -> None:
         self.table = table
@@ -147,7 +147,7 @@ class Behaviour:
         self.join = TableJoin(table.join)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Emit what the clock has closed, then what a record changes."""
+        """Emit the windows that the clock has closed, then the changes that a record causes."""
         if record.key is None:
             return [Dropped(None, "null key")]
         before = self.clock.now

@@ -1,6 +1,6 @@
 """Foreign-key joins on Spark in three queries, with the messages between them on topics.
 
-The sender reads the left rows and writes subscriptions; the right side reads these and the right rows, and writes
+The sender reads the left rows and writes subscriptions; the right side reads subscriptions and right rows, and writes
 responses; the receiver reads the responses. Each query has its own checkpoint and pace, and may run in an application
 of its own: messages wait as long as their reader does, and so the races of KIP-213 can happen.
 
@@ -40,8 +40,8 @@ class TopicQuery(NamedTuple):
 
     Attributes:
         name: `sender` or `right`.
-        messages: What it emits, as a streaming DataFrame.
-        send: Appends a batch of it to the topics, given the producer's name and the batch's number.
+        messages: The messages, as a streaming DataFrame.
+        send: Appends a batch of messages to the topics, given the producer's name and the batch's number.
     """
 
     name: str
@@ -52,7 +52,7 @@ class TopicQuery(NamedTuple):
         """Start the query, or go on from its checkpoint.
 
         Args:
-            checkpoint: The folder of its checkpoint, which no other query has.
+            checkpoint: The folder of its checkpoint; no other query may use it.
             trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
 
         Raises:
@@ -74,8 +74,8 @@ class DecoupledForeignKeyJoin(NamedTuple):
 
     Attributes:
         sender: Turns the left rows into subscriptions.
-        right: Responds to them, and to every change of a right row.
-        changelog: What the receiver emits, the same columns as of `foreign_key_join`: write it to any sink.
+        right: Responds to subscriptions, and to every change of a right row.
+        changelog: The receiver's output, with the columns of `foreign_key_join`'s result: write it to any sink.
     """
 
     sender: TopicQuery
@@ -96,20 +96,21 @@ def decoupled_foreign_key_join(
     state_groups: int | None = None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None = None,
 ) -> DecoupledForeignKeyJoin:
-    """Declare a join of each row of a table with the row of another that it refers to, in three queries.
+    """Join each row of a table with the row of another table that it refers to, in three queries.
 
     With `protocol="answer"`, the default here, the result is the join of both tables whenever no message waits,
     whatever the pace of the three queries was. With `kip` an inner join follows KIP-213 to the letter, and its result
     can stay wrong: a left row that changes while a response to it waits may never get a response to its new value. That
-    is rare and silent. `answer` costs a tombstone now and then where there was no result; left joins are the same.
+    is rare and silent. `answer` sometimes emits a tombstone where there was no result; left joins are the same.
 
-    If left values repeat (A, B, A), a result may for a while be one that the rows never had together: the protocol
+    If left values repeat (A, B, A), a result may for a while join rows that were never there together: the protocol
     knows a left value by its hash. A later response corrects it.
 
     Args:
         left: The referring table, streaming; see `table`. The order of arrival counts within each input.
         right: The table referred to, likewise.
-        topics: Where messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s of your own.
+        topics: The topics on which messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s
+            of your own.
         foreign_key: As in `foreign_key_join`, like all further arguments.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
@@ -119,8 +120,8 @@ def decoupled_foreign_key_join(
         logic: As in `foreign_key_join`.
 
     Returns:
-        The queries. Applications that run one query each declare the whole join in the same way and start their own
-        part; of the other frames only the columns are used then.
+        The queries. If each application runs one query, each declares the whole join in the same way and starts its own
+        query; only the columns of the other frames are used then.
 
     Raises:
         BadInput: As `foreign_key_join`, or an input isn't streaming.
@@ -148,7 +149,7 @@ def decoupled_foreign_key_join(
 
 
 class _Messages:
-    """The messages on the topics, and in which order a query takes them.
+    """The messages on the topics, and the order in which a query takes them.
 
     Within a batch right rows come before subscriptions, and left rows before responses; messages are ordered by their
     sender's batch and their ordinal in it, then by route. They could have arrived in this order, and it is the same
@@ -203,13 +204,13 @@ class _Messages:
         self.topics.responses.append(_selected(emitted, answer, self.response_type), self.keys, producer, batch)
 
     def subscriptions(self) -> DataFrame:
-        """Declare what the sender emits, by left key."""
+        """Declare the sender's messages, by left key."""
         tables = self.tables
         sent = T.StructType([*tables.to_fields, *tables.subscription_type.fields])
         return staged([tables.sender()], value_type=sent, **tables.settings)
 
     def responses(self) -> DataFrame:
-        """Declare what the right side emits for subscriptions and right rows, by foreign key."""
+        """Declare the right side's responses to subscriptions and right rows, by foreign key."""
         tables, rights = self.tables, self.tables.rights
         found = self.topics.subscriptions.read(rights.frame.sparkSession, self.subscription_type)
         seen = [
@@ -226,7 +227,7 @@ class _Messages:
         return staged([tables.right([subscriptions, changes])], value_type=sent, **tables.settings)
 
     def changelog(self) -> DataFrame:
-        """Declare what the receiver emits, by left key; the cause is the order column's value again."""
+        """Declare the receiver's changelog, by left key; the cause is the order column's value again."""
         tables = self.tables
         found = self.topics.responses.read(tables.lefts.frame.sparkSession, self.response_type)
         keys = [(F.col(name), field) for name, (_, field) in zip(self.keys, tables.lefts.keys, strict=True)]
@@ -243,7 +244,7 @@ class _Messages:
 
     @property
     def place_type(self) -> T.StructType:
-        """The order within a batch: the turn; of messages batch, ordinal and route; of right rows their order."""
+        """The order within a batch: the turn; then batch, ordinal and route of a message, or a right row's order."""
         sent = T.StructType().add("turn", "integer").add("batch", "long").add("ordinal", "integer")
         return sent.add("route", "long").add("order", self.tables.lefts.order_type).add("at", "long")
 

@@ -33,25 +33,25 @@ def foreign_key_join(
     initial_state: InitialState = None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None = None,
 ) -> DataFrame:
-    """Join each row of a table with the row of another that it refers to, and return the changelog by left key.
+    """Join each row of a table with the row of another table that it refers to; return the changelog by left key.
 
-    All messages of a batch are delivered in it, in the order in which the rows that set them off arrived: the changelog
-    is that of immediate delivery, and none of the protocol's races can happen. Without an order of arrival, a
+    All messages of a batch are delivered in it, in the order in which the rows that set them off arrived. So delivery
+    is immediate, and none of the protocol's races can happen. Without an order of arrival, a
     right row comes before a left row with the same timestamp.
 
     Args:
         left: The referring table; see `table`.
         right: The table referred to.
-        foreign_key: What a left row refers to, such as `F.col("value.artist")`: one or several columns, of the types of
-            the right key. Where one of them is null the row has no foreign key; a tombstone's plays no part.
+        foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: one or several columns
+            of the right key's types. If one of them is null, the row has no foreign key; a tombstone's has no effect.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races they differ only in redundant tombstones.
-        report_dropped: Whether rows that were dropped are emitted too; a right row is emitted without a left key.
+        report_dropped: Whether dropped rows are emitted too; a right row is emitted without a left key.
         state_groups: As in `keyed`, for each stage. The state is as large as both tables, and each left row's foreign
             key, stored twice more; the subscriptions to one foreign key are read and written together.
         initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage, of a declaration; `foreign_key_stages` by default, another for mutants.
+        logic: Makes the logic of each stage of a declaration; `foreign_key_stages` by default, another for mutants.
 
     Returns:
         As `keyed`, without windows, under the left key: `value struct<left, right>` is null in a tombstone. A streaming
@@ -59,7 +59,7 @@ def foreign_key_join(
 
     Raises:
         BadInput: A column is missing or of the wrong type, the foreign key is of another type than the right key, or
-            there is no such join or option.
+            the join or an option is unknown.
 
     Source: KIP-213.
     """

@@ -1,4 +1,4 @@
-"""The stages of a foreign-key join on Spark: what decides in each, and how each reads and emits its messages.
+"""The stages of a foreign-key join on Spark: the logic of each, and how each reads and emits its messages.
 
 The sender (by left key) subscribes to right keys; the right side (by foreign key) responds, to every change of a right
 row too; the receiver (by left key) joins the responses with the left rows. `foreign_key_join` runs them in one query,
@@ -33,7 +33,7 @@ from .runtime.stages import (
 
 
 class Instruction(StrEnum):
-    """What a subscription asks of a right key (KIP-213, `SubscriptionWrapper`)."""
+    """The instruction of a subscription to a right key (KIP-213, `SubscriptionWrapper`)."""
 
     DELETE_KEY_NO_PROPAGATE = "DELETE_KEY_NO_PROPAGATE"
     DELETE_KEY_AND_PROPAGATE = "DELETE_KEY_AND_PROPAGATE"
@@ -42,11 +42,11 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """From a left row to the right key that it names or named; the last one of a change carries the row.
+    """A message from a left row to the right key that it names or named; a change's last subscription carries the row.
 
     Attributes:
         foreign_key: The right key; None where there is none, and only the row is sent.
-        instruction: What the right key is to do.
+        instruction: The instruction to the right key.
         digest: The hash of the left value, None for a tombstone.
         carries: Whether it carries the row.
         refers: Whether the row, as it is now, has a foreign key.
@@ -62,7 +62,7 @@ class Subscription(NamedTuple):
 
 
 class SenderLogic(ReferringLogic):
-    """What happens to a left row: its foreign key (at most one) is its state, and it subscribes to right keys."""
+    """The sender's logic for a left row: its foreign key, if any, is its state, and it subscribes to right keys."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
@@ -92,29 +92,29 @@ class SenderLogic(ReferringLogic):
         return [Subscription(before, Instruction.DELETE_KEY_NO_PROPAGATE, None), asked]
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:
-        """Return the instruction to the new foreign key: to respond always where an older result may have to go."""
+        """Return the instruction to the new foreign key: always respond if an older result may have to be removed."""
         if before not in (None, after) or self.join.answers_all:
             return Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
         return Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
 
 
 class Subscribed(NamedTuple):
-    """What a foreign key stores of a subscribed left row: the hash of its value."""
+    """A subscribed left row in a foreign key's state: the hash of its value."""
 
     digest: bytes | None
 
 
 class Response(NamedTuple):
-    """To a left key: a response of a right key, its own row on the way back, or both, of which the row comes first.
+    """A message to a left key: a response of a right key, its own row on the way back, or both, the row first.
 
     Attributes:
         answers: Whether it is a response.
         digest: The hash of the left value that it belongs to.
-        right: Of a response: the right value, None where there is none.
+        right: The right value of a response; None where there is none.
         carries: Whether it carries the row.
-        asked: Of a row: whether its change gets a response.
-        refers: Of a row: whether it has a foreign key.
-        left: Of a row: its value.
+        asked: Whether a row's change gets a response.
+        refers: Whether a row has a foreign key.
+        left: A row's value.
     """
 
     answers: bool
@@ -127,7 +127,7 @@ class Response(NamedTuple):
 
 
 class ResponderLogic(ReferredLogic):
-    """What happens to a foreign key: it responds to subscriptions, and to all subscribed rows when its row changes."""
+    """The logic of a foreign key: it responds to subscriptions, and to all subscribed rows when its row changes."""
 
     stored = Subscribed
 
@@ -156,7 +156,7 @@ class ResponderLogic(ReferredLogic):
             self.unsubscribe(state, key)
             if instruction is Instruction.DELETE_KEY_NO_PROPAGATE:
                 return None
-            # It has the later timestamp of both rows, as any response to a left change; in a left join the left row's.
+            # A response to a left change has the later timestamp of both rows; in a left join the left row's.
             stamp = max(timestamp, right.timestamp) if right is not None and self.join.join == "inner" else timestamp
             return Response(True, digest), stamp
         state.lefts[key] = Subscribed(digest)
@@ -192,7 +192,7 @@ class LeftState:
 
 
 class ReceiverLogic(Logic[LeftState]):
-    """What happens to a left row: it is joined with the responses to its present value."""
+    """The receiver's logic for a left row: it is joined with the responses to its present value."""
 
     keeps_null_keys = True
 
@@ -204,7 +204,7 @@ class ReceiverLogic(Logic[LeftState]):
         return LeftState()
 
     def pack(self, state: LeftState) -> tuple[Any, ...] | None:
-        """The row, if there is one or it still has a result."""
+        """Pack the row, if there is one or it still has a result."""
         if state.value is None and not state.shown:
             return None
         return (state.value, state.digest, state.refers, state.shown)
@@ -230,11 +230,11 @@ class ReceiverLogic(Logic[LeftState]):
         return self.join.answers_all and (state.shown or (state.value is not None and self.join.keeps_null))
 
     def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
-        """Whether a response is to another value than the present one."""
+        """Whether a response is to an earlier value of the row."""
         return digest != state.digest
 
     def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> Emitted:
-        """Return the row with what it joins, or a tombstone."""
+        """Return the row joined with the right value, or a tombstone."""
         alone = self.join.join == "left" and (self.join.keeps_null or state.refers)
         state.shown = state.value is not None and (right is not None or alone)
         return changed(row, joined(state.value, right) if state.shown else None, timestamp)
@@ -254,7 +254,7 @@ def foreign_key_stages(join: ForeignKeyJoin) -> ForeignKeyStages:
 
 
 def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:
-    """Make what sends subscriptions and responses, to keys of so many columns."""
+    """Make the hops of subscriptions and of responses, to keys of `right_width` and `left_width` columns."""
     return To(right_width, len(Subscription._fields) - 1, with_sender=True), To(left_width, len(Response._fields))
 
 
@@ -263,7 +263,7 @@ class ForeignKeyTables(ReferringTables):
     """Both tables of a foreign-key join, resolved, and the stages between them.
 
     Attributes:
-        stages: What decides in each stage.
+        stages: The logic of each stage.
         settings: How the stages run: `state_groups`, `report_dropped`, `declaration`.
     """
 
@@ -285,7 +285,7 @@ class ForeignKeyTables(ReferringTables):
 
     @property
     def hops(self) -> tuple[To, To]:
-        """What sends subscriptions and responses."""
+        """The hops that send subscriptions and responses."""
         return foreign_key_hops(len(self.refers), len(self.lefts.keys))
 
     def sender(self) -> StageOf:

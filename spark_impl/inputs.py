@@ -18,7 +18,7 @@ def table(
     value: ColumnLike | None = None,
     order: ColumnLike | None = None,
 ) -> JoinInput:
-    """Say which columns of a DataFrame a join reads; a bare DataFrame is taken for `table(frame)`.
+    """Name the columns of a DataFrame that a join reads; a bare DataFrame is taken for `table(frame)`.
 
     The join checks them, and its messages name the side.
 

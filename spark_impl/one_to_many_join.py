@@ -46,32 +46,32 @@ def one_to_many_join(
     initial_state: InitialState = None,
     logic: Callable[[OneToManyJoin], OneToManyStages] | None = None,
 ) -> DataFrame:
-    """Join each row of a table with the row of another that it refers to, and return the changelog by both keys.
+    """Join each row of a table with the row of another table that it refers to; return the changelog by both keys.
 
     Without an order of arrival, a right row comes before a left row with the same timestamp.
 
     Args:
         left: The referring table; see `table`.
         right: The table referred to.
-        foreign_key: What a left row refers to, such as `F.col("value.artist")`: one or several columns, of the types of
-            the right key. Where one of them is null the row has no foreign key; a tombstone's plays no part.
+        foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: one or several columns
+            of the right key's types. If one of them is null, the row has no foreign key; a tombstone's has no effect.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
         protocol: `kip` or `answer`; see `OneToManyJoin`.
-        report_dropped: Whether rows that were dropped are emitted too; a right row is emitted without keys.
+        report_dropped: Whether dropped rows are emitted too; a right row is emitted without keys.
         state_groups: As in `keyed`, for each stage. The state is as large as both tables, and each left row's foreign
             key is stored once more; the left rows of one foreign key are read and written together.
         initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage, of a declaration; `one_to_many_stages` by default, another for mutants.
+        logic: Makes the logic of each stage of a declaration; `one_to_many_stages` by default, another for mutants.
 
     Returns:
         As `keyed`, without windows, under both keys: the columns of `foreign_key` (null where a row without one is
-        kept), then those of `key`. `value struct<left, right>` is null in a tombstone. A left row that moves is a
+        kept), then the columns of `key`. `value struct<left, right>` is null in a tombstone. A left row that moves is a
         tombstone under its old foreign key. A streaming result is in append mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, the foreign key is of another type than the right key, both
-            keys have a column of the same name, or there is no such join or option.
+            keys have a column of the same name, or the join or an option is unknown.
 
     Source: KIP-213, "Jan Filipiak's Original Proposal".
     """
@@ -132,7 +132,7 @@ def _under_both_keys(tables: ReferringTables, emitted: DataFrame) -> DataFrame:
 
 
 class LeftLogic(ReferringLogic):
-    """What happens to a left row: the foreign key at which it is stored (at most one) is its state, and it moves."""
+    """The logic of a left row: its state is the foreign key at which it is stored, if any, and it moves."""
 
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
@@ -151,13 +151,13 @@ class LeftLogic(ReferringLogic):
         return parts(names) or ((None,) * len(names) if self.join.keeps_null else None)
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
-        """Return what is sent to which foreign key: None to the old one, to remove the row; the value to the new."""
+        """Return the messages to foreign keys: None to the old key, to remove the row; the value to the new key."""
         moves = [] if before is None or before == after else [(before, None)]
         return moves if after is None else [*moves, (after, value)]
 
 
 class RightLogic(ReferredLogic):
-    """What happens to a foreign key: its right row is joined with the left rows that are stored at it."""
+    """The logic of a foreign key: its right row is joined with the left rows that are stored at it."""
 
     stored = Row
 
@@ -184,12 +184,12 @@ class RightLogic(ReferredLogic):
             state.lefts[key] = left
 
     def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Row) -> Emitted:
-        """Return a stored left row with the changed right one, or a tombstone."""
+        """Return a stored left row with the changed right row, or a tombstone."""
         assert row.timestamp is not None
         return self.result(state, row, key, left.value, max(row.timestamp, left.timestamp))
 
     def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
-        """Return a left row with the right one, or a tombstone."""
+        """Return a left row with the right row, or a tombstone."""
         right, stamp = state.right or (None, timestamp)
         joins = left is not None and (right is not None or self.join.join == "left")
         value = (*key, joined(left, right) if joins else None)
@@ -209,5 +209,5 @@ def one_to_many_stages(join: OneToManyJoin) -> OneToManyStages:
 
 
 def one_to_many_hops(width: int) -> tuple[To]:
-    """Make what sends a left row to foreign keys, which have so many columns."""
+    """Make the hop of a left row to foreign keys of `width` columns."""
     return (To(width, rest=1, with_sender=True),)

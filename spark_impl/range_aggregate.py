@@ -49,22 +49,22 @@ def range_aggregate(
         value: The column to aggregate; `count` needs none. A range is taken by timestamp, then by arrival.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
-        retention: How late a row may come. The definition answers rows of any age, so without it every row stays in the
-            state for ever. With it a row more than `retention` behind the clock is dropped as late, and others stay
-            until the clock is `preceding + retention` past them, or half of that longer.
+        retention: How late a row may come. By default no row is late, and every row stays in the state for ever. A row
+            more than `retention` behind the clock is dropped as late; others stay until the clock is
+            `preceding + retention` past them, or up to half of that longer.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `RangeLogic` by default, another for mutants.
 
     Returns:
-        As `keyed`, without windows: one update for each row, with its timestamp, of the rows of its range that have
+        As `keyed`, without windows: one update for each row, with its timestamp, over the rows of its range that have
         arrived before it; later rows don't change it. A streaming result is in append mode. The clock is the largest
         event time of earlier batches.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, a duration can't be parsed or is negative, or there is no
-            such aggregate.
+        BadInput: A column is missing or of the wrong type, a duration can't be parsed or is negative, or the aggregate
+            is unknown.
 
     Source: Samza's window operator, "Windowed Aggregation".
     """
@@ -102,7 +102,7 @@ _timestamp, _value = attrgetter("timestamp"), attrgetter("value")
 
 
 class RangeLogic(Logic[list[Held]]):
-    """What happens to a key: its rows are its state, by timestamp, then by arrival.
+    """The logic of a key: its rows are its state, by timestamp, then by arrival.
 
     Attributes:
         retention_ms: How late a row may come (ms); None: no row is late, and all stay in the state.
@@ -135,7 +135,7 @@ class RangeLogic(Logic[list[Held]]):
         return [changed(row, self.answer(key, self.inside(state, row.timestamp)), row.timestamp)]
 
     def hold(self, state: list[Held], row: Held) -> None:
-        """Put a row behind all of its timestamp."""
+        """Insert a row behind all rows of its timestamp."""
         insort(state, row, key=_timestamp)
 
     def inside(self, state: list[Held], timestamp: int) -> list[Held]:
@@ -154,7 +154,7 @@ class RangeLogic(Logic[list[Held]]):
         return state[bisect_left(state, clock - self.retention_ms - self.ranges.preceding_ms, key=_timestamp) :]
 
     def due(self, state: list[Held], clock: int) -> int | None:
-        """Return the next multiple of half the time that rows are stored at which the first can be forgotten."""
+        """Return when (ms) the first row can be forgotten, as a multiple of half the time that rows are stored."""
         if self.retention_ms is None or not state:
             return None
         life = self.retention_ms + self.ranges.preceding_ms

@@ -55,8 +55,8 @@ def session_windows(
         value: The column to aggregate; `count` needs none.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         grace: The time beyond the gap in which a session stays open.
-        retention: How long a session's state is stored after its end; gap + grace by default, which is also the least.
-            It is a lower bound: state goes at the next multiple of half of it.
+        retention: How long a session's state is stored after its end; by default, and at least, gap + grace. It is a
+            lower bound: the state is removed at the next multiple of half of it.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
         emit: `update` emits every change, `close` each session's final value once.
@@ -68,8 +68,8 @@ def session_windows(
 
     Returns:
         The key's columns, then `window struct<start: timestamp, end: timestamp>` (both are timestamps of rows),
-        `value`, `timestamp timestamp` (the window's end), `change string` (`update`, `tombstone` whose value is null,
-        and `dropped` where asked for), `reason string` (why a row was dropped: `late`, `null key`, `null timestamp`),
+        `value`, `timestamp timestamp` (the window's end), `change string` (`update`; `tombstone`, whose value is null;
+        `dropped` with `report_dropped`), `reason string` (why a row was dropped: `late`, `null key`, `null timestamp`),
         `cause` (the order column's value of the row that set the change off, null for a closing session; bigint null
         without an order column), `ordinal int`, the order of a key's changes within a batch, and `place`, a struct that
         can be the next operator's `order` (see `keyed`).
@@ -117,12 +117,12 @@ def native_session_windows(
     grace: Duration = "0 ms",
     aggregate: str = "count",
 ) -> DataFrame:
-    """Aggregate a stream by Spark's own `session_window`: each session once, when it closes (append mode).
+    """Aggregate a stream by Spark's own `session_window`; each session is emitted once, when it closes (append mode).
 
     It satisfies the laws of `session_windows` with `emit="close", late="own"` if a batch without data follows every
     batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one batch earlier,
     and a late row may still be accepted. It emits no dropped rows, and a `list` is in an arbitrary order. The setting
-    `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` changes its plan, not its answer.
+    `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` changes its plan, not its result.
 
     Args:
         events: A streaming or a batch DataFrame; in a batch DataFrame all sessions close.
@@ -130,8 +130,8 @@ def native_session_windows(
         timestamp: Event time: a timestamp column, or a bigint column of ms.
         gap: The inactivity gap; rows exactly one gap apart share a session.
         value: The column to aggregate; `count` needs none.
-        grace: How much longer than the gap a session stays open; it becomes the watermark's delay, plus 1 ms, for Spark
-            closes at `end + gap <= watermark` where KIP-94 closes after it.
+        grace: The time beyond the gap in which a session stays open. It becomes the watermark's delay, plus 1 ms: Spark
+            closes at `end + gap <= watermark`, KIP-94 only after that.
         aggregate: `count`, `sum`, `min`, `max` or `list`.
 
     Returns:
@@ -176,7 +176,7 @@ _start, _end = attrgetter("start"), attrgetter("end")
 
 
 class SessionLogic(Logic[list[Session]]):
-    """What happens to the sessions of one key; they are in order of end."""
+    """The logic of a key; its state is its sessions, in order of end."""
 
     def __init__(self, windows: SessionWindows) -> None:
         self.windows = windows
@@ -198,7 +198,7 @@ class SessionLogic(Logic[list[Session]]):
         return [Session(*session) for session in fields[0]]
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
-        """Add a row to `sessions`, which are in order of end; return what is to be emitted."""
+        """Add a row to `sessions`, which are in order of end; return the changes to emit."""
         windows, timestamp = self.windows, row.timestamp
         assert timestamp is not None
         edge = windows.close_edge(clock)
@@ -230,7 +230,7 @@ class SessionLogic(Logic[list[Session]]):
         return by.aggregator(bare_key, row.value, value)
 
     def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
-        """Return tombstones of the merged sessions, if the new one is longer than an instant, then the new session."""
+        """Return tombstones of the merged sessions, if the new session is longer than 0 ms, then the new session."""
         update = Emitted(merged.start, merged.end, merged.value, merged.end, UPDATE, None, row.order)
         if not near or merged.start == merged.end:
             return [update]
@@ -249,14 +249,14 @@ class SessionLogic(Logic[list[Session]]):
         return [Emitted(start, end, value, end, UPDATE, None, None) for start, end, value in closed]
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
-        """Return the sessions that the retention still keeps, and those whose closing is still to be emitted."""
+        """Return the sessions that the retention still keeps, and the sessions whose closing is still to be emitted."""
         edge = self.windows.expiry_edge(clock)
         if self.windows.emit == "close":
             edge = min(edge, self.windows.close_edge(emitted))
         return sessions[bisect_left(sessions, edge, key=_end) :]
 
     def due(self, sessions: list[Session], clock: int) -> int | None:
-        """Return when (ms) something is to be done next, after `clock`, or None: a session closes or expires."""
+        """Return the time (ms), after `clock`, at which the next session closes or expires, or None."""
         windows, times = self.windows, []
         half = windows.retention_ms // 2 or 1
         for session in sessions:

@@ -36,7 +36,7 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
         an operator's `initial_state` takes over).
 
     Raises:
-        BadInput: There is no checkpoint, the batch or the operator isn't in it, or the operator is none of the ten.
+        BadInput: There is no checkpoint, it lacks the batch or the operator, or the operator isn't one of the ten.
     """
     spark = SparkSession.active()
     reader = spark.read.format("statestore").option("path", checkpoint).option("operatorId", operator)

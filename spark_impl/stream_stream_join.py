@@ -44,9 +44,9 @@ def stream_stream_join(
     """Join two streams by key within time bounds: right time in [left time - before, left time + after].
 
     Args:
-        left: One stream; see `table`. A batch DataFrame is a history that has ended: it is one batch, and all its rows
+        left: A stream; see `table`. A batch DataFrame is a history that has ended: it is one batch, and all its rows
             close.
-        right: The other.
+        right: The other stream.
         before: The longest time before a left record at which its partners may be, inclusive.
         after: The longest time after a left record at which its partners may be, inclusive.
         join: `inner`, `left` or `outer`.
@@ -65,7 +65,7 @@ def stream_stream_join(
 
     Raises:
         BadInput: A bound is missing (an unbounded join is refused), a column is missing or of the wrong type, the
-            sides' keys clash, a duration can't be parsed, or there is no such join or option.
+            sides' keys clash, a duration can't be parsed, or the join or an option is unknown.
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Samza's window operator, "Stream-Stream Join".
     """
@@ -101,28 +101,29 @@ def native_stream_stream_join(
 ) -> DataFrame:
     """Join two streams by Spark's own join: right time in [left time - before, left time + after] (append mode).
 
-    Of the records that it accepts it emits what `stream_stream_join` emits with `emit="close"`, in the same batches, if
+    For the records that it accepts, its output and batches are those of `stream_stream_join` with `emit="close"`, if
 
     - `spark.sql.streaming.multipleWatermarkPolicy` is `max` when the query starts. With Spark's default, `min`, the
-      clock is that of the slower input, and an idle input stops it: nothing is late, closes or leaves the state;
+      clock is the slower input's, and an idle input stops it: nothing is late, closes or leaves the state;
     - a batch without data follows every batch (Spark's default trigger). Under `availableNow` lateness is tested
       against the watermark of one batch earlier, and a late record may still be accepted.
 
-    It accepts fewer: a record is late if its timestamp <= clock - grace, whatever it could still join. The smallest
-    history, without grace, after 6: a right record at 10, a cut, a left one at 10. The pair isn't emitted: to Spark the
-    left record is late, to `stream_stream_join` only when the clock has passed 16. Rows close at the same clock.
+    It accepts fewer records: a record is late if its timestamp <= clock - grace, whatever it could still join. The
+    smallest history, without grace and with `after` 6: a right record at 10, a cut, a left record at 10. The pair
+    isn't emitted: to Spark the left record is late, to `stream_stream_join` only when the clock has passed 16. Rows
+    close at the same clock.
 
     It doesn't emit the records it drops, and the results of a batch are in no order. Records before 1970 are late.
 
     Args:
-        left: One stream; see `table`. A batch DataFrame is a history that has ended: all its rows close. The order of
+        left: A stream; see `table`. A batch DataFrame is a history that has ended: all its rows close. The order of
             arrival has no effect.
-        right: The other.
+        right: The other stream.
         before: The longest time before a left record at which its partners may be, inclusive.
         after: The longest time after a left record at which its partners may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace: How much longer than its reach a record can find partners, and how far behind the clock it may arrive:
-            the watermarks' delay.
+        grace: The time beyond its reach in which a record can find partners, and how far behind the clock it may
+            arrive: the watermarks' delay.
         emit: `close`; it has no effect on inner joins.
         null_key: `drop` records without a key. An inner join may `keep` them: they move the clock, and are dropped.
 
@@ -180,24 +181,24 @@ def _joined(left: Input, right: Input, join: StreamStreamJoin) -> DataFrame:
     return _watermarked(left, join).join(_watermarked(right, join), [*same, *within], how)
 
 
-def _watermarked(one: Input, join: StreamStreamJoin) -> DataFrame:
+def _watermarked(source: Input, join: StreamStreamJoin) -> DataFrame:
     """Return the rows of an input for Spark's join, with their watermark."""
-    names = key_names(one.keys, one.side)
-    without_key = any_null([column for column, _ in one.keys])
-    clock, value = F.col(f"{one.side}_clock"), F.col(f"{one.side}_value")
-    moving = one.time.isNotNull() if join.null_key == "keep" else one.time.isNotNull() & ~without_key
-    at = F.unix_millis(one.time)
-    rows = one.frame.filter(moving).select(
-        # A ms later: the watermark begins at 1970, and a record at the watermark is late.
-        F.timestamp_millis(at + 1).alias(f"{one.side}_clock"),
-        at.alias(f"{one.side}_timestamp"),
-        *(column.alias(name) for name, (column, _) in zip(names, one.keys, strict=True)),
-        one.value.alias(f"{one.side}_value"),
+    names = key_names(source.keys, source.side)
+    without_key = any_null([column for column, _ in source.keys])
+    clock, value = F.col(f"{source.side}_clock"), F.col(f"{source.side}_value")
+    moving = source.time.isNotNull() if join.null_key == "keep" else source.time.isNotNull() & ~without_key
+    at = F.unix_millis(source.time)
+    rows = source.frame.filter(moving).select(
+        # 1 ms later: the watermark begins at 1970, and a record at the watermark is late.
+        F.timestamp_millis(at + 1).alias(f"{source.side}_clock"),
+        at.alias(f"{source.side}_timestamp"),
+        *(column.alias(name) for name, (column, _) in zip(names, source.keys, strict=True)),
+        source.value.alias(f"{source.side}_value"),
     )
     taken = value.isNotNull() & ~any_null([F.col(name) for name in names])
-    # Spark moves a filter below the watermark unless it names the clock, and what it drops wouldn't move the clock.
+    # Spark moves a filter below the watermark unless it names the clock; filtered rows wouldn't move the clock then.
     behind = F.when(F.unix_millis(clock) > BEFORE_ALL_TIMES, taken)
-    return rows.withWatermark(f"{one.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
+    return rows.withWatermark(f"{source.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
 
 
 def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:
@@ -233,7 +234,7 @@ _timestamp = attrgetter("timestamp")
 
 
 class StreamStreamLogic(Logic[Buffers]):
-    """What happens to a key: both sides' records are buffered, by timestamp, then in order of arrival."""
+    """The logic of a key: both sides' records are buffered, by timestamp, then in order of arrival."""
 
     def __init__(self, join: StreamStreamJoin) -> None:
         self.join = join
@@ -252,7 +253,7 @@ class StreamStreamLogic(Logic[Buffers]):
         return {"left": [Row(*row) for row in fields[0]], "right": [Row(*row) for row in fields[1]]}
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
-        """Emit the pairs of a record, or the record without a partner, and buffer it if later ones can find it."""
+        """Emit the pairs of a record, or the record without a partner, and buffer it if later records can find it."""
         join, side, at = self.join, row.side, row.timestamp
         assert at is not None
         if None in key and not join.emits_unmatched(side):
@@ -264,7 +265,7 @@ class StreamStreamLogic(Logic[Buffers]):
         if None in key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(state, side, at, clock)
-        if side == "right" or join.right_drives:  # else no one looks up left rows
+        if side == "right" or join.right_drives:  # otherwise nothing looks up left rows
             insort(state[side], Row(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []

@@ -34,9 +34,9 @@ def stream_table_join(
     """Join a stream with a table by key: the stream alone drives.
 
     Args:
-        left: The stream; see `table`. Its event time is that of the result.
+        left: The stream; see `table`. The result has its event time.
         right: The table, whose present row a record finds.
-        join: `left` emits every record, `inner` those that find a row.
+        join: `left` emits every record, `inner` only records that find a row.
         null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them at once.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. The state is as large as the table.
@@ -47,7 +47,7 @@ def stream_table_join(
         As `keyed`, without windows: `value struct<left, right>`. A streaming result is in append mode.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the sides' keys clash, or there is no such join.
+        BadInput: A column is missing or of the wrong type, the sides' keys clash, or the join is unknown.
 
     Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
     """
@@ -77,16 +77,17 @@ def native_stream_table_join(
     """Join a stream with a static table, by Spark's own stream-static join, which has no state.
 
     It satisfies the laws of `stream_table_join` where all changes of a key's row come before the records of that key.
-    It doesn't emit the records it drops, and those of a batch are in no order; `cause` restores it.
+    It doesn't emit the records it drops, and the results of a batch are in no order; sort by `cause` to restore it.
 
-    The smallest history on which it doesn't: a record of the stream, then the row of its key. The left join emits the
-    record with null, for the row isn't there yet; Spark, which knows the whole table from the start, with the row.
+    The smallest history on which it violates them: a record of the stream, then the row of its key. The left join
+    emits the record with null, because the row isn't there yet; Spark knows the whole table from the start, and emits
+    the record with the row.
 
     Args:
         left: The stream; see `table`. Its order of arrival becomes the `cause`.
-        right: The table, as a batch DataFrame of its changes, of which the last one by order of arrival, by default by
-            event time, counts. Spark reads it anew for every batch, so that new files of it count from then on.
-        join: `left` emits every record, `inner` those that find a row.
+        right: The table, as a batch DataFrame of its changes. A key's last change counts, by order of arrival, by
+            default by event time. Spark reads it anew for every batch, so new files of it count from then on.
+        join: `left` emits every record, `inner` only records that find a row.
         null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them.
 
     Returns:
@@ -146,7 +147,7 @@ def _present_rows(changes: Input, names: Sequence[str]) -> DataFrame:
 
 
 class StreamTableLogic(Logic[list[Any]]):
-    """What happens to a key: its row of the table is its state, a list of one value."""
+    """The logic of a key: its row of the table is its state, a list of one value."""
 
     def __init__(self, join: StreamTableJoin) -> None:
         self.join = join

@@ -1,6 +1,6 @@
 """Table aggregates on Spark: a table aggregated by a column that is not its key, updated as its rows change.
 
-Two stages: the rows, whose state is what they added last and to which group, and the groups.
+Two stages: the rows, whose state is the member that they added last and its group, and the groups.
 Source: Kafka Streams Join Semantics, "KTable Aggregate".
 """
 
@@ -38,18 +38,18 @@ def table_aggregate(
 ) -> DataFrame:
     """Aggregate a table by a column that is not its key, and return the changelog of the groups.
 
-    When a row changes, what it had added is subtracted from its old group, and what it holds now is added to its new
-    one; a group that stays the same is emitted once.
+    When a row changes, its old value is subtracted from its old group, and its new value is added to its new group. If
+    both groups are the same, the group is emitted once.
 
     Args:
         events: The changes of a table, streaming or batch.
         key: The table's key: one or several columns. A row in which one of them is null is dropped.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
-            changes' timestamp: of two rows of a key the one that arrives last counts.
-        group_by: One or several columns. **A row in which one of them is null is in no group: this is what deletes a
-            row**, since what the key had added is subtracted, and nothing is added. In a changelog whose tombstones
-            have a null `value`, a field of it is null too (`group_by=F.col("value.country")`); where a flag marks
-            deleted rows: `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
+            changes' timestamp: a key's last row to arrive counts.
+        group_by: One or several columns. **A row in which one of them is null is in no group: so it deletes the key's
+            row**: the key's old value is subtracted, and nothing is added. In a changelog whose tombstones have a null
+            `value`, a field of it is null too (`group_by=F.col("value.country")`); where a flag marks deleted rows:
+            `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
         value: The column to aggregate; `count` needs none. `sum` can't take a null.
         order: The order of arrival, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
@@ -108,14 +108,14 @@ def table_aggregate(
 
 
 class InGroup(NamedTuple):
-    """What a row adds, and to which group."""
+    """The value that a row adds, and its group."""
 
     group: Key
     member: Any
 
 
 class RowLogic(Logic[list[InGroup]]):
-    """What happens to a row of the table: its state is what it added (at most one), and it sends the changes."""
+    """The logic of a row of the table: its state is the value that it added, if any, and it sends the changes."""
 
     def __init__(self, groups: TableAggregate) -> None:
         self.groups = groups
@@ -125,15 +125,15 @@ class RowLogic(Logic[list[InGroup]]):
         return []
 
     def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
-        """The group, and what the row added to it, if it is in one."""
+        """Pack the group, and the value that the row added to it, if it is in a group."""
         return (*state[0].group, state[0].member) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[InGroup]:
-        """What it added again."""
+        """Unpack the group and the value."""
         return [InGroup(tuple(fields[:-1]), fields[-1])]
 
     def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
-        """Change the row: send the old value to be subtracted, and the new one to be added."""
+        """Change the row: send the old value to be subtracted, and the new value to be added."""
         old, new = (state[0] if state else None), self.in_group(row)
         state[:] = [] if new is None else [new]
         return self.sends(row, old, new)
@@ -148,14 +148,14 @@ class RowLogic(Logic[list[InGroup]]):
         return InGroup(found, member)
 
     def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Emitted]:
-        """Return the messages to the groups concerned: one where the group is the same."""
+        """Return the messages to the groups concerned: one message if the group is the same."""
         if old is not None and new is not None and old.group == new.group:
             return [self.message(row, old.group, old, new)]
         emitted = [] if old is None else [self.message(row, old.group, old, None)]
         return emitted if new is None else [*emitted, self.message(row, new.group, None, new)]
 
     def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> Emitted:
-        """Return the message to a group: what it is to subtract, and what to add."""
+        """Return the message to a group: the value to subtract, and the value to add."""
         sent = (*group, old and old.member, new and new.member, old is not None, new is not None)
         return changed(row, sent, row.timestamp)
 
@@ -168,7 +168,7 @@ class Aggregated(NamedTuple):
 
 
 class GroupLogic(Logic[list[Aggregated]]):
-    """What happens to a group; its state is one aggregate, or none before its first row."""
+    """The logic of a group; its state is its aggregate, or empty before its first row."""
 
     keeps_null_keys = True
 
@@ -188,7 +188,7 @@ class GroupLogic(Logic[list[Aggregated]]):
         return [Aggregated(*fields)]
 
     def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
-        """Subtract the old member of a message, add the new one, and emit the group."""
+        """Subtract the old member of a message, add the new member, and emit the group."""
         timestamp, reason, taken, added, takes, adds = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp)]
@@ -227,5 +227,5 @@ def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
 
 
 def table_aggregate_hops(width: int) -> tuple[To]:
-    """Make what sends a row's messages to its groups, whose keys have so many columns."""
+    """Make the hop of a row's messages to its groups, whose keys have `width` columns."""
     return (To(width, rest=4),)

@@ -33,8 +33,8 @@ def table_table_join(
     """Join two tables by key, and return the changelog of the joined table.
 
     Args:
-        left: One table; see `table`.
-        right: The other.
+        left: A table; see `table`.
+        right: The other table.
         join: `inner`, `left` or `outer`.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. The state is as large as the tables.
@@ -46,7 +46,7 @@ def table_table_join(
         mode.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the sides' keys clash, or there is no such join.
+        BadInput: A column is missing or of the wrong type, the sides' keys clash, or the join is unknown.
 
     Source: Kafka Streams Join Semantics, "KTable-KTable Join".
     """
@@ -68,7 +68,7 @@ def table_table_join(
 
 
 class TableTableLogic(Logic[dict[str, Side]]):
-    """What happens to the two rows of a key."""
+    """The logic of a key: its state is its row of each table."""
 
     def __init__(self, join: TableTableJoin) -> None:
         self.join = join
@@ -92,7 +92,7 @@ class TableTableLogic(Logic[dict[str, Side]]):
         }
 
     def take(self, key: Key, state: dict[str, Side], row: Arrived, clock: int) -> list[Emitted]:
-        """Change a row, and emit the joined one, or a tombstone, where the join has one."""
+        """Change a row, and emit the joined row, or a tombstone, where the join has one."""
         assert row.timestamp is not None
         old, other = state[row.side], state["right" if row.side == "left" else "left"]
         state[row.side] = None if row.value is None else (row.value, row.timestamp)
@@ -102,7 +102,7 @@ class TableTableLogic(Logic[dict[str, Side]]):
         return [changed(row, self.result(state), stamp)]
 
     def emits(self, row: Arrived, old: Side, other: Side) -> bool:
-        """Whether a change is emitted: one without a row on the other side may have no result."""
+        """Whether a change is emitted: without a row on the other side it may have no result."""
         if self.join.join == "inner" or (self.join.join == "left" and row.side == "right"):
             return other is not None
         return old is not None or row.value is not None or other is not None

@@ -1,4 +1,4 @@
-"""Topics: where a query's messages wait for another query, as files or on Kafka.
+"""Topics: a query's messages wait on them for another query, as files or on Kafka.
 
 A topic keeps the messages of one key in the order in which they were appended; nothing more is needed.
 """
@@ -18,7 +18,7 @@ from ..reference.core.errors import BadInput
 
 FOR_EVER = "36500d"
 AS_WRITTEN = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-"""Without it JSON cuts timestamps to milliseconds."""
+"""Options for JSON: without the format, timestamps are cut to milliseconds."""
 
 
 class Topic(Protocol):
@@ -31,11 +31,11 @@ class Topic(Protocol):
         """Append the messages of a producer's batch, in order by key.
 
         A producer that crashed between two topics appends a batch again, with the same messages. A topic may keep both
-        (the protocol tolerates that) or leave the second ones out.
+        (the protocol tolerates that) or leave the repeated messages out.
 
         Args:
             messages: The messages.
-            keys: The columns of their key; those of one key go to one partition.
+            keys: The columns of their key; messages of one key go to one partition.
             producer: The name of the query, the same after restarts.
             batch: The number of its batch.
         """
@@ -49,7 +49,7 @@ class FileTopic:
     topic is for one machine, tests and small data.
 
     Attributes:
-        folder: Where the files are, on a file system that producer and consumer share; made where it is missing.
+        folder: The folder of the files, on a file system that producer and consumer share; made where it is missing.
     """
 
     folder: Path
@@ -75,7 +75,7 @@ class FileTopic:
         written = self.folder / f"{producer}-{batch:09d}"
         if written.exists():
             return
-        hidden = self.folder / f"_{written.name}"  # Spark reads no file whose path has a name that begins so
+        hidden = self.folder / f"_{written.name}"  # Spark ignores files below a name that begins with _
         messages.write.mode("overwrite").parquet(str(hidden))
         hidden.rename(written)
 
@@ -102,7 +102,7 @@ class KafkaTopic:
         return decoded(spark.readStream.format("kafka").options(**options).load(), schema)
 
     def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
-        """Send the messages of a batch; those of a batch that is appended again are sent again."""
+        """Send the messages of a batch; a batch that is appended again is sent again."""
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.name}
         encoded(messages, keys).write.format("kafka").options(**options).save()
 
@@ -135,7 +135,7 @@ def file_topics(folder: str | Path) -> Topics:
     """Return topics of files below a folder.
 
     Raises:
-        BadInput: The path is that of a file.
+        BadInput: The path is a file's.
     """
     base = Path(folder)
     if base.exists() and not base.is_dir():

@@ -49,7 +49,7 @@ def window_aggregate(
 ) -> DataFrame:
     """Aggregate a stream by Samza's windows, and return the changelog of the aggregates, or the messages.
 
-    Samza's `beforeProcess` is a `select` or `filter` of the input here, and its `beforeSend` one of the result.
+    Instead of Samza's `beforeProcess`, `select` or `filter` the input; instead of `beforeSend`, the result.
 
     Args:
         events: A streaming or a batch DataFrame. A batch DataFrame is a history that has ended: it is one batch, and
@@ -57,19 +57,19 @@ def window_aggregate(
         key: One or several columns. A row in which one of them is null is dropped, and doesn't move the clock.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
             dropped.
-        size: The length of a fixed window: a duration or, with `unit="tuple"`, a number of rows; of a session, its gap.
-        value: What is aggregated or, with `storage="full"`, emitted; `count` needs none.
+        size: The length of a fixed window: a duration or, with `unit="tuple"`, a number of rows; a session's gap.
+        value: The column to aggregate or, with `storage="full"`, to emit; `count` needs none.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         type: `fixed` windows, whose end is exclusive and which start at multiples of the step since 1970; or one
             `session` after another, whose bounds are timestamps of rows.
-        unit: `ms`, or `tuple`: windows of so many rows of a key, in order of arrival, with bounds counted in rows.
-        step: From one fixed window's start to the next one's, in the unit; the size by default, and no more than it.
+        unit: `ms`, or `tuple`: windows of `size` rows of a key, in order of arrival, with bounds counted in rows.
+        step: The distance between starts of fixed windows, in the unit; the size by default, and at most the size.
         retention: How long a complete window is stored, for late rows and to be read from the state. It is a lower
-            bound: state goes at the next multiple of half of it.
+            bound: the state is removed at the next multiple of half of it.
         storage: `aggregate` emits a window's aggregate; `full` stores its rows, and emits those not emitted before.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
-        early: When a window is emitted before it is complete: a number: when it has so many rows that aren't emitted
-            yet; a duration: whenever the clock passes a multiple of it. Never by default.
+        early: When a window is emitted before it is complete: with a number, when it has that many rows that aren't
+            emitted yet; with a duration, whenever the clock passes a multiple of it. Never by default.
         late: `drop` leaves a row out of complete windows; `update` adds it to those that are retained.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. A window by time stays in the state until it is
@@ -79,7 +79,7 @@ def window_aggregate(
 
     Returns:
         As `keyed`; the timestamp of an update is the largest in its window. A session that has grown or merged since it
-        was emitted is preceded by tombstones of the old ones. With `storage="full"` each row of a window is emitted
+        was emitted is preceded by tombstones of the old sessions. With `storage="full"` each row of a window is emitted
         once, with its own timestamp. The bounds of a window of tuples are numbers of rows, emitted as ms since 1970. A
         streaming result is in append mode. The clock is the largest event time of earlier batches.
 
@@ -121,7 +121,7 @@ def native_window_aggregate(
     early: Duration | int | None = None,
     late: Literal["drop", "update"] = "drop",
 ) -> DataFrame:
-    """Aggregate a stream by Spark's own `window`: each fixed window by time once, when it is complete (append mode).
+    """Aggregate a stream by Spark's own `window`; each window by time is emitted once, when complete (append mode).
 
     It satisfies the laws of `window_aggregate` without early emission, with `late="drop"`, when a batch without data
     follows every batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one
@@ -138,10 +138,10 @@ def native_window_aggregate(
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms; windows start from 1970 on.
         size: The length of a window.
         value: The column to aggregate; `count` needs none.
-        order: The order in which the members of a `list` are; by timestamp without it. Others need none.
+        order: The order of the members of a `list`, by default by timestamp; other aggregates need none.
         type: `fixed`.
         unit: `ms`.
-        step: From one window's start to the next one's; the size by default, and no more than it.
+        step: The time from one window's start to the next; the size by default, and at most the size.
         retention: Has no effect here: a complete window accepts no rows, and leaves the state.
         storage: `aggregate`.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
@@ -172,8 +172,8 @@ def require_native_window_aggregate(declared: WindowAggregate) -> None:
     stateful = "use the stateful operator (spark)"
     if declared.type == "session":
         raise BadInput(
-            "type is 'session', but Spark's own session_window tests a row alone, and drops one that its session would "
-            f"still take: {stateful}, or session_windows with late own"
+            "type is 'session', but Spark's own session_window tests only the row, and drops a row that its session "
+            f"would still take: {stateful}, or session_windows with late own"
         )
     if declared.unit == "tuple":
         raise BadInput(f"unit is 'tuple', but Spark's own window goes by time: {stateful}")
@@ -228,7 +228,7 @@ def _early(early: Duration | int | None) -> Early | None:
 def _held(
     events: DataFrame, windows: WindowAggregate, value: ColumnLike | None
 ) -> tuple[Column, T.DataType, T.DataType]:
-    """Return the value's column, the type of what a window stores, and the type of what is emitted."""
+    """Return the value's column, the type that a window stores, and the type of the emitted values."""
     if windows.storage == "aggregate":
         column, result = value_and_result(events, windows.aggregate, value)
         return column, accumulator_type(events, windows.aggregate, column, result), result
@@ -261,10 +261,10 @@ class Filled:
         start: Its first ms or, by tuple, row.
         end: Its end, exclusive; of a session, its last row's timestamp.
         held: The unfinished aggregate of its rows or, with full storage, the rows themselves.
-        rows: How many there are.
+        rows: The number of its rows.
         latest: Their largest timestamp (ms).
-        not_emitted: How many of them haven't been emitted.
-        since: What the clock (ms) said when the first of these arrived.
+        not_emitted: The number of its rows that haven't been emitted.
+        since: The clock (ms) when the first row that hasn't been emitted arrived.
         shown: The windows under which the table has rows of it.
     """
 
@@ -291,7 +291,7 @@ class State:
 
 
 class WindowLogic(Logic[State]):
-    """What happens to the windows of one key.
+    """The logic of a key; its state is its windows.
 
     It has a method for each of the window operator's policies and callbacks, and so more than other operators' logics.
     """
@@ -320,7 +320,7 @@ class WindowLogic(Logic[State]):
         return state
 
     def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
-        """Add a row to its windows, and emit those that it makes due."""
+        """Add a row to its windows, and emit the windows that it makes due."""
         assert row.timestamp is not None
         if self.windows.storage == "full":
             if row.value is None:
@@ -354,7 +354,7 @@ class WindowLogic(Logic[State]):
         return taken
 
     def merged(self, key: Key, state: State, row: Arrived, clock: int) -> list[Filled]:
-        """Merge the sessions near a row, and return the merged one; nothing if that is complete."""
+        """Merge the sessions near a row, and return the merged session; nothing if that is complete."""
         at, edge = row.timestamp, self.edge(clock)
         assert at is not None
         near = self.near(state, at, edge)
@@ -376,7 +376,7 @@ class WindowLogic(Logic[State]):
         """Return the sessions that a row at that timestamp (ms) belongs to, by end."""
         gap = self.windows.size
         first = bisect_left(state.windows, max(timestamp - gap, edge), key=_end)
-        # Those that still accept rows don't overlap, so their starts are in order too.
+        # Sessions that still accept rows don't overlap, so their starts are in order too.
         return state.windows[first : bisect_right(state.windows, timestamp + gap, first, key=_start)]
 
     def opened(self, start: int, end: int) -> Filled:
@@ -397,75 +397,77 @@ class WindowLogic(Logic[State]):
         session.latest = max(session.latest, other.latest)
         session.shown = [*session.shown, *other.shown]
 
-    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
+    def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
         """Add a row to a window."""
         assert row.timestamp is not None
         if self.windows.storage == "full":
-            one.held.append(Message(row.timestamp, row.value, False))
+            window.held.append(Message(row.timestamp, row.value, False))
         else:
-            one.held = self.windows.aggregate.aggregator(bare(key), row.value, one.held)
-        one.rows += 1
-        one.latest = max(one.latest, row.timestamp)
-        one.since = one.since if one.not_emitted else clock
-        one.not_emitted += 1
+            window.held = self.windows.aggregate.aggregator(bare(key), row.value, window.held)
+        window.rows += 1
+        window.latest = max(window.latest, row.timestamp)
+        window.since = window.since if window.not_emitted else clock
+        window.not_emitted += 1
 
-    def is_complete(self, one: Filled, clock: int) -> bool:
+    def is_complete(self, window: Filled, clock: int) -> bool:
         """Whether a window has reached its size at that clock (ms)."""
         if self.windows.unit == "tuple":
-            return one.rows == self.windows.size
-        return clock >= self.completion(one)
+            return window.rows == self.windows.size
+        return clock >= self.completion(window)
 
-    def completion(self, one: Filled) -> int:
+    def completion(self, window: Filled) -> int:
         """Return when (ms) a window by time is complete."""
-        return one.end + self.windows.size + 1 if self.windows.type == "session" else one.end
+        return window.end + self.windows.size + 1 if self.windows.type == "session" else window.end
 
-    def is_due(self, one: Filled, clock: int) -> bool:
+    def is_due(self, window: Filled, clock: int) -> bool:
         """Whether a window has something to emit, and is complete or due by the early-emission policy."""
         early = self.windows.early
-        if not one.not_emitted or self.is_complete(one, clock):
-            return one.not_emitted > 0
+        if not window.not_emitted or self.is_complete(window, clock):
+            return window.not_emitted > 0
         if early is not None and early.every_tuples is not None:
-            return one.not_emitted >= early.every_tuples
-        return early is not None and clock >= self.tick(one)
+            return window.not_emitted >= early.every_tuples
+        return early is not None and clock >= self.tick(window)
 
-    def tick(self, one: Filled) -> int:
+    def tick(self, window: Filled) -> int:
         """Return when (ms) a window is emitted early."""
         early = self.windows.early
         assert early is not None
         assert early.every_ms is not None
-        return (one.since // early.every_ms + 1) * early.every_ms
+        return (window.since // early.every_ms + 1) * early.every_ms
 
-    def is_over(self, one: Filled, clock: int) -> bool:
+    def is_over(self, window: Filled, clock: int) -> bool:
         """Whether a window has been complete, and emitted, for longer than the retention at that clock (ms)."""
-        return not one.not_emitted and (over := self.over(one)) is not None and over <= clock
+        return not window.not_emitted and (over := self.over(window)) is not None and over <= clock
 
-    def over(self, one: Filled) -> int | None:
-        """Return when (ms) a window is over, or None: by tuple, one that isn't complete waits for ever."""
+    def over(self, window: Filled) -> int | None:
+        """Return when (ms) a window is over, or None: an incomplete window by tuple waits for ever."""
         retention_ms = self.windows.retention_ms
         if self.windows.unit != "tuple":
-            return self.completion(one) + retention_ms
-        if one.rows < self.windows.size:
+            return self.completion(window) + retention_ms
+        if window.rows < self.windows.size:
             return None
-        return one.latest + retention_ms + 1 if retention_ms else 0
+        return window.latest + retention_ms + 1 if retention_ms else 0
 
-    def emit(self, one: Filled) -> list[Emitted]:
+    def emit(self, window: Filled) -> list[Emitted]:
         """Emit a window's aggregate, replacing its earlier rows; or its rows not emitted before."""
-        one.not_emitted = 0
+        window.not_emitted = 0
         if self.windows.storage == "full":
-            not_emitted = [message for message in one.held if not message.emitted]
-            one.held = [message._replace(emitted=True) for message in one.held]
-            return [self.update(one, message.value, message.timestamp) for message in not_emitted]
-        emitted = [self.tombstone(*shown) for shown in self.gone(one)] if one.shown else []
-        one.shown = [(one.start, one.end)] if self.windows.type == "session" else []
-        return [*emitted, self.update(one, self.windows.aggregate.finish(one.held), one.latest)]
+            not_emitted = [message for message in window.held if not message.emitted]
+            window.held = [message._replace(emitted=True) for message in window.held]
+            return [self.update(window, message.value, message.timestamp) for message in not_emitted]
+        emitted = [self.tombstone(*shown) for shown in self.gone(window)] if window.shown else []
+        window.shown = [(window.start, window.end)] if self.windows.type == "session" else []
+        return [*emitted, self.update(window, self.windows.aggregate.finish(window.held), window.latest)]
 
-    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
+    def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
         """Return the earlier windows of a session that the table still has, by end."""
-        return sorted((shown for shown in one.shown if shown != (one.start, one.end)), key=lambda shown: shown[1])
+        return sorted(
+            (shown for shown in window.shown if shown != (window.start, window.end)), key=lambda shown: shown[1]
+        )
 
-    def update(self, one: Filled, value: Any, timestamp: int) -> Emitted:
+    def update(self, window: Filled, value: Any, timestamp: int) -> Emitted:
         """Return an update of a window."""
-        return Emitted(one.start, one.end, value, timestamp, UPDATE, None, None)
+        return Emitted(window.start, window.end, value, timestamp, UPDATE, None, None)
 
     def tombstone(self, start: int, end: int) -> Emitted:
         """Return the tombstone of an earlier window of a session."""

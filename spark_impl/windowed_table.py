@@ -53,17 +53,17 @@ def windowed_table(
     Args:
         events: The stream that is aggregated; see `table`. A batch DataFrame is a history that has ended: it is one
             batch, and with `emit="close"` all its windows close. A row that is dropped doesn't move the clock.
-        right: The input that the result is joined with; `with_` says what it is.
-        size: How long a window is; its end is exclusive.
-        step: From one window's start to the next one's; the size by default, and no more than it.
+        right: The input that the result is joined with; `with_` is its kind.
+        size: The length of a window; its end is exclusive.
+        step: The time from one window's start to the next; the size by default, and at most the size.
         grace: How long after its end a window still accepts rows.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
         emit: `update` emits every change of a window, `close` its final value once.
-        with_: What `right` is: nothing; a `table` by key; the events of another `windowed_table` under the same
+        with_: The kind of `right`: None; a `table` by key; the events of another `windowed_table` under the same
             windows; or a stream (`stream_lookup`) or a table (`table_lookup`) whose rows look up a window of their key.
         join: `left`, and between two windowed tables `inner` (the default there) and `outer` too.
-        shift: A window joins the other table's window that starts so much later (earlier, if negative).
+        shift: A window joins the other table's window that starts `shift` later (earlier, if negative).
         window_start: For a look-up: the right input's column with the start of the window, a timestamp or bigint ms.
         to_stream: How the result is re-keyed: not at all; `window_in_key`: a single string key becomes `key@start`, in
             ms; `window_in_value`: the value becomes `struct<value, window: struct<start: bigint, end: bigint>>`.
@@ -71,7 +71,7 @@ def windowed_table(
             window that is forgotten isn't emitted again, and look-ups don't find it.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. A window stays in the state until it is closed:
-            its own end and, with another windowed table, that of its partner are past by the grace. With a table or
+            its own end and, with another windowed table, its partner's end are past by the grace. With a table or
             look-ups the table's rows stay, and the windows as long as `retention` says.
         initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `WindowedLogic` by default, another for mutants.
@@ -129,7 +129,7 @@ def native_windowed_table(
     with_: Literal["table", "windowed_table", "stream_lookup", "table_lookup"] | None = None,
     to_stream: Literal["window_in_key", "window_in_value"] | None = None,
 ) -> DataFrame:
-    """Aggregate a stream by Spark's own `window`: each window once, when it closes (append mode).
+    """Aggregate a stream by Spark's own `window`; each window is emitted once, when it closes (append mode).
 
     It satisfies the laws of `windowed_table` with `emit="close"`, nothing joined, if a batch without data follows every
     batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one batch earlier,
@@ -139,8 +139,8 @@ def native_windowed_table(
     Args:
         events: The stream that is aggregated; see `table`. In a batch DataFrame all windows close; they start from 1970
             on. The members of a `list` are in the order of arrival, by default of time.
-        size: How long a window is; its end is exclusive.
-        step: From one window's start to the next one's; the size by default, and no more than it.
+        size: The length of a window; its end is exclusive.
+        step: The time from one window's start to the next; the size by default, and at most the size.
         grace: How long after its end a window still accepts rows: the watermark's delay.
         aggregate: `count`, `sum`, `min`, `max` or `list`.
         emit: `close`.
@@ -214,7 +214,7 @@ def _require_right(declared: WindowedTable, right: JoinInputLike | None) -> None
     if right is None and declared.with_ is not None:
         raise BadInput(f"with_ is {declared.with_!r}, but there is no right input: give right too")
     if right is not None and declared.with_ is None:
-        raise BadInput("there is a right input, but with_ doesn't say what it is")
+        raise BadInput("there is a right input, but with_ doesn't give its kind")
 
 
 def _inputs(
@@ -224,7 +224,7 @@ def _inputs(
     value_type: str | T.DataType | None,
     window_start: ColumnLike | None,
 ) -> tuple[list[Input], T.DataType, T.DataType]:
-    """Return the inputs with their columns resolved, the type of the aggregate, and that of the right values."""
+    """Return the inputs with their columns resolved, the type of the aggregate, and the type of the right values."""
     with reading(SIDES[0], events) as given:
         one, result = _aggregated(given, declared.aggregate, value_type, SIDES[0])
     _require_key(declared, one)
@@ -250,7 +250,7 @@ def _aggregated(
 
 
 def _looking(given: JoinInput, window_start: ColumnLike | None) -> tuple[Input, T.DataType]:
-    """Return a table, or an input that looks windows up, resolved: its values have the start that they name beside."""
+    """Return a table, or an input that looks windows up, resolved: beside each value is the start that it names."""
     value = "value" if given.value is None else given.value
     one = resolved(**given._replace(value=value)._asdict(), side=SIDES[1])
     start = F.lit(None).cast("bigint") if window_start is None else _start(given.frame, window_start)
@@ -273,7 +273,7 @@ def _start(frame: DataFrame, window_start: ColumnLike) -> Column:
 
 
 def _types(declared: WindowedTable, result: T.DataType, other: T.DataType) -> tuple[T.StructType, T.DataType]:
-    """Return the types of the state and of the result's values, made of the types from `_inputs`."""
+    """Return the types of the state and of the result's values, from the types of `_inputs`."""
     right = _windows_type(other if declared.with_ == "windowed_table" else result)
     row = T.StructType().add("value", other).add("start", "long").add("timestamp", "long")
     state = T.StructType().add("events", _windows_type(result)).add("right", right).add("row", row)
@@ -335,7 +335,7 @@ class State:
 
 
 class WindowedLogic(Logic[State]):
-    """What happens to one key: its windows, its row of the table, and their join.
+    """The logic of a key: its windows, its row of the table, and their join.
 
     The join sees a window when it is emitted: when it changes or, with emit `close`, once the clock has closed it.
     Windows, table and look-ups share one state, and so stand in one class.
@@ -366,7 +366,7 @@ class WindowedLogic(Logic[State]):
         return State(dict(zip(SIDES, windows, strict=True)), None if row is None else TableRow(*row))
 
     def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a row of either input, and emit what it changes."""
+        """Take a row of either input, and emit the changes that it causes."""
         edge = clock - self.table.grace_ms
         if row.side == SIDES[0] or self.table.with_ == "windowed_table":
             emitted = self.aggregate(key, state, row, edge)
@@ -377,7 +377,7 @@ class WindowedLogic(Logic[State]):
         return [change._replace(cause=row.order) for change in emitted]
 
     def aggregate(self, key: Key, state: State, row: Arrived, edge: int) -> list[Emitted]:
-        """Add a row to its windows, and emit those with emit `update`, by end."""
+        """Add a row to its windows, and, with emit `update`, emit them by end."""
         assert row.timestamp is not None
         starts = self.open(row.timestamp, edge)
         if not starts:
@@ -393,11 +393,11 @@ class WindowedLogic(Logic[State]):
         return [change for start in starts for change in self.emit(state, row.side, start, edge)]
 
     def open(self, timestamp: int, edge: int) -> list[int]:
-        """Return the starts of the windows that accept a row of that timestamp (ms): those that end after the edge."""
+        """Return the starts of the windows with a timestamp (ms) that end after the edge: they accept a row."""
         return [start for start in self.table.starts(timestamp) if start + self.table.size_ms > edge]
 
     def emitted(self, state: State, side: str, start: int | None, edge: int) -> Windowed | None:
-        """Return a window if it has been emitted, where those that end up to the edge (ms) are closed."""
+        """Return a window if it has been emitted; windows that end up to the edge (ms) are closed."""
         if start is None or (self.table.emit == "close" and start + self.table.size_ms > edge):
             return None
         return state.sides[side].get(start)
@@ -417,7 +417,7 @@ class WindowedLogic(Logic[State]):
         return []
 
     def emit_pair(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
-        """Return a row of the join of two windowed tables, of which one side has changed."""
+        """Return a row of the join of two windowed tables after one side has changed."""
         left = self.emitted(state, SIDES[0], start, edge)
         right = self.emitted(state, SIDES[1], start + self.table.shift_ms, edge)
         if (left is None and self.table.join != "outer") or (right is None and self.table.join == "inner"):
@@ -439,7 +439,7 @@ class WindowedLogic(Logic[State]):
         return self.change(None, joined(row.value, at and at.value), stamp)
 
     def take_right(self, state: State, row: Arrived, edge: int) -> list[Emitted]:
-        """Take a row of the table, or one that looks up, and emit what it changes."""
+        """Take a row of the table, or a row that looks up, and emit the changes that it causes."""
         assert row.timestamp is not None
         new = None if row.value is None else TableRow(row.value["value"], row.value["start"], row.timestamp)
         found = None if new is None else self.emitted(state, SIDES[0], new.start, edge)

@@ -1,6 +1,6 @@
-"""The catalogue: every specification with its models, and what TLC is expected to report of each.
+"""The catalogue: every specification with its models, and TLC's expected result for each.
 
-It is read from `manifest.json`, whose names are those of the manifest of tlaplus/Examples where that has them.
+It is read from `manifest.json`, whose names follow the manifest of tlaplus/Examples.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _COUNTS = ("distinctStates", "totalStates", "stateDepth")
 
 @dataclass(frozen=True)
 class CatalogueModel:
-    """A model: a module with the constants and properties of a configuration, and what is expected of it.
+    """A model: a module with the constants and properties of a configuration, and its expected result.
 
     Attributes:
         name: The configuration's name, `ForeignKeyJoin_race_update`.
         module: The file of the module.
         configuration: The file of the configuration.
-        says: What the model shows, in one sentence.
+        says: A sentence on what the model shows.
         mode: How it is checked: `exhaustive search`.
-        size: `small` ones are checked by `make specs` and CI, `large` ones at night.
-        result: What TLC is expected to find.
-        violated: The property that is violated; None where the model passes or ends in a deadlock.
-        trace_length: The states of its counterexample; None where it passes.
+        size: `small` models are checked by `make specs` and CI, `large` models at night.
+        result: TLC's expected result.
+        violated: The property that is violated; None if the model passes or ends in a deadlock.
+        trace_length: The states of its counterexample; None if it passes.
         distinct: Distinct states, with one worker.
         generated: Generated states, with one worker.
         depth: The depth of the state graph, with one worker.
-        runtime: How long it takes, roughly, as `HH:MM:SS`.
+        runtime: Its rough run time, as `HH:MM:SS`.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Specification:
     Attributes:
         name: The module's name.
         module: Its file.
-        title: What it specifies.
+        title: Its subject.
         source: The document that it comes from.
         models: Its models, in the manifest's order.
     """
@@ -86,7 +86,7 @@ def catalogue(manifest: Path = MANIFEST) -> tuple[Specification, ...]:
     """Read the catalogue.
 
     Raises:
-        BadInput: The manifest can't be read, or an entry of it is wrong; the message names the entry.
+        BadInput: The manifest can't be read, or an entry is wrong; the message names the entry.
     """
     entries = field_of(read_json(manifest), "specifications", list, str(manifest))
     specifications = tuple(
@@ -96,7 +96,7 @@ def catalogue(manifest: Path = MANIFEST) -> tuple[Specification, ...]:
     names = [model.name for specification in specifications for model in specification.models]
     for name in names:
         if names.count(name) > 1:
-            raise BadInput(f"{manifest}: two models are called {name}: rename one, for models are chosen by name")
+            raise BadInput(f"{manifest}: two models are called {name}: rename one, because models are chosen by name")
     return specifications
 
 
@@ -127,7 +127,7 @@ def field_of(entry: Any, name: str, kind: type, where: str) -> Any:
     value = entry[name]
     if not isinstance(value, kind) or value == "":
         known = {"str": "a text", "list": "a list", "dict": "an object with named fields"}[kind.__name__]
-        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is {known}")
+        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, but must be {known}")
     return value
 
 
@@ -135,7 +135,7 @@ def find_model(name: str, manifest: Path = MANIFEST) -> CatalogueModel:
     """Find a model by its name.
 
     Raises:
-        BadInput: There is no such model; the message lists those of a similar name.
+        BadInput: No model has this name; the message lists similar names.
     """
     models = {model.name: model for specification in catalogue(manifest) for model in specification.models}
     if name in models:
@@ -169,9 +169,9 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
     if mode != MODE:
         raise BadInput(f"{where}: its mode is {mode!r}, where only {MODE!r} is known")
     if not _is_size(size):
-        raise BadInput(f"{where}: its size is {size!r}, where it is one of: {', '.join(get_args(Size))}")
+        raise BadInput(f"{where}: its size is {size!r}, but must be one of: {', '.join(get_args(Size))}")
     if not _is_expected(result):
-        raise BadInput(f"{where}: its result is {result!r}, where it is one of: {', '.join(get_args(Expected))}")
+        raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(Expected))}")
     names_property = result in ("safety failure", "liveness failure")
     violated = field_of(entry, "property", str, where) if names_property else None
     length = _count(entry, "traceLength", where, required=result != "success")
@@ -203,7 +203,7 @@ def _count(entry: Any, name: str, where: str, required: bool) -> int | None:
     if name not in entry:
         raise BadInput(f"{where}: {name!r} is missing")
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is a count")
+        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, but must be a count")
     return value
 
 

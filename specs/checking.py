@@ -1,4 +1,4 @@
-"""Checks models with TLC, and compares what TLC reports with what the catalogue expects."""
+"""Check models with TLC, and compare TLC's results with the catalogue's expectations."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ FOUND: Mapping[str, Expected] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What TLC found of a model.
+    """TLC's result for a model.
 
     Attributes:
-        result: As the manifest calls it.
+        result: The result, by its name in the manifest.
         violated: The property that is violated; None if there is none, or TLC doesn't say which of several it is.
         trace: The counterexample; None if there is none.
-        distinct: How many distinct states there are.
-        generated: How many states were generated, equal ones among them.
-        depth: How deep the state graph is, as far as it was searched.
-        seconds: How long TLC took.
+        distinct: The number of distinct states.
+        generated: The number of generated states, equal states included.
+        depth: The depth of the state graph, as far as it was searched.
+        seconds: The time that TLC took.
     """
 
     result: Expected
@@ -59,19 +59,19 @@ class Found:
 
     @property
     def passed(self) -> bool:
-        """Whether no property is violated, and no state is without a next one."""
+        """Whether no property is violated, and every state has a next state."""
         return self.result == "success"
 
     @property
     def verdict(self) -> str:
-        """What was found, in words: `passes`, `violates QuietIsJoined`, `ends in a deadlock`."""
+        """The result in words: `passes`, `violates QuietIsJoined`, `ends in a deadlock`."""
         if self.passed:
             return "passes"
         return "ends in a deadlock" if self.result == "deadlock failure" else f"violates {self.violation}"
 
     @property
     def violation(self) -> str:
-        """What is violated: a property, or a sentence where it is none; empty where nothing is."""
+        """The violated property, or a sentence on another violation; empty if nothing is violated."""
         if self.passed:
             return ""
         if self.result == "deadlock failure":
@@ -81,7 +81,7 @@ class Found:
 
 @contextlib.contextmanager
 def tlc_errors() -> Iterator[None]:
-    """Turn what TLC can't do into one message of ours: no traceback, exit 3.
+    """Turn TLC's errors into messages of ours: no traceback, exit 3.
 
     Raises:
         MissingTool: There is no tla2tools.jar.
@@ -96,14 +96,14 @@ def tlc_errors() -> Iterator[None]:
 
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
-"""Java compiles in haste: which suits a run of seconds, and not one of minutes."""
+"""Java's option to compile quickly: it suits a run of seconds, but not of minutes."""
 
 
 def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
     """Find Java and TLC; `options` are Java's, and the default suits short runs.
 
     Raises:
-        MissingTool: One of them isn't on this machine; the message says how to get it.
+        MissingTool: Java or TLC isn't on this machine; the message says how to get it.
     """
     with tlc_errors():
         return Tools(find_java().executable, pytla.find_jar(), options)
@@ -121,13 +121,13 @@ def check(
     timeout: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Found:
-    """Check a model; a deadlock is something found, as a violated property is.
+    """Check a model; a deadlock is a result, as a violated property is.
 
     Args:
-        model: What to check.
+        model: The model.
         tools: Java and the jar.
-        workers: How many threads explore.
-        timeout: After how many seconds TLC is stopped; None lets it run.
+        workers: The number of threads that explore.
+        timeout: The seconds after which TLC is stopped; None lets it run.
         progress: Called with each report of TLC's.
 
     Raises:
@@ -140,11 +140,11 @@ def check(
 
 
 def broken_expectations(model: CatalogueModel, found: Found, exact: bool) -> list[str]:
-    """Return where what was found isn't what is expected, a sentence each; none if all is.
+    """Return the differences of a result from the expected result, a sentence each.
 
     Args:
-        model: The model, with what is expected.
-        found: What was found.
+        model: The model, with its expected result.
+        found: The result.
         exact: Whether counts and the length of the counterexample are compared, too: they are the same in each run
             with one worker, and only then.
     """
@@ -169,7 +169,7 @@ def broken_expectations(model: CatalogueModel, found: Found, exact: bool) -> lis
 
 
 def constants_of(model: pytla.Model) -> dict[str, Value]:
-    """Return the constants of a model: the configuration's that are values, and what is overridden.
+    """Return the constants of a model: the configuration's values, and the overridden constants.
 
     Raises:
         TlcError: The configuration can't be read.
@@ -179,7 +179,7 @@ def constants_of(model: pytla.Model) -> dict[str, Value]:
     for entry in configuration.entries:
         name, is_value, text = configuration.text[entry.start : entry.end].partition("=")
         if entry.section == "constants" and is_value:
-            with contextlib.suppress(ValueSyntaxError):  # TLC says of a wrong one what is wrong
+            with contextlib.suppress(ValueSyntaxError):  # TLC explains a wrong value
                 constants[name.strip()] = parse_value(text)
     return {**constants, **model.constants}
 
@@ -194,7 +194,7 @@ def own_model(module: Path, configuration: Path | None, constants: Mapping[str, 
         deadlock: Whether a state without a successor is an error.
 
     Raises:
-        StreamproofError: One of the files isn't there.
+        StreamproofError: A file is missing.
     """
     chosen = configuration or module.with_suffix(".cfg")
     for path, remedy in ((module, "name a module of TLA+"), (chosen, "name one with --config")):

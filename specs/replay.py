@@ -1,5 +1,4 @@
-"""Replays TLC's behaviours on the reference: each action is taken, and then the reference's state and the model's must
-be the same.
+"""Replay TLC's behaviours on the reference: after each action, the reference and the model must be in the same state.
 
 A module whose behaviours can be replayed has a file in `replays/`; `REPLAYS` lists them.
 """
@@ -33,15 +32,15 @@ REPLAYS: Mapping[str, Callable[[Constants], ModuleReplay]] = {
 
 
 class Disagreement(NamedTuple):
-    """Where a behaviour and what it is replayed on first differ.
+    """The first difference between a behaviour and the code.
 
     Attributes:
-        behaviour: The behaviour's number among those that were replayed, from 1.
+        behaviour: The behaviour's number among the replayed behaviours, from 1.
         step: The number of the step after which they differ, as in the trace; 1 is the initial state.
         action: The step's action.
-        what: In what they differ.
-        ours: What the replay has there; None where it has nothing.
-        model: What the model has there.
+        what: The part in which they differ.
+        ours: The replay's value there; None if it has nothing.
+        model: The model's value there.
     """
 
     behaviour: int
@@ -59,7 +58,7 @@ class Disagreement(NamedTuple):
 
     @classmethod
     def after(cls, behaviour: int, step: Step, found: Difference) -> Disagreement:
-        """Return what was found after a step.
+        """Return the disagreement after a step.
 
         Args:
             behaviour: The behaviour's number, from 1.
@@ -74,14 +73,14 @@ def _shown(value: Any) -> str:
 
 
 class Replayed(NamedTuple):
-    """What a replay has found.
+    """The result of a replay.
 
     Attributes:
-        behaviours: How many behaviours were replayed.
-        actions: How many actions were taken; what behaviours have in common from the beginning on may be taken once. A
-            behaviour ends where it first disagrees.
-        disagreements: Where each behaviour that disagrees first does.
-        divergences: In how many behaviours each named divergence explains the difference; those don't disagree.
+        behaviours: The number of replayed behaviours.
+        actions: The number of actions taken; a common beginning of behaviours may be taken once. A behaviour ends at
+            its first disagreement.
+        disagreements: The first disagreement of each behaviour that disagrees.
+        divergences: The number of behaviours whose difference each named divergence explains; they don't disagree.
     """
 
     behaviours: int
@@ -93,11 +92,11 @@ class Replayed(NamedTuple):
 def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
     """Replay behaviours on the reference, action by action.
 
-    Where the constants name a mutant, it is the reference as the same mutant. What a behaviour has in common with the
-    one before it, from the beginning on, was replayed with that, and goes on from a copy.
+    If the constants name a mutant, the reference has the same bug. The beginning that a behaviour shares with the
+    behaviour before it isn't replayed again: the replay continues from a copy.
 
     Args:
-        traces: The behaviours; they are taken one at a time, so there may be millions.
+        traces: The behaviours; they are read one at a time, so there may be millions.
         constants: The constants of their model, all of them.
         module: The module's name.
 
@@ -129,7 +128,7 @@ def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replay
 
 
 class _Reached(NamedTuple):
-    """How far a behaviour has been replayed: what it is replayed on, after a step, and what was found there."""
+    """The replay of a behaviour up to a step: the machine after it, and the finding there."""
 
     step: Step
     machine: Machine
@@ -155,7 +154,7 @@ def history_of(trace: Trace, constants: Constants, module: str) -> History:
         module: The module's name.
 
     Raises:
-        BadInput: As `replay`; or a message overtakes another on its route, which no history can say.
+        BadInput: As `replay`; or a message overtakes another on its route, which no history can express.
     """
     of_module = replay_named(module)(constants)
     lines = []
@@ -175,10 +174,10 @@ def history_of(trace: Trace, constants: Constants, module: str) -> History:
 
 
 def replay_named(module: str) -> Callable[[Constants], ModuleReplay]:
-    """Return how the behaviours of a module are replayed.
+    """Return the replay of a module's behaviours.
 
     Raises:
-        BadInput: They can't be; the message lists the modules whose behaviours can.
+        BadInput: The module has no replay; the message lists the modules that have one.
     """
     if module not in REPLAYS:
         raise BadInput(f"the behaviours of {module} can't be replayed: use one of {', '.join(REPLAYS)}")

@@ -1,8 +1,8 @@
-"""The message-sequence chart of a behaviour, as an SVG file that stands alone.
+"""The message-sequence chart of a behaviour, as an SVG file that needs no other file.
 
 Time runs downwards, a step of the behaviour a band. A message is an arrow from the step in which it was sent to the
-step in which it was delivered, so that overtaking is a crossing and a stale message a long arrow. What is a channel
-and what is a table is said by a `Description` for each module; a module without one gets a chart of what changed.
+step in which it was delivered, so that overtaking is a crossing and a stale message a long arrow. A `Description` for
+each module names its channels and tables; a module without a description gets a chart of its changes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ State: TypeAlias = Mapping[str, Value]
 Keys: TypeAlias = tuple[Value, ...]
 
 LINE = 18
-"""The height of a line of text, in pixels, and of what stands on it."""
+"""The height of a line of text, in pixels."""
 MONOSPACE, SANS = 6.9, 6.6
-"""How wide a character is, at the most usual; fonts differ, so that everything has room to spare."""
+"""The usual width of a character, in pixels; fonts differ, so everything has spare room."""
 MARGIN = 24
 _LONGEST_LINE = 110
 NO_BREAK = "\u00a0"
@@ -39,12 +39,12 @@ class Channel:
 
     Attributes:
         variable: The variable.
-        depth: How many keys lead to a queue: a sequence, a set or a bag.
+        depth: The number of keys that lead to a queue: a sequence, a set or a bag.
         sender: The lifeline that sends; `{0}` and `{1}` stand for the keys.
         receiver: The lifeline that a message is delivered to.
-        lines: What is written beside a message: `{name}` stands for its field, `{0}` for a key, `{it}` for all of it.
-        discards: Returns of a delivered message whether the receiver discards it, from the keys, the message
-            and the states before and after.
+        lines: The text beside a message: `{name}` stands for its field, `{0}` for a key, `{it}` for all of it.
+        discards: Takes the keys, a delivered message, and the states before and after; returns whether the receiver
+            discards it.
     """
 
     variable: str
@@ -61,14 +61,14 @@ class Table:
 
     Attributes:
         variable: The variable.
-        depth: How many keys lead to a row.
+        depth: The number of keys that lead to a row.
         lane: The lifeline; `{0}` and `{1}` stand for the keys.
-        line: What is written where a row changes; `{it}` stands for the row.
-        at_the_end: What is written of each row below the chart.
+        line: The text where a row changes; `{it}` stands for the row.
+        at_the_end: The text for each row below the chart.
         kind: `changed` from outside, `noted` by the protocol for itself, or an `output` of the operator.
-        gone: What is written where a row becomes a model value, if that means that it is no longer there; such rows
-            aren't written below the chart. Empty where it is written as any other.
-        emitter: The lifeline that emits it, if that is another one; an arrow leads from there.
+        gone: The text where a row becomes a model value, if that means that it is deleted; deleted rows aren't written
+            below the chart. Empty if it is written as any other value.
+        emitter: The lifeline that emits it, if that is another lifeline; an arrow leads from there.
     """
 
     variable: str
@@ -83,10 +83,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Description:
-    """What a module's variables mean to the chart.
+    """The meaning of a module's variables for the chart.
 
     Attributes:
-        lanes: The lifelines from left to right; one with `{0}` stands for one of each key.
+        lanes: The lifelines from left to right; a lifeline with `{0}` stands for a lifeline for each key.
         tables: The tables.
         channels: The channels.
         note: A sentence below the chart, on how values are written.
@@ -99,14 +99,14 @@ class Description:
 
 
 def _stale(keys: Keys, message: Value, before: State, after: State) -> bool:
-    """A response whose hash isn't that of the row of today, and that changed nothing."""
+    """Whether a response has another hash than the present row, and changed nothing."""
     left = before["left"]
     row = left[keys[1]] if isinstance(left, Function) else None
     return isinstance(message, Function) and message["hash"] != row and before["result"] == after["result"]
 
 
 def _older(keys: Keys, message: Value, before: State, after: State) -> bool:
-    """A result that is older than the newest that came, where that is a reason to discard it."""
+    """Whether a result is older than the newest result that came, if that is a reason to discard it."""
     newest = before["newest"]
     of_key = newest[keys[1]] if isinstance(newest, Function) else 0
     age = message["age"] if isinstance(message, Function) else 0
@@ -178,7 +178,7 @@ class _Message:
 
 @dataclass
 class _Picture:
-    """What the template draws."""
+    """The data of the template."""
 
     lanes: dict[str, float] = field(default_factory=dict)
     bands: list[dict[str, Any]] = field(default_factory=list)
@@ -193,11 +193,11 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "", n
 
     Args:
         trace: The behaviour.
-        module: The file of its module: its name selects what is a channel, its text the actions' parameters.
+        module: The file of its module: its name selects the description, its text names the actions' parameters.
         title: The title.
-        violated: The property that is violated, whose comment in the module is written below it; or a sentence, where
-            it is no property. Empty for none.
-        name: What its ids begin with, and what its styles apply to, where several stand on one page.
+        violated: The violated property, whose comment in the module is written below it; or a sentence on another
+            violation. Empty for none.
+        name: The prefix of its ids, and the scope of its styles, for several charts on a page.
 
     Returns:
         The text of an SVG file, without any reference to another file.
@@ -222,7 +222,7 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "", n
 
 
 def short(value: Value) -> str:
-    """Write a value shortly: a row as its fields, `(1, r1)`, and a pair of rows as `[(1, r1), (1, r1)]`."""
+    """Write a value briefly: a row as its fields, `(1, r1)`, and a pair of rows as `[(1, r1), (1, r1)]`."""
     match value:
         case bool():
             return to_tla(value)
@@ -242,7 +242,7 @@ def short(value: Value) -> str:
 
 
 class _Drawing:
-    """Draws one picture from top to bottom; all parts share how far down it is, so it has many methods."""
+    """Draws a picture from top to bottom; all parts share the present height, so it has many methods."""
 
     def __init__(self, trace: Trace, description: Description | None, actions: Mapping[int, str]) -> None:
         self.trace, self.description, self.actions = trace, description, actions
@@ -284,7 +284,7 @@ class _Drawing:
         return sorted(names, key=_natural)
 
     def _rows_of(self, lane: str) -> Iterator[tuple[Table, Keys, Value]]:
-        """Every row that is ever written on a lifeline."""
+        """Return every row that is ever written on a lifeline."""
         for step in self.trace.steps:
             for table in self.description.tables if self.description else ():
                 for keys, row in _leaves(step.state[table.variable], table.depth):
@@ -301,7 +301,7 @@ class _Drawing:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def steps(self) -> None:
-        """Draw every step: what arrives, what changes, what is sent, what is emitted."""
+        """Draw every step: its deliveries, changes, messages and outputs."""
         assert self.description is not None
         first = self.trace.steps[0].state
         band = self._open_band("initial state", 1)
@@ -348,7 +348,7 @@ class _Drawing:
                     self._send(channel, keys, message)
 
     def plain_step(self, action: str, number: int, lines: Sequence[str]) -> None:
-        """Draw a step of a module without a description: the action, and what changed."""
+        """Draw a step of a module without a description: the action, and the changes."""
         band = self._open_band(action, number)
         for line in lines:
             for part in textwrap.wrap(line, _LONGEST_LINE, subsequent_indent="    ", break_long_words=True) or [""]:
@@ -403,7 +403,7 @@ class _Drawing:
     # -- the file ----------------------------------------------------------------------------------------------------
 
     def svg(self, name: str, title: str, verdict: str, said: str, spoken: str) -> str:
-        """Return the file: lifelines to the end of the last step, then what is still waiting, then the verdict."""
+        """Return the file: lifelines to the end of the last step, then waiting messages, then the verdict."""
         picture = self.picture
         still_waiting = any(message.delivered_at is None for message in self.messages)
         picture.y += 26 if still_waiting else 10
@@ -440,7 +440,7 @@ class _Drawing:
         )
 
     def _footer(self, width: float, y: float, verdict: str, said: str) -> tuple[list[dict[str, Any]], float, float]:
-        """The lines below the chart, the height of the box around the verdict, and where they end."""
+        """Return the lines below the chart, the height of the box around the verdict, and the bottom of the lines."""
         fits = int((width - 2 * MARGIN - 30) / SANS)
         lines: list[dict[str, Any]] = []
 
@@ -520,18 +520,18 @@ def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple
 
 
 def _fits(description: Description, state: State) -> bool:
-    """Whether a state has the variables that are described: a user's module may bear the name of one of ours."""
+    """Whether a state has the described variables: a user's module may have the name of a module of ours."""
     parts: list[Table | Channel] = [*description.tables, *description.channels]
     return all(part.variable in state for part in parts)
 
 
 def _is_there(row: Value) -> bool:
-    """Whether there is a row in the initial state, and not a word for none."""
+    """Whether a value of the initial state is a row, and not a word for no row."""
     return isinstance(row, Function | tuple | frozenset) and bool(row)
 
 
 def _leaves(value: Value, depth: int) -> Iterator[tuple[Keys, Value]]:
-    """The values that `depth` keys lead to, each with its keys."""
+    """Yield the values that `depth` keys lead to, each with its keys."""
     if depth == 0:
         yield (), value
         return
@@ -542,7 +542,7 @@ def _leaves(value: Value, depth: int) -> Iterator[tuple[Keys, Value]]:
 
 
 def _in_order(queue: Value) -> tuple[Value, ...]:
-    """The messages of a queue: of a set and a bag in the order of their text."""
+    """Return the messages of a queue: for a set and a bag in the order of their text."""
     if isinstance(queue, tuple):
         return queue
     if isinstance(queue, frozenset):
@@ -554,7 +554,7 @@ def _in_order(queue: Value) -> tuple[Value, ...]:
 
 
 def _difference(before: Value, after: Value) -> tuple[list[int], tuple[Value, ...]]:
-    """The indices of what was taken from a queue, among what waited in it, and what was put into it."""
+    """Return the indices of the messages that were taken from a queue, and the messages that were put into it."""
     old, new = _in_order(before), _in_order(after)
     if isinstance(before, tuple):
         return sequence_difference(old, new)
@@ -568,7 +568,7 @@ def _difference(before: Value, after: Value) -> tuple[list[int], tuple[Value, ..
 
 
 def _taken(waiting: list[_Message], queue: Value, index: int) -> _Message:
-    """The message at an index of a queue: sequences keep the order of sending, sets and bags have none."""
+    """Return the message at an index of a queue: sequences keep the order of sending, sets and bags have no order."""
     if isinstance(queue, tuple):
         return waiting[index]
     content = _in_order(queue)[index]
@@ -587,12 +587,12 @@ def _filled(template: str, keys: Keys, value: Value | None) -> str:
 
 
 def _natural(name: str) -> list[tuple[str, int]]:
-    """Sorts r2 before r10."""
+    """Return a sort key that sorts r2 before r10."""
     return [(letters, int(digits or 0)) for letters, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _finished(value: Any) -> Any:
-    """What the template writes: figures with one decimal at the most, and no character that XML forbids."""
+    """Convert a value for the template: numbers with at most one decimal, no character that XML forbids."""
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""What happens in a step of a behaviour: the action with its parameters, and what changed, as paths into nested values.
+"""Steps of a behaviour for readers: the action with its parameters, and its changes, as paths into nested values.
 
-A state of TLC repeats every variable whether it changed or not. A reader wants the difference: the row that is new,
-the message that was sent, the one that was taken. Nothing here knows a module; its text gives names and comments.
+A state of TLC repeats every variable whether it changed or not. A reader wants the difference: the new row, the sent
+message, the delivered message. This code knows no module; the module's text gives names and comments.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from .pytla import Function, Step, Trace, Value, to_tla
 Kind = Literal["set", "appended", "taken", "removed", "joined", "left", "new", "gone"]
 
 ROW_FIELDS = range(2, 5)
-"""A record of so many plain fields is a row, and shown whole where it changes."""
+"""The numbers of plain fields of a record that is a row, which is shown whole if it changes."""
 _DEEPEST_CALL = 6
 _COMMENTS_AT_THE_END = re.compile(r"(?:[ \t]*(?:\(\*(?:(?!\*\)).)*\*\)[ \t]*|\\\*[^\n]*)\n)+\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two states.
+    """A difference between two states.
 
     Attributes:
         variable: The variable.
-        keys: Where in its value, from the outside in; empty for all of it.
+        keys: The path into its value, from the outside in; empty for all of it.
         kind: `set` (it has another value), `appended` to a sequence, `taken` from its head, `removed` from elsewhere in
             it, `joined` or `left` a set, `new` or `gone` with its key from a function.
-        before: The value before; what was taken, removed or gone.
-        after: The value after; what was appended, joined or is new.
+        before: The value before; the taken, removed or gone part.
+        after: The value after; the appended, joined or new part.
     """
 
     variable: str
@@ -43,12 +43,12 @@ class Change:
 
     @property
     def path(self) -> str:
-        """Where the difference is, as TLA+ writes it: `responses["r1"]["l"]`."""
+        """The place of the difference in TLA+: `responses["r1"]["l"]`."""
         return self.variable + "".join(f"[{written(key)}]" for key in self.keys)
 
     @property
     def text(self) -> str:
-        """The difference in one line: `left["l"]: None → [version |-> 1]`, `+` for what came, `-` for what went."""
+        """The difference in one line: `left["l"]: None → [version |-> 1]`; `+` for added, `-` for removed parts."""
         return f"{self.path}: {self.difference}"
 
     @property
@@ -68,7 +68,7 @@ class Change:
 
 
 class ReadableStep(NamedTuple):
-    """A step of a behaviour as a reader sees it: its number, its action with parameters, and what changed."""
+    """A step of a behaviour for a reader: its number, its action with parameters, and its changes."""
 
     number: int
     action: str
@@ -83,7 +83,7 @@ class Definition:
         name: Its name.
         parameters: The names of its parameters.
         body: Its text after `==`.
-        comment: The comment right before it, in one line; empty where there is none.
+        comment: The comment right before it, in one line; empty if there is none.
         path: The file.
         line: The line that it starts on, from 1.
     """
@@ -98,7 +98,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class ModuleText:
-    """What the text of a module says to a reader of its behaviours.
+    """The parts of a module's text that a reader of its behaviours needs.
 
     Attributes:
         definitions: Its definitions, by name.
@@ -109,13 +109,13 @@ class ModuleText:
     variables: tuple[str, ...]
 
     def ordered(self, state: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the variables of a state as they are declared; TLC has an order of its own."""
+        """Return the variables of a state in the order of their declaration; TLC has an order of its own."""
         index = {name: number for number, name in enumerate(self.variables)}
         return dict(sorted(state.items(), key=lambda item: index.get(item[0], len(index))))
 
 
 def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> tuple[Change, ...]:
-    """Return the differences between two states, in the order of the second one's variables."""
+    """Return the differences between two states, in the order of the second state's variables."""
     return tuple(
         change for name, value in after.items() if name in before for change in _between(name, (), before[name], value)
     )
@@ -151,7 +151,7 @@ def readable_steps(
 
 
 def ending(trace: Trace) -> str:
-    """Return how a counterexample goes on for ever; empty for one that ends."""
+    """Return how a counterexample goes on for ever; empty if it ends."""
     if trace.stutters:
         return "then nothing more happens, for ever (stuttering)"
     if trace.loop is not None:
@@ -160,15 +160,15 @@ def ending(trace: Trace) -> str:
 
 
 def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callable[[Value], str] | None = None) -> str:
-    """Return a step's action with its parameters, as far as they show in what changed: `DeliverResponse("r1", _)`.
+    """Return a step's action with its parameters, as far as its changes show them: `DeliverResponse("r1", _)`.
 
-    TLC names an action without its parameters. Where the action's definition, or one that it calls, says
-    `[variable EXCEPT ![key] = new]`, and these are parameters, the key that changed in that variable is the one, and
-    the value that it has now the other.
+    TLC names an action without its parameters. If the action's definition, or a definition that it calls, has
+    `[variable EXCEPT ![key] = new]`, and `key` and `new` are parameters, then `key` is the key that changed in that
+    variable, and `new` is its value now.
 
     Args:
         step: The step.
-        found: What changed in it.
+        found: Its changes.
         text: The text of its module.
         write: Writes a value; in TLA+ if it isn't given.
     """
@@ -180,7 +180,7 @@ def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callabl
     known: dict[str, set[str]] = {}
     own = {name: name for name in definition.parameters}
     assignments = _assignments(definition, own, text.definitions, _DEEPEST_CALL)
-    # Those under a condition come last: another branch may have been taken.
+    # Assignments under a condition come last: another branch may have been taken.
     for variable, names, value, certain in sorted(assignments, key=lambda one: not one.certain):
         of_variable = [change.keys for change in found if change.variable == variable]
         for index, name in enumerate(names):
@@ -194,7 +194,7 @@ def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callabl
 
 
 def read_module(module: Path) -> ModuleText:
-    """Read a module, and those that it extends and that lie beside it.
+    """Read a module, and the modules beside it that it extends.
 
     A file that can't be read adds nothing: TLC has reported it already.
     """
@@ -283,9 +283,9 @@ def _between_sequences(
 
 
 def sequence_difference(before: tuple[Value, ...], after: tuple[Value, ...]) -> tuple[list[int], tuple[Value, ...]]:
-    """Return how a queue became another: the indices (from 0) of what was removed, and what was appended.
+    """Return the difference between two queues: the indices (from 0) of removed elements, and the appended elements.
 
-    As little as possible is appended, and of equal elements the first are removed.
+    As few as possible are appended, and the first of equal elements are removed.
     """
     for count in range(len(after) + 1):
         kept, came = after[: len(after) - count], after[len(after) - count :]
@@ -301,7 +301,7 @@ def sequence_difference(before: tuple[Value, ...], after: tuple[Value, ...]) -> 
 
 
 def _narrow(known: dict[str, set[str]], name: str | None, values: set[str], certain: bool) -> None:
-    """Note what a parameter may be: a variable that didn't change says nothing."""
+    """Narrow the values that a parameter may have: a variable that didn't change shows nothing."""
     if name is not None and values:
         both = known.get(name, values) & values
         if both or certain:
@@ -318,9 +318,9 @@ def _at(value: Value, keys: Sequence[Value]) -> Value:
 
 
 class _Assignment(NamedTuple):
-    """A variable that is changed at keys, with the keys and the new value where those are parameters.
+    """A variable that is changed at keys, with the keys and the new value if these are parameters.
 
-    It is `certain` where no IF or CASE stands before it.
+    It is `certain` if no IF or CASE is before it.
     """
 
     variable: str
@@ -332,7 +332,7 @@ class _Assignment(NamedTuple):
 def _assignments(
     definition: Definition, own: Mapping[str, str], definitions: Mapping[str, Definition], depth: int
 ) -> Iterator[_Assignment]:
-    """What the body of a definition changes; `own` gives the action's parameter for a name in the body."""
+    """Yield the assignments in a definition's body; `own` gives the action's parameter for a name in the body."""
     body = definition.body
     for changed in re.finditer(r"\b(\w+)'\s*=", body):
         rest = body[changed.end() :]
@@ -357,7 +357,7 @@ def _assignments(
 
 
 def _arguments(text: str) -> list[str]:
-    """The arguments of a call, of which the text follows the opening parenthesis."""
+    """Return the arguments of a call, from the text after its opening parenthesis."""
     arguments, nested = [""], 0
     for character in text:
         if character in "([{":
@@ -390,7 +390,7 @@ def _without_comments(text: str) -> str:
 
 
 def _comment_before(text: str) -> str:
-    """The comment that ends where a definition starts, without an empty line between them."""
+    """Return the comment that ends where a definition starts, without an empty line between them."""
     block = _COMMENTS_AT_THE_END.search(text)
     said = re.sub(r"\(\*|\*\)|\\\*", " ", block[0]) if block else ""
     return " ".join(said.split())

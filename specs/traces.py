@@ -1,6 +1,6 @@
-"""Traces of a foreign-key join: what was seen of a run from outside, as JSON Lines.
+"""Traces of a foreign-key join: a run as seen from outside, as JSON Lines.
 
-The first line is the header, every other one an event:
+The first line is the header, every other line an event:
 
     {"trace": "foreign_key_join", "join": "inner", "protocol": "kafka 4.3", "order": "topics", "quiet": true}
     {"event": "right", "key": "r1", "value": "x"}
@@ -10,9 +10,9 @@ The first line is the header, every other one an event:
     {"event": "output", "key": "l", "value": [{"v": "a", "fk": "r1"}, "x"]}
 
 With the order `total`, lines are in the order in which all happened: each change, `subscription delivered` and
-`response delivered` is followed by what it sent and emitted. With `topics`, deliveries aren't there, and order means
-something between events of one topic alone: of one input key, of the subscriptions to one right key, of the responses
-to one left key, of the outputs of one left key. That is what can be read from a broker afterwards.
+`response delivered` is followed by its messages and outputs. With `topics`, there are no deliveries, and only events of
+one topic are in order: of one input key, of the subscriptions to one right key, of the responses to one left key, of
+the outputs of one left key. Such a trace can be read from a broker afterwards.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ STEPS: Mapping[str, str] = {
     "subscription delivered": "subscription",
     "response delivered": "response",
 }
-"""The events that are steps, and what the specification calls them; the others are what a step does."""
+"""The events that are steps, with their names in the specification; the others are effects of a step."""
 UNKNOWN = object()
-"""Stands for the left value whose hash a message carries, where that isn't known; and for a sender."""
+"""The left value whose hash a message carries, if that isn't known; or an unknown sender."""
 _FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "left": (("key", "value", "foreign_key"), ()),
     "right": (("key", "value"), ()),
@@ -55,7 +55,7 @@ _FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "response delivered": (("foreign_key", "key"), ()),
     "output": (("key", "value"), ()),
 }
-"""The fields of each kind of event: those that it has, and those that it may have."""
+"""The fields of each kind of event: the required fields, and the optional fields."""
 _HEADER = {
     "join": ("inner", "left"),
     "protocol": ("kip", "answer", "kafka 4.3", "kafka 4.3 answer", "kafka 3.9"),
@@ -68,16 +68,16 @@ _DEFAULTS = {"null_foreign_key": "ignore", "quiet": False}
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a trace.
+    """An event of a trace.
 
     Attributes:
         line: Its line in the file, from 1.
-        kind: What happened.
-        key: The left key; of a right change the right key.
+        kind: The kind of event.
+        key: The left key; for a right change the right key.
         foreign_key: The right key that a left value names, or that a message goes to or comes from; None for none.
         value: The new value, the right value that a response brings, or the pair that is emitted; None for a deletion.
-        instruction: What a subscription asks.
-        of: The left value whose hash a message carries; None for a deleted row, `UNKNOWN` where it wasn't recorded.
+        instruction: The instruction of a subscription.
+        of: The left value whose hash a message carries; None for a deleted row, `UNKNOWN` if it wasn't recorded.
     """
 
     line: int
@@ -90,11 +90,11 @@ class Event:
 
     @property
     def is_step(self) -> bool:
-        """Whether it is a step, and not what one does."""
+        """Whether it is a step, and not an effect of a step."""
         return self.kind in STEPS
 
     def numbered(self, line: int) -> Event:
-        """Return it on another line."""
+        """Return the event on another line."""
         return replace(self, line=line)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Event:
         return f"{self.kind}, {way}" + ("" if what is None else f": {what}{of}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the file has of it."""
+        """Return its fields as in the file."""
         needed, optional = _FIELDS[self.kind]
         names = [*needed, *(name for name in optional if getattr(self, name) is not UNKNOWN)]
         return {"event": self.kind, **{name: getattr(self, name) for name in names}}
@@ -122,11 +122,11 @@ class JoinTrace:
 
     Attributes:
         join: `inner` or `left`.
-        protocol: Whose instructions the left side gives, as the constant `Protocol` of the specification.
+        protocol: The protocol of the left side's instructions, as the constant `Protocol` of the specification.
         null_foreign_key: `ignore` or `keep`.
         order: `total` or `topics`.
         quiet: Whether it goes on until no message waits.
-        events: What happened.
+        events: The events.
     """
 
     join: str
@@ -150,12 +150,12 @@ class JoinTrace:
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
     def by_topics(self) -> JoinTrace:
-        """Return what can be read of it from topics alone: without deliveries, each topic in its order."""
+        """Return the trace as topics alone show it: without deliveries, each topic in its order."""
         kept = (event for event in self.events if not event.kind.endswith("delivered"))
         return replace(self, order="topics", events=tuple(kept))
 
     def parts(self) -> list[JoinTrace]:
-        """Return it in parts that have no key in common, each of which is a trace of its own."""
+        """Split the trace into parts that have no key in common; each is a trace of its own."""
         parents: dict[tuple[str, Key], tuple[str, Key]] = {}
 
         def root(one: tuple[str, Key]) -> tuple[str, Key]:
@@ -184,7 +184,7 @@ def read_trace(path: Path) -> JoinTrace:
     """Read a trace from a file.
 
     Raises:
-        BadInput: It can't be read, or isn't one; the message names the line.
+        BadInput: The file can't be read, or isn't a trace; the message names the line.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -200,10 +200,10 @@ def parse_trace(text: str, where: str = "trace") -> JoinTrace:
 
     Args:
         text: The text, JSON Lines.
-        where: What messages call it.
+        where: Its name in messages.
 
     Raises:
-        BadInput: It isn't one; the message names the line.
+        BadInput: The text isn't a trace; the message names the line.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
@@ -221,13 +221,13 @@ def parse_trace(text: str, where: str = "trace") -> JoinTrace:
             raise BadInput(f"{where}: line {number}: {name!r} is missing: it is one of {_listed(known)}")
         if chosen[name] not in known or isinstance(chosen[name], bool) != isinstance(known[0], bool):
             raise BadInput(
-                f"{where}: line {number}: {name!r} is {json.dumps(chosen[name])}, where it is one of {_listed(known)}"
+                f"{where}: line {number}: {name!r} is {json.dumps(chosen[name])}, but must be one of {_listed(known)}"
             )
     events = tuple(_event(line, number, f"{where}: line {number}", chosen["order"]) for number, line in lines[1:])
     if chosen["order"] == "total" and events and not events[0].is_step:
         raise BadInput(
-            f"{where}: line {events[0].line}: nothing that happened before did this: with the order total a change or "
-            "a delivery comes first, then what it does"
+            f"{where}: line {events[0].line}: no earlier event caused this: with the order total a change or "
+            "a delivery comes first, then its messages and outputs"
         )
     fields = {name: chosen[name] for name in _HEADER}
     return JoinTrace(events=events, **fields)
@@ -237,7 +237,7 @@ def _event(line: str, number: int, where: str, order: str) -> Event:
     content = _object(line, where)
     kind = content.pop("event", None)
     if not _is_kind(kind):
-        raise BadInput(f"{where}: the event is {json.dumps(kind)}, where it is one of {_listed(_FIELDS)}")
+        raise BadInput(f"{where}: the event is {json.dumps(kind)}, but must be one of {_listed(_FIELDS)}")
     if order == "topics" and kind.endswith("delivered"):
         raise BadInput(f"{where}: a delivery is no part of a topic: leave it out, or give the order total")
     needed, optional = _FIELDS[kind]
@@ -250,15 +250,15 @@ def _event(line: str, number: int, where: str, order: str) -> Event:
     for name in ("key", "foreign_key"):
         value = content.get(name)
         if name in content and not (isinstance(value, str) or (name == "foreign_key" and value is None)):
-            raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is a string")
+            raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, but must be a string")
     if kind == "subscription sent" and content["instruction"] not in [one.value for one in Instruction]:
         raise BadInput(
-            f"{where}: the instruction is {json.dumps(content['instruction'])}, where it is one of "
+            f"{where}: the instruction is {json.dumps(content['instruction'])}, but must be one of "
             f"{_listed(one.value for one in Instruction)}"
         )
     value = content.get("value")
     if kind == "output" and value is not None and not (isinstance(value, list) and len(value) == 2):
-        raise BadInput(f"{where}: 'value' is {json.dumps(value)}, where it is a pair [left, right], or null")
+        raise BadInput(f"{where}: 'value' is {json.dumps(value)}, but must be a pair [left, right], or null")
     if kind == "response sent":
         content.setdefault("foreign_key", UNKNOWN)
     return Event(number, kind, **content)

@@ -1,7 +1,7 @@
-"""Trace validation: whether what was recorded of a foreign-key join is a behaviour of its specification.
+"""Trace validation: whether a recorded trace of a foreign-key join is a behaviour of its specification.
 
-TLC looks for a behaviour of `ForeignKeyJoinTrace.tla` that explains all of a trace. Where there is none, the furthest
-that it comes says which event is refused, and what could have happened instead.
+TLC looks for a behaviour of `ForeignKeyJoinTrace.tla` that explains all of a trace. If there is none, the furthest
+behaviour shows the refused event, and what could have happened instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .traces import STEPS, UNKNOWN, Event, JoinTrace, Kind
 
 MODULE = FOLDER / "ForeignKeyJoin" / "ForeignKeyJoinTrace.tla"
 BATCH = 200
-"""How many traces TLC is handed at a time."""
+"""The most traces that TLC gets at a time."""
 NONE = ModelValue("None")
 _KIND_OF: Mapping[str, Kind] = {step: kind for kind, step in STEPS.items()}  # type: ignore[misc]
 
@@ -37,7 +37,7 @@ class Possible:
 
     Attributes:
         step: The step.
-        does: What it sends and emits.
+        does: Its messages and outputs.
     """
 
     step: Event
@@ -49,15 +49,15 @@ class Possible:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A trace, or a part of one, that is no behaviour of the specification.
+    """A trace, or a part of a trace, that isn't a behaviour of the specification.
 
     Attributes:
-        event: The event that is refused; None where the trace lacks one.
-        lacks: What the specification does there and the trace lacks.
-        explained: How many of its events are explained.
-        events: How many it has.
+        event: The refused event; None if the trace lacks an event.
+        lacks: The event of the specification that the trace lacks there.
+        explained: The number of its events that are explained.
+        events: The number of its events.
         after: The last step or input that is explained; None if none is.
-        unexplained: Of each topic the first event that isn't explained, in the order of lines.
+        unexplained: The first event of each topic that isn't explained, in the order of lines.
         possible: What could have happened next.
     """
 
@@ -78,12 +78,12 @@ class Refusal:
 
 
 class Validated(NamedTuple):
-    """What TLC said of a trace.
+    """TLC's verdict on a trace.
 
     Attributes:
-        parts: In how many parts it came that have no key in common.
-        events: How many events it has.
-        states: How many states TLC found.
+        parts: The number of its parts that have no key in common.
+        events: The number of its events.
+        states: The number of states that TLC found.
         refusals: The parts that are refused, each where it is.
     """
 
@@ -102,9 +102,9 @@ def validate(
     """Ask TLC whether a trace is a behaviour of the specification.
 
     Args:
-        trace: The trace; parts of it that have no key in common are asked about one by one.
+        trace: The trace; parts of it that have no key in common are checked one by one.
         tools: Java and the jar.
-        timeout: How long TLC may take at a time (s); None for as long as it takes.
+        timeout: The most time for a run of TLC (s); None for no limit.
         progress: Called with each report of TLC's.
 
     Raises:
@@ -160,7 +160,7 @@ def _graph(
 
 
 def _furthest(graph: StateGraph, parts: Sequence[_Part]) -> list[Any]:
-    """Of each trace a state that explains it, or else the first one that explains most of it."""
+    """Return for each trace a state that explains it, or otherwise the first state that explains most of it."""
     best: list[Any] = [None] * len(parts)
     rank = [(False, -1)] * len(parts)
     for state in graph.states:
@@ -172,7 +172,7 @@ def _furthest(graph: StateGraph, parts: Sequence[_Part]) -> list[Any]:
 
 
 def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
-    """What steps do that can be taken from a state."""
+    """Yield the effects of the steps that can be taken from a state."""
     mine = {**furthest, "number": number}
     found = []
     for edge in graph.edges:
@@ -183,7 +183,7 @@ def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
 
 
 class _Part:
-    """A trace whose keys hang together, as the specification has it: with keys and versions of its own.
+    """A trace with connected keys, in the form of the specification: with keys and versions of its own.
 
     It writes the trace as a constant and reads states back as events, by the same names, so it has many methods.
     """
@@ -217,7 +217,7 @@ class _Part:
         self.groups = list(_grouped(trace.events)) if trace.order == "total" else []
 
     def count(self, kind: Kind) -> int:
-        """How many events of a kind there are."""
+        """Count the events of a kind."""
         return sum(event.kind == kind for event in self.trace.events)
 
     # As a constant.
@@ -244,7 +244,7 @@ class _Part:
 
     @cached_property
     def logs(self) -> dict[tuple[str, Value], list[Event]]:
-        """The events of each log of the module, in order."""
+        """Return the events of each log of the module, in order."""
         logs: dict[tuple[str, Value], list[Event]] = {}
         for event in self.trace.events:
             if event.kind == "right":
@@ -267,7 +267,7 @@ class _Part:
         )
 
     def _right_row(self, key: Any, value: Row) -> Value:
-        """A right row; of one whose key isn't known, or that never was, the version alone means something."""
+        """Return a right row; if its key isn't known, or it never existed, only the version has a meaning."""
         if value is None:
             return NONE
         named = NONE if key is None or key is UNKNOWN else self.right_names[key]
@@ -336,7 +336,7 @@ class _Part:
         return sorted(first, key=lambda event: event.line)
 
     def refusal(self, state: Any, strays: Sequence[Any]) -> Refusal:
-        """Return where the trace is refused, by the furthest state that explains some of it."""
+        """Return the refusal of the trace, by the furthest state that explains some of it."""
         possible = tuple(self._possible(state, strayed) for strayed in strays)
         unexplained = tuple(self._unexplained(state))
         if self.trace.order == "total":
@@ -358,7 +358,7 @@ class _Part:
         return Refusal(event, lacks, explained, len(self.trace.events), after, unexplained, possible)
 
     def _contradicted(self, state: Any, possible: Sequence[Possible]) -> Event | None:
-        """Return the first event that is another one than what a possible step would do there, if there is one."""
+        """Return the first event that contradicts a possible step's effect there, if there is one."""
         logs, found = self.logs, []
         for one in (one for way in possible for one in way.does):
             if one.kind == "subscription sent":
@@ -393,7 +393,7 @@ class _Part:
         kind = _KIND_OF[str(strayed["action"])]
         key = self._key(strayed["route"] if kind == "right" else strayed["key"])
         if kind in ("left", "right"):
-            # A table's change is the next one that the trace has.
+            # A table's change is the trace's next change of it.
             name = strayed["route"] if kind == "right" else strayed["key"]
             step = self.logs[kind, name][state["at"][kind][name]]
         else:
@@ -433,7 +433,7 @@ class _Part:
 
 
 def _alike(recorded: Event, meant: Event) -> bool:
-    """Whether a recorded event may be one of the specification's, which knows all."""
+    """Whether a recorded event may be the specification's event, which has all fields."""
     return (
         (recorded.kind, recorded.key, recorded.instruction) == (meant.kind, meant.key, meant.instruction)
         and _text(recorded.value) == _text(meant.value)
@@ -443,7 +443,7 @@ def _alike(recorded: Event, meant: Event) -> bool:
 
 
 def _grouped(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event]]]:
-    """Each step with what it does."""
+    """Yield each step with its effects."""
     group: tuple[Event, list[Event]] | None = None
     for event in events:
         if event.is_step:
@@ -478,7 +478,7 @@ def record_trace(history: History, protocol: type[Protocol] = Protocol, named: s
     Args:
         history: The history of a foreign-key join.
         protocol: The protocol, or a variant of it.
-        named: What the specification calls its instructions; None for the history's option `protocol`.
+        named: The specification's name for its instructions; None for the history's option `protocol`.
 
     Raises:
         BadInput: A line delivers from a route on which nothing waits.

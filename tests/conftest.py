@@ -45,7 +45,12 @@ ON_SPARK = pytest.StashKey[bool]()
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Fail a test that starts Spark without the mark: it costs more than it says, and `make test-quick` has it."""
+    """Fail a test that starts Spark without the mark: it costs more than it says, and `make test-quick` has it.
+
+    And forget the release that a command's `--kafka-version` names for its process: the next test asks the default.
+    """
+    if versions := sys.modules.get("streamproof.properties.witnesses.kafka.versions"):
+        versions.use_version(None)
     stash, pyspark = item.config.stash, sys.modules.get("pyspark")
     if "spark" in item.keywords:
         stash[ON_SPARK] = True

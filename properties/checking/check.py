@@ -1,7 +1,7 @@
 """The gate: draws samples, runs them, lets the laws judge, and saves a counterexample of each law that is broken.
 
-One loop serves the check of a reference, that of an operator on Spark, and mutation testing: what differs is which
-samples are drawn, which laws are asked, and whose logic runs.
+One loop serves the check of a reference, the check of an operator on Spark, and mutation testing. They differ in the
+samples that are drawn, the laws that are asked, and the logic that runs.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def check_operators(
 
     Args:
         operators: The operators' names.
-        store: Where counterexamples are saved; those that are there already are replayed first.
-        histories: How many histories of each to draw; each law judges a share of them.
-        seed: What they are drawn from in the first round; one more in each further round.
-        progress: Is given the name of each step before it starts.
-        witness: What runs: the operators' own implementations, or one with a mutated logic.
-        reports: By operator: filled as the check goes, so that an interrupted one reports what it had.
-        ready: Is given each operator's report as soon as its last sample has been judged.
-        turn: The round; a further one adds to the reports of the first.
-        of_reference: By operator: reports of references that are checked while the first queries run.
+        store: The store of counterexamples; saved counterexamples are replayed first.
+        histories: The number of histories to draw of each operator; each law judges a share of them.
+        seed: The seed of the first round's histories; each further round adds 1.
+        progress: Called with the name of each step before it starts.
+        witness: Runs the operators' own implementations, or a mutated logic.
+        reports: The reports by operator, filled as the check goes: an interrupted check reports what it has so far.
+        ready: Called with each operator's report as soon as its last sample has been judged.
+        turn: The round; a further round adds to the reports of the first.
+        of_reference: The reports, by operator, of the references that are checked while the first queries run.
 
     Raises:
-        BadInput: There is no such operator, or a saved counterexample can't be read.
+        BadInput: An operator is unknown, or a saved counterexample can't be read.
         StreamproofError: Spark couldn't be started, or a query failed.
     """
     reports, turn, of_reference = {} if reports is None else reports, turn or Round(), of_reference or {}
@@ -95,13 +95,13 @@ def check_operators(
 
 
 SIDE_BY_SIDE = 2
-"""Queries that run at once: a query waits more than it computes."""
+"""The number of queries that run at once: a query waits more than it computes."""
 Ran: TypeAlias = tuple[Sample, Sequence[AnyRun]]
 """A sample and its runs."""
 
 
 def shares_queries(registration: Registration) -> bool:
-    """Whether the histories of an operator can share queries with others'."""
+    """Whether the histories of an operator can share queries with other operators' histories."""
     return registration.spark is not None and registration.spark.shared is not None
 
 
@@ -122,10 +122,10 @@ def _in_turns(
     alone: Mapping[str, Sequence[Draw]],
     executor: Executor,
 ) -> Iterator[tuple[int, Check | None]]:
-    """Judge a pool in each turn while the next one runs, and finish the operators that ride in none after it.
+    """Judge a pool in each turn while the next pool runs, and finish the operators that ride in no later pool.
 
     Yields:
-        How many turns are left, this one included, and the check that is finished; None in a turn that finishes none.
+        The number of turns left, with this one, and the check that is finished; None if this turn finishes no check.
     """
     ends_with = dict.fromkeys(checks, 0)
     for number, pool in enumerate(pools):
@@ -185,7 +185,7 @@ def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
 
 
 def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
-    """Return the ways in which samples of a pool are run again, whose histories needn't be drawn for that."""
+    """Return the ways in which samples of a pool are run again; their histories needn't be drawn for that."""
     ways: dict[RunOptions, None] = {}
     for sample in samples:
         for result in checks[sample.registration.name].report.results:
@@ -201,13 +201,13 @@ def _runs(checks: Mapping[str, Check], samples: Sequence[Sample]) -> int:
 
 @contextlib.contextmanager
 def query_threads(count: int) -> Iterator[Executor]:
-    """Give threads for queries, each with a session of its own, beside which this thread may run some too.
+    """Give threads for queries, each with a session of its own; this thread may run queries too.
 
-    Where what is done meanwhile fails, or is interrupted, their queries are stopped.
+    If the block fails, or is interrupted, the threads' queries are stopped.
     """
     spark_session()  # a JVM ends with the thread that starts it
     numbers = iter(range(count))
-    # One partition, for each costs a batch a task, a worker and a commit: a law compares with several.
+    # One partition: each costs a batch a task, a worker and a commit. A law compares with several partitions.
     executor = ThreadPoolExecutor(count, "queries", lambda: use_own_session(next(numbers), partitions=1))
     try:
         yield executor
@@ -233,16 +233,16 @@ def check_reference(
 
     Args:
         operator: The operator's name.
-        store: Where counterexamples are saved; those that are there already are replayed first.
-        histories: How many histories to draw, over all of its profiles.
-        seed: What they are drawn from in the first round; one more in each further round.
-        progress: Is given the name of each step before it starts.
-        report: Filled as the check goes, so that an interrupted one reports what it had; made when not given.
-        turn: The round; a further one adds to the report of the first.
+        store: The store of counterexamples; saved counterexamples are replayed first.
+        histories: The number of histories to draw, over all of its profiles.
+        seed: The seed of the first round's histories; each further round adds 1.
+        progress: Called with the name of each step before it starts.
+        report: Filled as the check goes: an interrupted check reports what it has so far; made when not given.
+        turn: The round; a further round adds to the report of the first.
         on: The witness whose laws alone are asked, such as `kafka`; None for all laws.
 
     Raises:
-        BadInput: There is no such operator, or a saved counterexample can't be read or one can't be written.
+        BadInput: The operator is unknown, or a counterexample can't be read or written.
     """
     registration, turn = registration_of(operator), turn or Round()
     report = report or Report(operator, [], seed, subject="the reference")
@@ -275,7 +275,7 @@ def _steps(
 
 
 FOR_NEIGHBOURS = 30
-"""The maximum of histories of a sample that are searched for numbers off by one."""
+"""The most histories of a sample that are searched for numbers off by one."""
 
 
 @dataclass
@@ -285,11 +285,11 @@ class Check:
     Attributes:
         registration: The operator.
         report: Filled as the check goes.
-        laws: The laws; the operator is asked those that it declares enough for.
+        laws: The laws; the operator is asked the laws that it declares enough for.
         subject: Whether the reference is checked, or the implementation on Spark.
-        store: Where counterexamples are saved.
-        progress: Is given the name of each step before it starts.
-        witness: Runs on Spark: the operator's own implementation, or a mutant of it.
+        store: The store of counterexamples.
+        progress: Called with the name of each step before it starts.
+        witness: Runs the operator's own implementation on Spark, or a mutant of it.
         turn: The round.
         findings: The counterexamples.
         pooled: Histories of pools, with the reference's play of each, until `finish` has looked at them.
@@ -331,17 +331,17 @@ class Check:
 
     @contextlib.contextmanager
     def unfinished_if_it_fails(self) -> Iterator[None]:
-        """Mark every law as unfinished where something ends the check before its last sample has been judged."""
+        """Mark every law as unfinished if something ends the check before its last sample has been judged."""
         try:
             yield
         except BaseException:
-            # What was begun may have judged only a part of its histories.
+            # A begun check may have judged only a part of its histories.
             for result in self.report.results:
                 result.unfinished = not self.report.is_whole
             raise
 
     def begin(self) -> None:
-        """Choose the laws, and ask about the saved counterexamples; a further round goes on with what there is."""
+        """Choose the laws, and replay the saved counterexamples; a further round keeps both."""
         self.turn.go_on()
         self.report.rounds += 1
         if not self.turn.is_first:
@@ -356,7 +356,7 @@ class Check:
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """Add what is done within to the time of the report."""
+        """Add the time of a block to the report."""
         started = time.monotonic()
         try:
             yield
@@ -392,7 +392,7 @@ class Check:
         self.turn.work.did(self.registration.name)
 
     def finish(self, ran: deque[Future[Ran]]) -> None:
-        """Judge what ran in queries of the operator's own, and mark the report as whole."""
+        """Judge the samples that ran in the operator's own queries, and mark the report as whole."""
         _show_neighbours(self)
         while ran:
             with self.timed():
@@ -417,7 +417,7 @@ class Check:
         for law in laws:
             result = self.report.result(law.name)
             self.must_cover(result, law.goals(sample))
-            if not sample.is_pooled:  # these are many, and each is small
+            if not sample.is_pooled:  # pooled samples are many, and each is small
                 asked = f"{len(run.histories)} histories, {sample.registration.name}, {sample.profile}"
                 self.progress(f"{law.name}: {asked}")
             self.ask(result, run)
@@ -428,7 +428,7 @@ class Check:
             result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
 
     def ask(self, result: LawResult, run: AnyRun) -> None:
-        """Let a law judge a run; of its violations the first becomes a counterexample."""
+        """Let a law judge a run; its first violation becomes a counterexample."""
         try:
             for violation in result.law.judge(run, result):  # type: ignore[arg-type]
                 # Of further rounds only the number is kept: an hour may have more than memory holds.
@@ -439,7 +439,7 @@ class Check:
         except MissingTool as missing:
             if self.subject != "reference":
                 raise
-            if not result.violations:  # else it is broken, and stays so
+            if not result.violations:  # otherwise it is broken, and stays so
                 result.skipped = f"skipped: {missing}"
 
 
@@ -464,7 +464,7 @@ def _queries(run: AnyRun) -> int:
 
 
 def _of_histories(covered: Mapping[str, int]) -> Counter[str]:
-    """Return a count of goals without those of options and neighbours, which say nothing of single histories."""
+    """Return a count of goals without goals of options and of neighbours, which no single history meets."""
     return Counter(
         {goal: count for goal, count in without_neighbours(covered).items() if not goal.startswith("options ")}
     )

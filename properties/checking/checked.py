@@ -1,4 +1,4 @@
-"""What came of a check, of an operator, of a user's job or of a specification: what each law says, as plain data."""
+"""The result of a check, of an operator, a user's job or a specification, as plain data: a verdict for each law."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ONE = {"histories": "history", "distinct states": "distinct state"}
 
 @dataclass(frozen=True)
 class LawCount:
-    """A law, and what came of it.
+    """A law, and its result.
 
     Attributes:
         law: The law's name.
         says: The law, as a sentence.
         witnesses: The witnesses whose answers it compares.
         verdict: Its verdict.
-        histories: How many histories it judged.
-        violations: On how many of them it is broken.
-        why: Why it is inconclusive or not checked, if it is.
-        met: In how many of its histories each of its coverage goals was met.
+        histories: The number of histories that it judged.
+        violations: The number of histories on which it is broken.
+        why: The reason why it is inconclusive or not checked, if it is.
+        met: The number of its histories that met each of its coverage goals.
         not_met: Its coverage goals that no history met.
     """
 
@@ -38,26 +38,26 @@ class LawCount:
 
     @property
     def reason(self) -> str:
-        """Why it is inconclusive or not checked, with the coverage goals that no history met."""
+        """The reason why it is inconclusive or not checked, with the coverage goals that no history met."""
         return f"{self.why}: {', '.join(self.not_met)}" if self.why and self.not_met else self.why
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was checked, and what each law says of it.
+    """A check, with the result of each law.
 
     Attributes:
-        name: What it is called, such as `session_windows, on Spark`.
+        name: Its name in reports, such as `session_windows, on Spark`.
         verdict: Its verdict.
         laws: The laws.
-        histories: How many histories were run, or how many states were found.
-        queries: In how many streaming queries.
-        seconds: How long it took.
+        histories: The number of histories that were run, or of states that were found.
+        queries: The number of streaming queries.
+        seconds: The time that it took.
         seeds: The seeds, in words.
-        covered: In how many drawn histories each coverage goal was met.
-        notes: What else is to be said, a sentence each.
-        unfinished: What is missing, if it wasn't finished: `not begun` or `not finished`.
-        counted: What `histories` counts.
+        covered: The number of drawn histories that met each coverage goal.
+        notes: Further remarks, a sentence each.
+        unfinished: `not begun` or `not finished`, if the check wasn't finished.
+        counted: The unit that `histories` counts.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Checked:
 
     @property
     def counts(self) -> str:
-        """How much was checked, in words."""
+        """The numbers of histories, queries and seconds, in words."""
         queries = f" in {self.queries:,} queries" if self.queries else ""
         counted = ONE[self.counted] if self.histories == 1 else self.counted
         took = f"{self.seconds:.0f} s" if self.seconds else ""
@@ -87,7 +87,7 @@ class Checked:
 
     @property
     def met(self) -> list[tuple[str, int]]:
-        """The coverage goals that were met, with those of single laws, in how many histories."""
+        """The number of histories that met each coverage goal, the goals of single laws included."""
         met = dict(self.covered)
         for goal, count in (pair for law in self.laws for pair in law.met.items()):
             met[goal] = max(met.get(goal, 0), count)

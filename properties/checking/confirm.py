@@ -1,4 +1,4 @@
-"""Confirms a violation: asks the law again about it alone, and shrinks it."""
+"""Confirm a violation: ask the law again about it alone, and shrink it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def confirmed(
 
     Args:
         law: The law that is broken.
-        violation: The case on which it is.
-        witness: What runs on Spark: the operator's own implementation, or a mutant of it.
-        asked: Is given the number of histories before each time that the law is asked.
+        violation: The case on which it is broken.
+        witness: Runs the operator's own implementation on Spark, or a mutant of it.
+        asked: Called with the number of histories before each time that the law is asked.
 
     Returns:
         The smallest violation, and an empty text; or the violation as it was, and why it isn't confirmed.
@@ -60,7 +60,7 @@ def confirmed(
     first = violation.case.original or violation.case.history
     with suppress(CannotRecheck):  # it is confirmed already, as it is
         smallest = shrink(first, lambda histories: [one is not None for one in broken(histories)], ROUNDS, law.at_once)
-        # Without its clock advances a variant would have another clock than its original.
+        # Without its clock advances a variant's clock would differ from its original's.
         plainer = [] if law.needs_original else [without_clock_advances(smallest), trimmed(smallest)]
         for history in [one for one in plainer if one.lines != smallest.lines] + [smallest]:
             if history.lines != first.lines and (found := broken([history])[0]) is not None:

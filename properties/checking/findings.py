@@ -1,4 +1,4 @@
-"""The counterexamples of a check: makes, confirms and saves them, and replays those that were saved before."""
+"""The counterexamples of a check: made, confirmed and saved; earlier ones are replayed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Findings:
     """Makes counterexamples of violations.
 
     Attributes:
-        report: Counts what is asked again, and lists the counterexamples.
+        report: Counts the histories that are asked again, and lists the counterexamples.
         subject: Whether the reference is checked, or the implementation on Spark.
-        store: Where counterexamples are saved.
-        progress: Is given the name of each step before it starts.
+        store: The store of counterexamples.
+        progress: Called with the name of each step before it starts.
         witness: Runs on Spark.
         seed: The seed of the round.
     """
@@ -37,7 +37,7 @@ class Findings:
     seed: int
 
     def replay(self) -> None:
-        """Ask about the saved counterexamples of such a check again, each by its law; that covers no goal."""
+        """Replay the saved counterexamples of the same kind of check, each by its law; that covers no goal."""
         saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
         laws = {result.law.name: result.law for result in self.report.results}
         for one, comparison in replay(saved, laws, self.subject, self.progress, self.witness):
@@ -52,7 +52,7 @@ class Findings:
     def violated(self, result: LawResult, violation: Violation) -> None:
         """Save a law's first violation, ask about it again alone, and replace it by the smallest violation.
 
-        A law that a wrong changelog breaks too makes no counterexample beside that of the changelog.
+        A law that a wrong changelog breaks too makes no counterexample of its own then.
         """
         law = result.law
         if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):
@@ -66,14 +66,14 @@ class Findings:
             self.store.forget(written[1])
 
     def _asked(self, histories: int) -> None:
-        """Count what was asked again."""
+        """Count the histories that were asked again."""
         self.report.queries += self.subject == "spark"
         self.report.histories += histories
 
     def _counterexample(
         self, result: LawResult, violation: Violation, unconfirmed: str, seed: int | None = None
     ) -> Counterexample:
-        """Make a counterexample of a violation; `unconfirmed` says why it isn't confirmed, if it isn't."""
+        """Make a counterexample of a violation; `unconfirmed` is the reason why it isn't confirmed, if it isn't."""
         comparison = violation.comparison
         return Counterexample(
             **vars(violation.case),
@@ -90,6 +90,6 @@ class Findings:
         )
 
     def _save(self, counterexample: Counterexample) -> tuple[Counterexample, Path]:
-        """Write a counterexample, and note where."""
+        """Write a counterexample, and note its folder."""
         self.report.found.append((counterexample, self.store.save(counterexample)))
         return self.report.found[-1]

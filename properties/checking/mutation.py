@@ -1,4 +1,4 @@
-"""Mutation testing: every mutant of an operator is checked by the laws, and one that none kills is a hole in the gate.
+"""Mutation testing: the laws check every mutant of an operator; a mutant that no law kills is a hole in the gate.
 
 It is the gate's own loop: the mutants of a profile travel in one cohort, each with copies of the same histories.
 """
@@ -28,7 +28,7 @@ from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
 LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Native | Retention))
-"""The laws that mutants are checked by: without those that would cost queries a mutant, and that of Spark's own."""
+"""The laws that check mutants: not the laws that would cost queries for each mutant, and not `Native`."""
 
 
 @dataclass
@@ -37,10 +37,10 @@ class Kill:
 
     Attributes:
         mutant: The mutant.
-        results: By law, what it says of the mutant.
-        shrunk: The history that it was shrunk to, where the law that killed it can be asked in lock-step.
-        drawn: How many histories were drawn for it, variants of them not counted.
-        shown: By law, the drawn histories on which, or on a variant of which, it is broken.
+        results: The result of each law.
+        shrunk: The history that it was shrunk to, if the law that killed it can be asked in lock-step.
+        drawn: The number of histories drawn for it, without variants.
+        shown: By law, the drawn histories on which it, or a variant of them, breaks the law.
     """
 
     mutant: Mutant
@@ -51,12 +51,12 @@ class Kill:
 
     @property
     def laws(self) -> dict[str, int]:
-        """By law: how many of the histories broke it; laws that none broke are missing."""
+        """The number of histories that broke each law; laws that no history broke are missing."""
         return {name: len(result.violations) for name, result in self.results.items() if result.violations}
 
     @property
     def judged(self) -> dict[str, int]:
-        """By law: how many histories it judged."""
+        """The number of histories that each law judged."""
         return {name: result.judged for name, result in self.results.items()}
 
     @property
@@ -66,7 +66,7 @@ class Kill:
 
     @property
     def law(self) -> str | None:
-        """The law that most histories broke, one by which the mutant can be shrunk first."""
+        """The law that most histories broke, if possible a law by which the mutant can be shrunk."""
         laws = self.laws
         ranked = sorted(laws, key=lambda law: (not self.results[law].law.is_plain, -laws[law]))
         return ranked[0] if ranked else None
@@ -78,10 +78,10 @@ class Kill:
 
 
 def chosen(operator: str, names: Sequence[str]) -> list[Mutant]:
-    """Return the mutants of those names; all, where none is named.
+    """Return the mutants with the given names; all mutants without names.
 
     Raises:
-        BadInput: There is no such operator or mutant.
+        BadInput: The operator or a mutant is unknown.
     """
     known = registration_of(operator).mutants
     if not known:
@@ -105,11 +105,11 @@ def check_mutants(
 
     Args:
         mutants: The mutants.
-        histories: How many random histories each is checked on; the same for all of a profile.
-        seed: What they are drawn from.
-        progress: Is given the name of each step before it starts.
-        rounds: How many rounds of shrinking, one query each; 0 for none.
-        kills: Filled as it goes, by the mutant's name, so that an interrupted run reports what it had.
+        histories: The number of random histories for each mutant; the same histories for all mutants of a profile.
+        seed: The seed of the histories.
+        progress: Called with the name of each step before it starts.
+        rounds: The most rounds of shrinking, one query each; 0 for none.
+        kills: Filled as it goes, by the mutant's name: an interrupted run reports what it has so far.
 
     Raises:
         StreamproofError: Spark couldn't be started, or a query failed.
@@ -184,7 +184,7 @@ def _of_profile(
 
 
 def _shrink(kills: Sequence[Kill], rounds: int, progress: Progress) -> None:
-    """Shrink in lock-step what killed mutants of one profile by one law, so that one query serves a round of all."""
+    """Shrink in lock-step the histories that killed mutants of a profile by a law: one query serves a round of all."""
     plain = {kill.law for kill in kills if kill.law is not None and kill.results[kill.law].law.is_plain}
     for name in sorted(plain):
         killed = [kill for kill in kills if kill.law == name]

@@ -1,6 +1,6 @@
-"""Draws the pools of a check: many definitions of many operators under one clock schedule, to share queries.
+"""Draw the pools of a check: many definitions of many operators under one clock schedule, to share queries.
 
-A definition is drawn as the records are: in a run every value of every option, and every legal pair of values comes up.
+Definitions are drawn too: a run has every value of every option, and every legal pair of values.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .rounds import RECORDS
 from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied
 
 SCHEDULES = 4
-"""Under so many clock schedules each definition is run to which the clock means something."""
+"""The number of clock schedules for each definition that depends on the clock."""
 STANDING_POOLS = 2
-"""In so many pools the other definitions are, under a clock that stands still."""
+"""The number of pools with the other definitions, under a clock that stands still."""
 LEAST, MOST = 3, 5
-"""The least and the largest number of batches of these histories, beside a last batch without records."""
+"""The least and the largest number of batches of pooled histories, without the last batch, which has no records."""
 
 
 class Planned(NamedTuple):
     """A sample whose histories are still to be drawn.
 
     Attributes:
-        sample: The sample, as yet without histories.
+        sample: The sample, still without histories.
         draw: Draws them.
     """
 
@@ -51,7 +51,7 @@ class Planned(NamedTuple):
 def pools_on_spark(
     registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS
 ) -> Iterator[list[Sample]]:
-    """Draw the samples whose histories share queries, one pool after the other; as `plan_pools`."""
+    """Draw the samples whose histories share queries, pool by pool; arguments as in `plan_pools`."""
     for pool in plan_pools(registrations, histories, seed, records):
         yield [one.drawn() for one in pool]
 
@@ -61,14 +61,15 @@ def plan_pools(
 ) -> list[list[Planned]]:
     """Plan the samples whose histories share queries, pool by pool; the same for the same seed.
 
-    Definitions and schedules are drawn at once, the histories of a pool when it is its turn. Each definition is in
-    several pools of random histories, and so under several schedules.
+    Definitions and schedules are drawn at once, a pool's histories in its turn. Each definition is in several pools of
+    random histories, and so under several schedules.
 
     Args:
         registrations: The operators.
-        histories: How many histories of each are drawn over all definitions and pools; each has one in each at least.
-        seed: What they are drawn from.
-        records: How many records each has.
+        histories: The number of histories of each operator over all definitions and pools; a definition has at least
+            one in each of its pools.
+        seed: The seed of the draws.
+        records: The number of records in a history.
     """
     by_clock: list[Definition] = []
     others: list[Definition] = []
@@ -81,7 +82,7 @@ def plan_pools(
                 Definition(one, options, share, options == alone)
             )
     pools = []
-    # Those first whose operators ride in no other pools, and of these a small one alone: its verdict comes soon.
+    # First the operators that ride in no other pools, and of these a small operator alone: its verdict comes soon.
     small = min((one.registration for one in others), key=lambda one: _size(one, others), default=None)
     for is_small, number in product((True, False), range(STANDING_POOLS)):
         batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
@@ -100,12 +101,12 @@ def plan_pools(
 
 
 def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOptions]]:
-    """Draw how a pool is run again, by law: each law says it in its turn, the same for the same seed.
+    """Draw how a pool is run again for each law in turn; the same for the same seed.
 
     Args:
         number: The number of the pool.
-        batches: How many batches it has, four or more; the last has no records.
-        seed: What they are drawn from.
+        batches: The number of its batches, four or more; the last has no records.
+        seed: The seed of the draws.
     """
     generator = random.Random(seed)
     drawn = {law.name: law.draw_ways(number, batches, generator) for law in invariants() if isinstance(law, RerunLaw)}
@@ -113,7 +114,7 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOpt
 
 
 def _size(registration: Registration, others: Sequence[Definition]) -> tuple[bool, int]:
-    """Say how much there is to run for an operator: whether more than its definitions, and how many these are."""
+    """Return how much there is to run for an operator: whether more than its definitions, and their number."""
     more = registration.protocol or registration.native or registration.retention
     return more is not None, sum(one.registration is registration for one in others)
 
@@ -124,8 +125,8 @@ class Definition(NamedTuple):
     Attributes:
         registration: The operator.
         options: Its options.
-        histories: How many histories it has in all pools.
-        is_first: Whether some of its histories are run alone: a profile of each operator.
+        histories: The number of its histories in all pools.
+        is_first: Whether some of its histories are run alone: so it is for a profile of each operator.
     """
 
     registration: Registration
@@ -146,7 +147,7 @@ def histories_in_pools(registration: Registration, definitions: Sequence[Options
 
 
 def _in_a_pool(histories: float, pools: int) -> int:
-    """Count a definition's histories in each pool, of those that it has in all."""
+    """Split a definition's number of histories over pools."""
     return max(1, round(histories / pools))
 
 
@@ -159,11 +160,11 @@ def _planned(
     seed: int,
     records: int,
 ) -> Planned:
-    """Plan the histories of a definition in one of so many pools."""
+    """Plan the histories of a definition in one of its pools."""
     one, options, histories, is_first = definition
     own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
     declared = one.declare(options)
-    # One pool is enough, for reading the state takes time.
+    # One pool is enough: reading the state takes time.
     empties = not number and not one.bounds_state(declared) and bool(one.tables_stored(declared))
     sample = Sample(
         one,
@@ -182,7 +183,7 @@ def _planned(
 
 
 def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options]]) -> int:
-    """Return a clock (ms) that has passed all that the state of any of the definitions is for."""
+    """Return a clock (ms) by which every definition has closed all windows and forgotten all state."""
     horizon = max((horizon_of(one, options) for one, options in definitions), default=0)
     return clock + LONG_AFTER_MS + 2 * horizon
 
@@ -223,7 +224,7 @@ def _drawn(
 ) -> list[History]:
     """Draw histories whose last batch has no records.
 
-    Of some the records may have no key, and where it `empties` them, some end with every row of their tables deleted.
+    Some have records without a key. With `empties`, some end with every row of their tables deleted.
     """
     *before, after = schedule
     nulls = count // 8 or int(seed % 8 == 0)

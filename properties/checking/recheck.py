@@ -1,4 +1,4 @@
-"""Asks a law about one history again, alone: what a pasted test does, and what *confirmed* means."""
+"""Ask a law about a history again, alone: a pasted test does this, and a counterexample is *confirmed* by it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def recheck(
         mutant: The mutant that runs instead of the operator's own logic, if any.
         original: The history that `history` is a variant of, for the laws that relate the two.
         job: The user's job that runs instead of the operator.
-        way: How a law that runs histories again does so; by default in ways of its own.
+        way: The way in which a law runs histories again; by default the law chooses its ways.
 
     Returns:
-        What was expected and what came; its differences say where the law is broken, and there are none where it holds.
+        The expected and the actual outcome, and their differences; none if the law holds.
 
     Raises:
-        CannotRecheck: There is no such law, or it can't be asked about this history alone; the message says why.
-        BadInput: There is no such operator or mutant.
+        CannotRecheck: The law is unknown, or it can't be asked about this history alone; the message says why.
+        BadInput: The operator or the mutant is unknown.
         MissingTool: The machine lacks what the law needs, such as Java or Kafka's jars.
         StreamproofError: A query failed.
     """
@@ -68,7 +68,7 @@ def witness_of(operator: str, mutant: str | None = None, job: Job | None = None)
         job: The job, which replaces both.
 
     Raises:
-        BadInput: There is no such operator or mutant.
+        BadInput: The operator or the mutant is unknown.
     """
     if job is not None:
         return JobWitness(job)

@@ -1,4 +1,4 @@
-"""Replays saved counterexamples: each is asked about by the check that found it, and by the law that it broke there."""
+"""Replay saved counterexamples: the check that found a counterexample replays it, by the law that it broke."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..witnesses.spark.witness import QueryWitness
 from .running import Progress
 
 Replayed: TypeAlias = tuple[Saved, Comparison]
-"""A counterexample, with the law that was asked about it again, and what came out; without differences it holds."""
+"""A counterexample, with the law that replayed it, and the comparison; without differences the law holds."""
 
 
 def replay(
@@ -25,17 +25,17 @@ def replay(
     progress: Progress,
     witness: QueryWitness = OWN,
 ) -> Iterator[Replayed]:
-    """Ask about saved counterexamples again, law by law; those that may travel together do.
+    """Replay saved counterexamples, law by law, together where they may share a query.
 
-    On Spark, one whose law can't be asked again is asked about by the changelog; else `progress` says why it isn't
-    replayed.
+    On Spark, the changelog law replays a counterexample whose own law can't be asked again; otherwise `progress` is
+    called with the reason why it isn't replayed.
 
     Args:
         saved: The counterexamples, as a store returns them.
         laws: The laws of the check, by name.
-        subject: What is checked.
-        progress: Is given the name of each step before it starts.
-        witness: What runs on Spark.
+        subject: What is checked: `spark` or `reference`.
+        progress: Called with the name of each step before it starts.
+        witness: Runs on Spark.
 
     Raises:
         StreamproofError: Spark couldn't be started, or a query failed.
@@ -61,14 +61,14 @@ def replay(
             progress(f"not replayed: {missing}")
 
 
-def _law_of(one: Saved, laws: Mapping[str, Law], subject: Subject) -> str:
-    """Return the law to ask: the one that it broke, or on Spark, where that one can't be asked, the nearest to it."""
-    has_schedule = one.history.has_schedule
-    asked = one.law in laws and (one.law == "schedules") == has_schedule
-    if one.law in laws and laws[one.law].needs_original and one.original is None:
-        asked = False  # of an earlier version, which didn't save it
+def _law_of(saved: Saved, laws: Mapping[str, Law], subject: Subject) -> str:
+    """Return the law that the counterexample broke, or on Spark, if that law can't be asked, the nearest law."""
+    has_schedule = saved.history.has_schedule
+    asked = saved.law in laws and (saved.law == "schedules") == has_schedule
+    if saved.law in laws and laws[saved.law].needs_original and saved.original is None:
+        asked = False  # saved by an earlier version, without it
     if asked or subject != "spark":
-        return one.law
+        return saved.law
     return "schedules" if has_schedule else "changelog"
 
 
@@ -76,7 +76,7 @@ def _asked(law: Law, of_law: Sequence[Saved], witness: QueryWitness) -> Iterator
     if law.needs_original:
         comparisons = [law.recheck([one.case], witness)[0] for one in of_law]
     else:
-        # Named apart, for they travel together.
+        # Different names: they share a cohort.
         cases = [Case(replace(one.history, name=f"saved {number}"), way=one.way) for number, one in enumerate(of_law)]
         comparisons = law.recheck(cases, witness)
     for one, comparison in zip(of_law, comparisons, strict=True):
@@ -85,22 +85,22 @@ def _asked(law: Law, of_law: Sequence[Saved], witness: QueryWitness) -> Iterator
 
 def _alone(
     law: Law,
-    one: Saved,
+    saved: Saved,
     laws: Mapping[str, Law],
     subject: Subject,
     progress: Progress,
     witness: QueryWitness,
 ) -> Iterator[Replayed]:
     try:
-        yield _by(law, one), law.recheck([one.case], witness)[0]
+        yield _by(law, saved), law.recheck([saved.case], witness)[0]
     except CannotRecheck as reason:
-        if subject == "spark" and not one.history.has_schedule:
+        if subject == "spark" and not saved.history.has_schedule:
             changelog = laws["changelog"]
-            yield _by(changelog, one), changelog.recheck([Case(one.history)], witness)[0]
+            yield _by(changelog, saved), changelog.recheck([Case(saved.history)], witness)[0]
         else:
-            progress(f"not replayed: {one.folder}: {reason}")
+            progress(f"not replayed: {saved.folder}: {reason}")
 
 
-def _by(law: Law, one: Saved) -> Saved:
-    """Return a counterexample as one of the law that was asked; what another law had saved with it means nothing."""
-    return one if law.name == one.law else replace(one, law=law.name, original=None, way=None)
+def _by(law: Law, saved: Saved) -> Saved:
+    """Return a counterexample as one of the law that was asked, without fields that only another law uses."""
+    return saved if law.name == saved.law else replace(saved, law=law.name, original=None, way=None)

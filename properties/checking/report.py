@@ -14,22 +14,22 @@ from .checked import Checked, LawCount
 
 @dataclass
 class Report:
-    """What a check found.
+    """The report of a check.
 
     Attributes:
         operator: The operator's name.
-        results: What each law says.
+        results: The result of each law.
         seed: The seed of the first round.
         found: The counterexamples, with the folders that they were written to.
-        histories: How many histories were run, variants included.
-        queries: How many streaming queries that took, those that it shared with other operators included.
-        seconds: How long it took.
-        covered: In how many drawn histories each goal of the operator was met.
-        not_checked: By the name of each law that the operator isn't asked: why.
-        subject: What of the operator was checked: `on Spark`, a mutant there, or `the reference`.
+        histories: The number of histories that were run, variants included.
+        queries: The number of streaming queries, shared queries included.
+        seconds: The time that it took.
+        covered: The number of drawn histories that met each goal of the operator.
+        not_checked: The reason why the operator isn't asked a law, by the law's name.
+        subject: The checked part of the operator: `on Spark`, a mutant there, or `the reference`.
         only: The names of the laws that alone are asked; empty for all laws.
         is_whole: Whether every sample of the first round has been judged.
-        rounds: How many rounds were begun, each with a seed of its own: one more than that of the round before.
+        rounds: The number of rounds begun, each with a seed of its own: the last round's seed plus 1.
     """
 
     operator: str
@@ -48,7 +48,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of the laws that could be asked."""
+        """The worst verdict of all laws that could be asked."""
         return worst(result.verdict for result in self.results if not result.skipped)
 
     @property
@@ -58,16 +58,16 @@ class Report:
 
     @property
     def divergences(self) -> Counter[str]:
-        """In how many histories each named divergence of Kafka Streams explains its answer."""
+        """The number of histories whose answer is explained by each named divergence of Kafka Streams."""
         return sum((result.divergences for result in self.results), Counter())
 
     def result(self, law: str) -> LawResult:
-        """What a law says."""
+        """Return the result of a law."""
         return next(result for result in self.results if result.law.name == law)
 
     @property
     def checked(self) -> Checked:
-        """The report as plain data, whole or as far as it came."""
+        """Return the report as plain data, whole or as far as the check came."""
         named = ", ".join(f"{name} {count:,}" for name, count in self.divergences.most_common())
         left_out = [LawCount(law, "", (), "not checked", why=why) for law, why in sorted(self.not_checked.items())]
         return Checked(

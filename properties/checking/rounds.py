@@ -11,7 +11,7 @@ from ..generators.draws import HistorySettings
 RECORDS = HistorySettings.arrivals
 """The number of records in a history of the first round."""
 MORE_RECORDS, MOST_RECORDS = 5, 60
-"""The number of records that each further round adds to a history, and their maximum."""
+"""The number of records that each further round adds to a history, and the most records of a history."""
 
 
 class TimeIsUp(Exception):
@@ -20,12 +20,12 @@ class TimeIsUp(Exception):
 
 @dataclass
 class Work:
-    """How much of a round is done of each operator, in steps: a run of a sample, or a share of a pool's in one way.
+    """The progress of a round by operator, in steps: a run of a sample, or a share of a pool's run in one way.
 
     Attributes:
-        shown: Is given an operator, how many of its steps are done, and how many there are, whenever that changes.
-        steps: By operator: how many there are.
-        done: By operator: how many of them are done.
+        shown: Called with an operator, its steps done and all its steps, whenever they change.
+        steps: The number of steps by operator.
+        done: The number of steps done by operator.
     """
 
     shown: Callable[[str, float, float], None] = lambda operator, done, steps: None
@@ -33,13 +33,13 @@ class Work:
     done: dict[str, float] = field(default_factory=dict)
 
     def expect(self, steps: Mapping[str, float]) -> None:
-        """Begin a round that has so many steps of each operator."""
+        """Begin a round with a number of steps for each operator."""
         self.steps, self.done = steps, {}
         for operator in steps:
             self.did(operator, 0)
 
     def did(self, operator: str, steps: float = 1) -> None:
-        """Count steps of an operator, or a share of one, as done."""
+        """Count steps of an operator, or a share of a step, as done."""
         self.done[operator] = self.done.get(operator, 0) + steps
         self.shown(operator, self.done[operator], self.steps.get(operator, 0))
 
@@ -50,8 +50,8 @@ class Round:
 
     Attributes:
         number: Its number, from 0.
-        is_over: Whether the time is up: a further round ends then, the first one is always finished.
-        work: Counts what is done.
+        is_over: Whether the time is up: a further round ends then; the first round is always finished.
+        work: Counts the steps done.
     """
 
     number: int = 0
@@ -60,19 +60,19 @@ class Round:
 
     @property
     def records(self) -> int:
-        """How many records a history has, null keys and clock advances aside: more from round to round."""
+        """The number of records in a history, without null keys and clock advances: more from round to round."""
         return min(RECORDS + MORE_RECORDS * self.number, MOST_RECORDS)
 
     @property
     def is_first(self) -> bool:
-        """Whether it decides what must be covered, and asks about the saved counterexamples."""
+        """Whether this is the first round: it sets the coverage goals, and replays the saved counterexamples."""
         return self.number == 0
 
     def go_on(self) -> None:
-        """Ask between two steps whether there is time for another one.
+        """Check between two steps that there is time for another step.
 
         Raises:
-            TimeIsUp: There is none.
+            TimeIsUp: There is no time.
         """
         if not self.is_first and self.is_over():
             raise TimeIsUp
@@ -83,8 +83,8 @@ class Budget:
     """The time that a check has.
 
     Attributes:
-        minutes: How long it goes on; None for one round, however long that takes.
-        clock: Tells the time, in seconds.
+        minutes: The length of the check; None for one round, however long that takes.
+        clock: Returns the time, in seconds.
     """
 
     minutes: float | None = None
@@ -95,15 +95,15 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
-        """How much of it has passed, in seconds."""
+        """The time passed, in seconds."""
         return self.clock() - self._started
 
     def is_over(self) -> bool:
-        """Whether it has passed."""
+        """Whether the time is up."""
         return self.minutes is None or self.elapsed >= 60 * self.minutes
 
     def rounds(self, work: Work | None = None) -> Iterator[Round]:
-        """Yield rounds until the time is up: one at least; all count what is done in one place."""
+        """Yield rounds until the time is up, at least one; all count their steps in `work`."""
         work = work or Work()
         number = 0
         while number == 0 or not self.is_over():

@@ -1,4 +1,4 @@
-"""Runs a sample: draws the laws' variants of it, runs both in one query, and yields each subject's share."""
+"""Run a sample: draw the laws' variants of it, run both in one query, and yield each subject's share."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, T
 from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
 
 Progress: TypeAlias = Callable[[str], None]
-"""Is given the name of each step before it starts."""
+"""A function that is called with the name of each step before it starts."""
 AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
 SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
-"""Of a random sample one in so many histories has variants, of mutants' more; where nothing is late every one has."""
+"""Every sixth history of a random sample has variants, every second if mutants run; without late data all have."""
 
 
 def run_sample(
@@ -29,10 +29,10 @@ def run_sample(
 
     Args:
         sample: The sample.
-        laws: The laws; those that are asked of the sample may add variants of its histories.
-        seed: What the variants are drawn from.
+        laws: The laws; laws that are asked of the sample may add variants of its histories.
+        seed: The seed of the variants.
         witnesses: The witness of each subject.
-        progress: Is given the name of each step before it starts.
+        progress: Called with the name of each step before it starts.
     """
     if sample.kind in (Kind.REFERENCE, Kind.DEFINITIONS):
         yield ReferenceRun(sample)
@@ -52,13 +52,13 @@ def run_sample(
 
 
 def cohort_run(sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness]) -> CohortRun:
-    """Return a sample with the variants that laws ask for, and what runs of its kind; as `run_sample`."""
+    """Return a sample with the variants that laws ask for, and its runner; arguments as in `run_sample`."""
     variants = variants_of(sample, laws, seed, SHARE_WITH_VARIANTS if len(witnesses) == 1 else OF_MUTANTS)
     return CohortRun(sample, variants, [_of_kind(sample, one) for one in witnesses])
 
 
 def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> list[Variant]:
-    """Return the variants that the laws ask for of one in `share` random histories, and of all others."""
+    """Return the variants that the laws ask for: of every `share`-th random history, and of all other histories."""
     count = len(sample.histories)
     if sample.kind is Kind.RANDOM:
         count = max(1, count // share)

@@ -1,4 +1,4 @@
-"""Draws the samples that an operator is checked on: for each of its profiles histories, and what they cover."""
+"""Draw the samples that an operator is checked on: histories for each of its profiles, and the goals they cover."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 """A clock (ms) that stands still, for histories in which nothing may be late."""
 LONG_AFTER_MS = 500
 IN_COLUMNS = 50
-"""The maximum of histories that are checked in each layout of columns."""
+"""The most histories that are checked in each layout of columns."""
 ON_NATIVE = 250
-"""The maximum of a profile's histories on Spark's own operator; 60 are enough to cover each of its goals."""
+"""The most histories of a profile on Spark's own operator; 60 are enough to cover each of its goals."""
 SHARE_OF_DEFINITIONS = 4
-"""One in so many histories that a reference is asked is of a definition that was drawn, not of a profile."""
+"""A quarter of a reference's histories are of drawn definitions, the others of profiles."""
 SHARE_EMPTIED = 4
-"""One in so many histories of tables ends with all of their rows deleted."""
+"""A quarter of the histories of tables end with all rows deleted."""
 SCHEDULED_RECORDS = 6
-"""The maximum of records in a history with a schedule of delivery."""
+"""The most records in a history with a schedule of delivery."""
 SCHEDULED_STEPS = 16
-"""The maximum of records and deliveries in it: all histories step together, and a step costs three batches."""
+"""The most records and deliveries in such a history: all histories step together, and a step costs three batches."""
 
 
 Draw: TypeAlias = Callable[[], Sample]
-"""A sample that is still to be drawn: drawing takes a while, and how many there are is known before."""
+"""Draws a sample: drawing takes a while, and the number of samples is known before."""
 
 
 def plan_on_spark(registration: Registration, histories: int, seed: int) -> list[Draw]:
@@ -49,8 +49,8 @@ def plan_on_spark(registration: Registration, histories: int, seed: int) -> list
 
     Args:
         registration: The operator.
-        histories: How many histories are drawn over all profiles; samples of other kinds are smaller.
-        seed: What they are drawn from.
+        histories: The number of histories over all profiles; samples of other kinds are smaller.
+        seed: The seed of the draws.
     """
     profiles = registration.profiles
     small = max(1, round(histories / 20))
@@ -66,7 +66,7 @@ def plan_on_spark(registration: Registration, histories: int, seed: int) -> list
 
 
 def plan_of_their_own(registration: Registration, histories: int, seed: int) -> list[Draw]:
-    """Plan the samples of an operator that share no queries with others; as `plan_on_spark`."""
+    """Plan the samples of an operator that share no queries with other operators; arguments as in `plan_on_spark`."""
     profiles = registration.profiles
     small = max(1, round(histories / 20))
     plan: list[Draw] = []
@@ -83,16 +83,16 @@ def plan_of_their_own(registration: Registration, histories: int, seed: int) -> 
 
 
 def random_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories of a profile, under a clock on which all that its coverage goals ask for shows.
+    """Draw histories of a profile, under a clock that can meet all its coverage goals.
 
-    Where the clock means nothing to the operator it stands still, so that variants may travel with the sample. Where
-    the definition bounds the state the histories end with a batch long after them.
+    If the operator doesn't depend on the clock, it stands still, so that variants may share the sample's query. If the
+    definition bounds the state, the histories end with a batch long after them.
 
     Args:
         registration: The operator.
         profile: The name of the profile.
-        count: How many histories to draw.
-        seed: What they are drawn from, together with the names of the operator and the profile.
+        count: The number of histories.
+        seed: The seed of the draws, together with the names of the operator and the profile.
     """
     options = registration.profiles[profile]
     definition = registration.declare(options)
@@ -139,9 +139,9 @@ def retention_sample(registration: Registration, profile: str, count: int, seed:
 
 
 def native_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories that Spark's own operator can serve, each with a batch long after it; as `random_sample`.
+    """Draw at most `ON_NATIVE` histories that Spark's own operator can serve, each with a batch long after it.
 
-    There are `ON_NATIVE` at the most.
+    Arguments as in `random_sample`.
     """
     count = min(ON_NATIVE, count)
     assert registration.native is not None
@@ -171,7 +171,7 @@ def scheduled_sample(registration: Registration, count: int, seed: int) -> Sampl
 
 
 def scheduled_in(steps: int, history: History, seed: int) -> History:
-    """Return a history with a random schedule of delivery, without its last records where it would be too long."""
+    """Return a history with a random schedule of delivery; if it is too long, without its last records."""
     by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
     while len(by_schedule.lines) > steps:
         history = history.with_lines(history.records[:-1])
@@ -192,9 +192,9 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
 
 
 def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:
-    """Plan the samples of an operator for the check of its reference; as `plan_on_spark`.
+    """Plan the samples of an operator for the check of its reference; arguments as in `plan_on_spark`.
 
-    One is of each profile, and one in `SHARE_OF_DEFINITIONS` histories of further definitions.
+    Each profile has a sample; 1 in `SHARE_OF_DEFINITIONS` histories is of a further definition.
     """
     of_definitions = round(histories / SHARE_OF_DEFINITIONS)
     quarter = max(1, round((histories - of_definitions) / len(registration.profiles) / 4))
@@ -217,8 +217,8 @@ def reference_sample(
 def definitions_sample(registration: Registration, count: int, seed: int, records: int = RECORDS) -> Sample:
     """Draw histories of drawn definitions, each with a kind of values and a set of keys; as `random_sample`.
 
-    Of a definition, which has one at least, some are under stream time, under a clock that heartbeats move, or under
-    one that records do, and half of them may have null keys.
+    A definition has at least one history. Some are under stream time, some under a clock that heartbeats move, some
+    under a clock that records move; half of them may have null keys.
     """
     name, drawn = registration.name, list[History]()
     definitions = draw_definitions(registration, 1, seed_for(seed, f"{name} options"))
@@ -239,8 +239,8 @@ def drawn_under(
 ) -> Iterator[History]:
     """Draw histories by quarters: under the batch clock or stream time, without and with null keys.
 
-    Those under the batch clock have one schedule, on which the neighbours of the definition differ; but every other
-    one's clock is moved by its records. Records without a key may be far ahead of that clock.
+    Histories under the batch clock have one schedule, on which the definition's neighbours differ; but in every other
+    history records move the clock. Records without a key may be far ahead of that clock.
     """
     name = registration.name
     schedule = clock_schedule(draw_covering(name, options, quarter, seed).histories[0])
@@ -256,13 +256,13 @@ def drawn_under(
 
 
 def long_after(history: History, registration: Registration) -> History:
-    """Return the history with one more batch, in which the clock has passed all that the state is for."""
+    """Return the history with one more batch, by which the clock has closed all windows and passed all state."""
     after = ClockAdvance(clock_schedule(history)[-1] + LONG_AFTER_MS + 2 * horizon_of(registration, history.options))
     return history.with_lines([*history.lines, CUT, after])
 
 
 def some_emptied(histories: Sequence[History], seed: int) -> list[History]:
-    """Return histories of which one in a few has its tables emptied; which of them, the seed decides."""
+    """Return histories, 1 in `SHARE_EMPTIED` with its tables emptied; the seed chooses which."""
     first = seed % SHARE_EMPTIED
     return [emptied(one) if number % SHARE_EMPTIED == first else one for number, one in enumerate(histories)]
 

@@ -1,6 +1,6 @@
-"""Shrinking an operator's history: its size, and its candidates, which all keep its heartbeats.
+"""Shrink an operator's history: its size, and its candidates, which all keep its heartbeats.
 
-Where these say its clock schedule the candidates share a cohort, also with those of other histories under it.
+If the heartbeats give a clock schedule, the candidates share a cohort, also with those of other histories under it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def size(history: History) -> tuple[int, int, int, int, int, int, str]:
 
 
 def without_clock_advances(history: History) -> History:
-    """Return the history as one would write it by hand: no clock advances, no cut at its ends.
+    """Return the history as a person would write it: no clock advances, no cut at its ends.
 
-    Its own records move the clock, so it may behave differently: it counts only when it fails too.
+    Its own records move the clock, so it may behave differently: it counts only if it fails too.
     """
     batches = record_batches(history)
     while batches and not batches[-1]:
@@ -83,7 +83,7 @@ shrink, shrink_together = _OPERATORS_HISTORIES.shrink, _OPERATORS_HISTORIES.shri
 
 
 def _sooner(records: Sequence[InBatch], schedule: Sequence[int]) -> Iterator[list[InBatch]]:
-    """Yield the records in earlier batches, all of them and down by as much time, so that none lies after its clock."""
+    """Yield the records in earlier batches, all moved down by the same time, so that no record is after its clock."""
     numbers, times = [number for number, _ in records], [record.timestamp for _, record in records]
     first, least = min(numbers, default=0), min(times, default=0)
     together = [[0] * len(records)] if any(numbers) else []
@@ -109,9 +109,9 @@ def _simpler(number: int, record: Record, schedule: Sequence[int]) -> Iterator[I
 
 
 class _Contents:
-    """The keys and values of a history's records, and how they become simpler.
+    """The keys and values of a history's records, and their simplifications.
 
-    A key that values name (a foreign key, a group) is a key: it changes with all records that have it.
+    A key that values name (a foreign key, a group) changes together with all records that have it.
     """
 
     def __init__(self, history: History) -> None:
@@ -120,7 +120,7 @@ class _Contents:
         self.renamed = registration.domain.renamed
 
     def simpler(self, records: Sequence[InBatch]) -> Iterator[list[InBatch]]:
-        """Yield the records with simpler values: all of them, or one; and with simpler keys: all of them, or one."""
+        """Yield the records with simpler values, in all records or in one; and with simpler keys, likewise."""
         yield [(number, self._valued(record, simplest_value(record.value))) for number, record in records]
         for index, (number, record) in enumerate(records):
             for value in simpler_values(record.value):
@@ -135,7 +135,7 @@ class _Contents:
                     yield self._rekeyed(records, {key: simpler_key})
 
     def _valued(self, record: Record, value: Value) -> Record:
-        """Return the record with another value, which names the same keys; as it was, if the operator refuses that."""
+        """Return the record with another value, which names the same keys; unchanged if the operator refuses it."""
         keys = iter(self._named(record.value))
         other = record._replace(value=self.renamed(self.definition, value, lambda _: next(keys)))
         try:

@@ -84,8 +84,8 @@ def main() -> NoReturn:
         signals.leave()
         by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
         with contextlib.suppress(OSError):  # the terminal may be gone
-            messages.print(f"interrupted{by}: what was found until then is on disk", style="yellow")
-    except SystemExit as error:  # nobody's but a library's, and no verdict
+            messages.print(f"interrupted{by}: the results so far are on disk", style="yellow")
+    except SystemExit as error:  # a library's exit, and no verdict
         _say_error(f"there is no verdict: code that was called ended the program with exit({error.code!r})")
     except Exception as error:
         _say_why(error)
@@ -93,11 +93,11 @@ def main() -> NoReturn:
 
 
 def _say_why(error: Any) -> None:
-    """Say what ended the command: what the user or the machine can fix, or an error of ours with its traceback."""
+    """Print why the command ended: an error that the user can fix, or an error of ours with its traceback."""
     from .failures import explained
 
     if hasattr(error, "format_message"):
-        if message := error.format_message():  # else the help is printed already, for the command had no arguments
+        if message := error.format_message():  # otherwise the help is printed already: no arguments
             context = getattr(error, "ctx", None)
             hint = f" (see `{context.command_path} --help`)" if context is not None else ""
             _say_error(f"{message}{hint}")
@@ -129,7 +129,7 @@ def _leave(code: int) -> NoReturn:
         code = COULD_NOT_RUN
         _say_error(lost.message)
     sys.stderr.flush()
-    with contextlib.suppress(Exception):  # of a JVM that has died every question fails
+    with contextlib.suppress(Exception):  # every call to a dead JVM fails
         session = _running_session()
         if session is not None:
             with contextlib.suppress(Exception):
@@ -139,7 +139,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def _leave_at_once(code: int) -> NoReturn:
-    """Leave after a signal: the JVMs are killed already, and nothing is asked of them any more."""
+    """Exit after a signal: the JVMs are killed already, so don't call them."""
     jvm = sys.modules.get(f"{__package__.removesuffix('.cli')}.witnesses.spark.jvm")
     if jvm is not None:
         jvm.end()
@@ -151,7 +151,7 @@ def _leave_at_once(code: int) -> NoReturn:
 
 
 def _report_who_took_part(session: Any) -> None:
-    """Say of a cluster which of its executors ran how many tasks: an answer of one executor isn't that of a cluster."""
+    """Print how many tasks each executor of a cluster ran: the answer of one executor doesn't test a cluster."""
     from ..witnesses.spark.cluster import is_cluster, tasks_of_executors
 
     master = session.sparkContext.master

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 JOBS_FOLDER = Path(".streamproof/jobs")
-DEFAULT_HISTORIES = 2000  # of each operator
+DEFAULT_HISTORIES = 2000  # for each operator
 
 Part = StrEnum("Part", "REFERENCE SPARK KAFKA")
 """The parts that a check may be narrowed to."""
@@ -111,7 +111,7 @@ def check(
         )
     histories = DEFAULT_HISTORIES if histories is None else histories
     if minutes is not None and not 0 < minutes < math.inf:
-        raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")
+        raise BadInput(f"--minutes {minutes:g}: there is no time to check anything: give a number above 0")
     if mutant is not None and only not in (None, Part.SPARK):
         raise BadInput(f"--mutant {mutant} runs on Spark, and --only {only} leaves Spark out: leave one of them out")
     names = [operator_named(name).name for name in operators or OPERATORS]
@@ -133,7 +133,7 @@ def check(
 
 
 def _require_room(shared: Path | None, otherwise: str = "") -> None:
-    """Refuse a machine on which Spark would die, or fill its disk, before anything is asked on it."""
+    """Refuse a machine on which Spark would die, or fill its disk, before anything is started."""
     folders = {"TMPDIR": Path(tempfile.gettempdir()), **({} if shared is None else {"--shared": shared})}
     if (lack := too_small(folders)) is not None:
         raise StreamproofError(f"too small a machine: {lack}{otherwise}")
@@ -141,7 +141,7 @@ def _require_room(shared: Path | None, otherwise: str = "") -> None:
 
 @dataclass
 class _Gate:
-    """One run of the command: what is checked, for how long, and the reports that are still to be printed."""
+    """A run of the command: its operators, its time, and the reports that are still to be printed."""
 
     names: Sequence[str]
     store: FolderStore
@@ -173,7 +173,7 @@ class _Gate:
         return [*self.of_reference.values(), *self.on_spark.values()]
 
     def count(self, operator: str, done: float, of: float) -> None:
-        """Show how many steps of an operator are done and of all; where the minutes are given, how many have passed."""
+        """Show the steps done of an operator and of all; with `--minutes`, the minutes passed."""
         if len(self.names) > 1:
             self.progress.count(done, of, operator)
         done, of = sum(self.work.done.values()), sum(self.work.steps.values())
@@ -182,12 +182,12 @@ class _Gate:
         self.progress.count(min(done, of), of)
 
     def run(self) -> None:
-        """Check, and print each report; whatever ends it, what was found until then."""
+        """Check, and print each report; if something ends the check, the reports so far."""
         from ..checking.rounds import Work
 
         self.work = Work(self.count)
         for name in self.names:
-            self.store.saved(name, "spark", None)  # one that can't be read is named before anything is asked
+            self.store.saved(name, "spark", None)  # an unreadable counterexample is reported before anything is run
         try:
             with searched_seldom(), signals.interrupting(), steps(is_counted=True) as self.progress:
                 for turn in self.budget.rounds(self.work):
@@ -217,7 +217,7 @@ class _Gate:
             self.progress(f"{late}; that was finished, and took {self.budget.elapsed / 60:.1f} minutes")
 
     def ready(self, turn: Round, report: Report) -> None:
-        """Print a report whose last sample is judged; where there are further rounds, its verdict until then."""
+        """Print a report whose last sample is judged; if further rounds follow, its verdict so far."""
         with self.progress.hidden():
             if self.budget.minutes is None:
                 _print_report(report)
@@ -226,7 +226,7 @@ class _Gate:
                 _print_verdict(report, "so far ")
 
     def print_others(self, reports: Sequence[Report]) -> None:
-        """Print those reports that aren't yet."""
+        """Print the reports that aren't printed yet."""
         for report in reports:
             if not any(report is one for one in self.printed):
                 _print_report(report)

@@ -21,7 +21,7 @@ def divergences(
     names: Annotated[list[str] | None, typer.Argument(help="Divergences; all by default.")] = None,
     table: Annotated[
         bool,
-        typer.Option("--table", help="Print which release has which: all that are known, or that of --kafka-version."),
+        typer.Option("--table", help="Print the divergences of all known releases, or of --kafka-version."),
     ] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
@@ -51,7 +51,7 @@ def divergences(
 
 
 class _Asked(NamedTuple):
-    """What a release says of divergences, and what becomes of the races on it, each with whether it is known to."""
+    """The divergences and races on a release, each with whether its result is the known one."""
 
     answers: dict[Divergence, list[ReleaseAnswer]]
     races: list[tuple[Raced, bool]]
@@ -113,7 +113,7 @@ def _shown(divergence: Divergence, asked: list[ReleaseAnswer], version: str) -> 
 
 
 def _print_table(wanted: list[Divergence], asked: dict[str, _Asked], every: list[ReleaseAnswer]) -> None:
-    """Print which release shows what, as a table in Markdown."""
+    """Print the divergences that each release shows, as a table in Markdown."""
     from ..witnesses.kafka.releases import cell
 
     lines = [f"| divergence or race | {' | '.join(asked)} |", f"|---|{'---|' * len(asked)}"]

@@ -1,6 +1,6 @@
-"""The command `doctor`: what this machine has and lacks, and the command that installs what it lacks.
+"""The command `doctor`: the tools that this machine has and lacks, and the commands that install them.
 
-Nothing here starts a JVM but `java -version`, and nothing imports PySpark: the answer comes in a second.
+Only `java -version` starts a JVM, and nothing imports PySpark: the answer comes in a second.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from .terminal import COULD_NOT_RUN, results
 _OLDEST_PYTHON = (3, 11)
 _STYLES = {"ok": "green", "optional": "yellow"}
 _Found: TypeAlias = tuple[Status, str, str]
-"""A diagnosis without its name: the status, what was found, and the remedy."""
+"""A diagnosis without its name: the status, the finding, and the remedy."""
 
 
 def doctor() -> None:
-    """Say what this machine lacks, and the command that fixes it."""
+    """Print what this machine lacks, and the commands that fix it."""
     diagnoses = diagnose()
     table = Table("", "what", "found", "remedy")
     for diagnosis in diagnoses:
@@ -59,7 +59,7 @@ def doctor() -> None:
 
 
 def diagnose() -> list[Diagnosis]:
-    """Look at everything once, required things first. Raises nothing: what can't be found is a diagnosis."""
+    """Look at everything once, required things first. Raises nothing: a missing thing is a diagnosis."""
     return [
         Diagnosis("Python", *_python()),
         Diagnosis("Java", *_java()),
@@ -222,7 +222,7 @@ def _cores_and_memory() -> _Found:
     cores, left = os.cpu_count() or 1, room.free_memory()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (ValueError, OSError, AttributeError):  # no such figure on this system
+    except (ValueError, OSError, AttributeError):  # this system doesn't have the figure
         return "ok", f"{cores} cores", ""
     found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
     remedy = f"end other programs, or give it {room.ENOUGH_MEMORY_GB:.0f} GB"

@@ -1,4 +1,4 @@
-"""Where the command `streamproof` enters: signals are answered before the rest is imported, which takes a moment."""
+"""The entry point of the command `streamproof`: it handles signals before it imports the rest, which takes a moment."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def main() -> NoReturn:
         os._exit(COULD_NOT_RUN)
     try:
         run()
-    except KeyboardInterrupt:  # in the very moment before the command line could answer it
+    except KeyboardInterrupt:  # before the command line could handle it
         signals.leave()
-        _say("interrupted: what was found until then is on disk")
+        _say("interrupted: the results so far are on disk")
         raise SystemExit(COULD_NOT_RUN) from None
 
 

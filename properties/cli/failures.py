@@ -1,4 +1,4 @@
-"""Failures that nobody foresaw where they occur, explained: the machine's, the JVM's, and our own."""
+"""Explain unexpected failures: of the machine, of the JVM, and our own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MAPPING = ("failed to map segment", "cannot allocate memory", "Cannot allocate 
 def explained(error: Exception) -> StreamproofError:
     """Explain an exception that ended a command; never raises.
 
-    One of streamproof's own is returned as it is; a failure of the machine names the thing and the fix; anything
-    else is an error of streamproof's, whose traceback is written to a file that the message names.
+    An error of streamproof's own types is returned as it is. For a failure of the machine, the message names the cause
+    and the fix. Anything else is a bug of streamproof: its traceback is written to a file, which the message names.
     """
     if isinstance(error, BadInput | MissingTool | OutputLost):
         return error
@@ -72,6 +72,6 @@ def _internal(error: Exception) -> StreamproofError:
         path = spark_session.default_log_path().with_name(f"error-{os.getpid()}.txt")
         text = "".join(traceback.format_exception(error))
         path.write_text(f"streamproof {version('streamproof')}\n{text}", encoding="utf-8", errors="backslashreplace")
-    except Exception:  # a full disk, or no package of that name: the line alone says where to look
+    except Exception:  # a full disk, or an unknown package: the line alone says where to look
         return StreamproofError(f"{what}; please report it")
     return StreamproofError(f"{what}; please report it with {path}")

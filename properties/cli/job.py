@@ -61,7 +61,7 @@ class JobOptions:
 
     @property
     def given(self) -> list[str]:
-        """The options that are given, as the command line calls them."""
+        """The options that are given, by their names on the command line."""
         others = [one for one in fields(self) if one.name != "histories"]
         return [one.name.replace("_", "-") for one in others if getattr(self, one.name) != one.default]
 
@@ -71,10 +71,10 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
 
     Args:
         names: The arguments.
-        of_operators: The options of operators, by name; None where one isn't given.
+        of_operators: The options of operators, by name; None for an option that isn't given.
 
     Raises:
-        BadInput: It is given with others, or with an option of operators.
+        BadInput: The job is given with other names, or with an option of operators.
     """
     job = next((name for name in names if ":" in name or name.endswith(".py")), None)
     if job is not None and len(names) > 1:
@@ -86,19 +86,19 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
 
 
 def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, report_to: Path | None = None) -> NoReturn:
-    """Check a job, print what was found, and exit as every check does.
+    """Check a job, print the verdict, and exit as every check does.
 
     Args:
         name: The job, `module:function` or `script.py`.
-        options: What else the command line says of it.
-        seed: What histories are drawn from.
-        folder: Where counterexamples are saved, each job's in a folder of its own.
+        options: The further options of the command line.
+        seed: The seed of the histories.
+        folder: The folder of counterexamples; each job has a folder of its own in it.
         report_to: The folder of a report; None for none.
 
     Raises:
-        BadInput: The job, an input or what is expected can't be found or used.
+        BadInput: The job, an input or the oracle can't be found or used.
         StreamproofError: The job's query failed.
-        Exit: 0 where it conforms, 1 where it is violated, 2 where that is inconclusive.
+        Exit: 0 if the job conforms, 1 if it is violated, 2 if the check is inconclusive.
     """
     from ..checking.jobs.verdicts import Inconclusive, Violated
     from ..counterexamples.of_jobs import folder_of
@@ -115,7 +115,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
     with reporting(report_to, content):
         with signals.interrupting(), steps() as progress, logged_by(progress):
             progress("starting Spark")
-            # Before the module: functions for Spark that it declares may need a session to read their types.
+            # Before the module: functions that it declares for Spark may need a session to read their types.
             spark_session(any_provider=True)
             job = named(name) if ":" in name else script_of(name, options)
             common = {
@@ -145,7 +145,7 @@ def checking(
     A function that takes the fixtures `check_job` or `invariants` is a test, and called with them.
 
     Raises:
-        BadInput: An input or what is expected can't be found or used.
+        BadInput: An input or the oracle can't be found or used.
     """
     from ..checking.jobs.check import check_job
     from ..checking.jobs.invariants import invariants
@@ -194,7 +194,7 @@ def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> No
 
 @contextlib.contextmanager
 def _others_raised_as(explain: Callable[[Exception], StreamproofError]) -> Iterator[None]:
-    """Explain what is raised in a block, but for verdicts and what is explained already."""
+    """Explain the errors of a block, except verdicts and errors that are explained already."""
     from ..checking.jobs.verdicts import Inconclusive, Violated
 
     try:
@@ -209,7 +209,7 @@ def named(name: str) -> Any:
     """Return the object that `module:name` or `folder/file.py:name` names.
 
     Raises:
-        BadInput: There is none, or importing its module fails.
+        BadInput: The object doesn't exist, or importing its module fails.
     """
     module, _, attribute = name.rpartition(":")
     where = Path(module)
@@ -227,7 +227,7 @@ def named(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and module != error.name and not module.startswith(f"{error.name}."):
             raise BadInput(f"{name}: its module imports {error.name}, which isn't installed") from None
-        raise BadInput(f"{name}: there is no module {error.name} in {folder} or among what is installed") from None
+        raise BadInput(f"{name}: there is no module {error.name} in {folder} or among the installed packages") from None
     except StreamproofError:
         raise
     except Exception as error:
@@ -244,10 +244,10 @@ def named(name: str) -> Any:
 
 
 def script_of(path: str, options: JobOptions) -> Script:
-    """Return the script of a path, whose reads are the inputs that the command line names.
+    """Return the script of a path; its reads are the inputs that the command line names.
 
     Raises:
-        BadInput: There is no such file, or no input is given.
+        BadInput: The file doesn't exist, or no input is given.
     """
     from ..witnesses.job.scripts.script import Script
 
@@ -261,7 +261,7 @@ def inputs_of(options: JobOptions) -> list[Input]:
     """Return the inputs that are given.
 
     Raises:
-        BadInput: One can't be read, or there are more keys or times than inputs.
+        BadInput: An input can't be read, or there are more keys or times than inputs.
     """
     keys = _for_each("--key", options.key, len(options.input))
     count = len(options.input)
@@ -304,7 +304,7 @@ def static_of(texts: Sequence[str]) -> dict[str, Any]:
     """Return the static tables that are given.
 
     Raises:
-        BadInput: One can't be read.
+        BadInput: A table can't be read.
     """
     from pyarrow import ArrowException, csv, parquet
 
@@ -324,7 +324,7 @@ def expected(text: str) -> Any:
     """Return the oracle, rule or function that `--expect` names.
 
     Raises:
-        BadInput: It is none of what it may be, or can't be found.
+        BadInput: The text doesn't name an oracle, a rule or a function, or it can't be found.
     """
     from ..laws.expected.oracles import as_batch, sql
 
@@ -334,4 +334,6 @@ def expected(text: str) -> Any:
         return sql(read_text(Path(text)))
     if _OBJECT.fullmatch(text):
         return named(text)
-    raise BadInput(f"--expect {text}: use batch, a file that ends in .sql, or module:name of what says it")
+    raise BadInput(
+        f"--expect {text}: use batch, a file that ends in .sql, or the module:name of an oracle, a rule or a function"
+    )

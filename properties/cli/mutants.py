@@ -1,4 +1,4 @@
-"""The command `mutants`: whether the laws kill what is wrong."""
+"""The command `mutants`: whether the laws kill every mutant."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mutants(
     partitions: Partitions = None,
     shared: Shared = None,
 ) -> None:
-    """Check mutants against the laws: one that survives is a hole in the gate."""
+    """Check mutants against the laws: a mutant that survives is a hole in the gate."""
     from ..checking.mutation import check_mutants, chosen
 
     selected = chosen(operator, names or [])
@@ -38,7 +38,7 @@ def mutants(
         with signals.interrupting(), steps() as progress:
             check_mutants(selected, histories, seed, progress, rounds, kills)
     except BaseException:
-        # Whatever ended it, what was found until then is reported.
+        # Report the kills so far, whatever ended the check.
         if signals.received():
             signals.leave()
         _print_kills(operator, [*kills.values()], seed, finished=False)
@@ -67,7 +67,7 @@ def _print_worth(kills: Sequence[Kill], seed: int) -> None:
 
 
 def _print_kills(operator: str, kills: Sequence[Kill], seed: int, finished: bool) -> list[str]:
-    """Print what became of mutants, and return the names of those that survived, or aren't killed yet."""
+    """Print the result of each mutant; return the names of the mutants that survived, or aren't killed yet."""
     table = titled_table(operator, "mutant", "killed by", "in histories", "shrunk to", "also by", "what is wrong")
     for kill in kills:
         if kill.law is None:

@@ -76,7 +76,7 @@ TimeFormats = Annotated[
     list[str] | None,
     _of_job(
         metavar="FORM",
-        help="The form of an event time that is no timestamp: s, ms or us since 1970, or a strftime pattern; as --key.",
+        help="The form of an event time that isn't a timestamp: s, ms, us since 1970, or a strftime pattern; as --key.",
     ),
 ]
 Formats = Annotated[
@@ -127,10 +127,10 @@ Seconds = Annotated[
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:
-    """Return the files that arguments name, those of a folder (`*.jsonl`) in order.
+    """Return the files that arguments name; a folder stands for its files `*.jsonl`, in order.
 
     Raises:
-        BadInput: A folder has none; `what` says in the message what they would be.
+        BadInput: A folder has no such files; `what` names them in the message.
     """
     files: list[Path] = []
     for path in paths:

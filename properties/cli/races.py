@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Join = StrEnum("Join", {"INNER": "inner", "LEFT": "left", "INNER_BY_LEFT": "inner-by-left"})
 """The joins of `witnesses.kafka_broker.application.JOINS`."""
 Guarantee = StrEnum("Guarantee", {"AT_LEAST_ONCE": "at_least_once", "EXACTLY_ONCE": "exactly_once_v2"})
-"""What Kafka Streams guarantees."""
+"""The processing guarantees of Kafka Streams."""
 Names = Annotated[
     list[str] | None,
     typer.Argument(
@@ -52,13 +52,15 @@ Wait = Annotated[float, typer.Option(min=0, help="Look again after this many sec
 Restart = Annotated[bool, typer.Option("--restart", help="Look again after a restart of Kafka Streams.")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="Look again after its state was removed and restored.")]
 Bootstrap = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="A cluster that runs already; else a broker is started here.")
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="A cluster that runs already; by default a broker starts here."),
 ]
 ClientConfig = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Properties of clients of that cluster, such as credentials.")
 ]
 TraceFile = Annotated[
-    Path | None, typer.Option(metavar="TRACE.jsonl", help="Write what the topics have as a trace, for `spec validate`.")
+    Path | None,
+    typer.Option(metavar="TRACE.jsonl", help="Write the topics' records as a trace, for `spec validate`."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that streamproof didn't make.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
@@ -88,7 +90,7 @@ def races(
 ) -> None:
     """Play races of the foreign-key join on a real Kafka broker, and count the results that stay stale.
 
-    Exits 0 where every result is the join of its tables, 1 where one is stale, and 3 if it could not run.
+    Exits 0 if every result is the join of its tables, 1 if a result is stale, and 3 if it could not run.
     """
     from ..witnesses.kafka_broker.application import Settings
     from ..witnesses.kafka_broker.broker import existing_cluster
@@ -128,7 +130,7 @@ def races(
 
 
 def _client_properties(path: Path | None, bootstrap: str | None) -> dict[str, str]:
-    """Read the properties of clients of a cluster that runs already."""
+    """Read the client properties for a cluster that runs already."""
     from ..witnesses.kafka_broker.broker import read_client_properties
 
     if path is not None and bootstrap is None:

@@ -31,7 +31,7 @@ def regress_record(
 ) -> None:
     """Record a witness's answers to random histories, to check others against them where the witness can't run.
 
-    A recording that is there already and differs is replaced only with --force.
+    An existing recording that differs is replaced only with --force.
     """
     from ...reference.core.operator import OPERATORS, operator_named
     from ..report.recordings import drawn, record, recording, refuse_others
@@ -62,7 +62,7 @@ def regress_check(
     on: Annotated[WitnessName, typer.Option(help="The witness that is checked.")] = WitnessName.REFERENCE,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Check a witness against recorded answers, but for the named divergences of a recorded Kafka Streams."""
+    """Check a witness against recorded answers, except the named divergences of a recorded Kafka Streams."""
     from ..counterexamples.text import side_by_side
     from ..report.recordings import compare_recorded
 

@@ -1,4 +1,4 @@
-"""The option `--report`: a report before anything is run, and the whole report at the end, however that comes."""
+"""The option `--report`: a report before anything is run, and the whole report at the end, whatever that is."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from ..report.content import Content
 
 RUNNING = "the command is still running, or was killed"
-"""Why a report has nothing yet."""
+"""The reason in a report that has no results yet."""
 GITHUB = ("GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS")
 
 
 @contextmanager
 def reporting(folder: Path | None, content: Callable[[str], Content]) -> Iterator[None]:
-    """Write a report of what a block does, and on GitHub a summary and annotations.
+    """Write a report of a block's checks, and on GitHub a summary and annotations.
 
-    The folder is written before the block begins, so that one which can't be written is refused, and what a killed
-    process leaves says so. Where the block fails or is interrupted, the report says what is missing.
+    The report is written before the block begins too: a folder that can't be written is refused, and if the process is
+    killed, its report says so. If the block fails or is interrupted, the report lists what is missing.
 
     Args:
         folder: The folder; None for no report.
-        content: Returns the report as far as it is, given what ended the block, in words; empty where nothing did.
+        content: Returns the report so far, given in words why the block ended early; empty if it didn't.
 
     Raises:
         BadInput: The folder can't be written.
@@ -76,7 +76,7 @@ def _write(folder: Path | None, content: Callable[[str], Content], ended: str) -
 
 
 def _why(error: BaseException) -> str:
-    """Describe in words what ended a block."""
+    """Describe in words why a block ended early."""
     if isinstance(error, KeyboardInterrupt) or signals.received():
         name = signals.received()
         return f"interrupted by {name}" if name else "interrupted"
@@ -86,7 +86,7 @@ def _why(error: BaseException) -> str:
 
 
 def again(command: str, names: Sequence[str], **options: object) -> str:
-    """Return the command line that does the same again; options that weren't given are left out."""
+    """Return the command line that repeats the check; options that weren't given are left out."""
     words = ["streamproof", *command.split(), *names]
     for name, value in options.items():
         for each in value if isinstance(value, list) else [value]:

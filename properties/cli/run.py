@@ -1,4 +1,4 @@
-"""The command `run`: what comes out of history files on one witness."""
+"""The command `run`: the output of history files on a witness."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(
     shared: Shared = None,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Run history files on one witness, and print what comes out as JSON Lines."""
+    """Run history files on a witness, and print its output as JSON Lines."""
     from ..outcomes.outcomes import Grain
 
     use_version(kafka_version)
@@ -46,7 +46,7 @@ def run(
                 print(json_line(line))
         sys.stdout.flush()
     except OutputLost as lost:
-        if not lost.closed:  # else `head` has read enough
+        if not lost.closed:  # if it is closed, `head` has read enough
             raise
 
 
@@ -58,5 +58,5 @@ def _read(paths: Sequence[Path]) -> list[History]:
     names = [history.name for history in histories]
     for name, path in zip(names, files, strict=True):
         if names.count(name) > 1:
-            raise BadInput(f"{path}: two histories are called {name!r}: rename one, for a line names its history")
+            raise BadInput(f"{path}: two histories are called {name!r}: rename one, because a line names its history")
     return histories

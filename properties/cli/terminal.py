@@ -35,7 +35,7 @@ class _Console(Console):
     """A console on which every string, and every cell of a table, is shown without control characters."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a string as Rich shows it, with what can't be seen escaped; newlines are the text's own."""
+        """Return a string as Rich shows it, with invisible characters escaped, except newlines."""
         return super().render_str(visible(text, lines=True), **options)
 
 
@@ -46,11 +46,11 @@ messages = _Console(stderr=True, highlight=False, emoji=False)
 
 @dataclass(frozen=True)
 class Steps:
-    """Shows on stderr what is being done: on a terminal in one place, a line for each step elsewhere.
+    """Shows steps on stderr: on a terminal in one place, elsewhere a line for each step.
 
     Attributes:
         bar: The table on a terminal: a row for all, whose description is the step, and rows for parts that are counted.
-        parts: By the name of a part: its row.
+        parts: The row of each part, by its name.
     """
 
     bar: Progress | None
@@ -64,7 +64,7 @@ class Steps:
             self.bar.update(self.bar.task_ids[0], description=visible(step))
 
     def count(self, done: float, steps: float, part: str | None = None) -> None:
-        """Show how many steps are done of how many, of all or of a part; elsewhere than on a terminal nothing."""
+        """Show the steps done and all steps, in all or for a part; only on a terminal."""
         if self.bar is None:
             return
         row = self.bar.task_ids[0]
@@ -75,7 +75,7 @@ class Steps:
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
-        """Make room for results that are printed in the midst of it."""
+        """Hide the steps while results are printed."""
         if self.bar is not None:
             self.bar.stop()
         try:
@@ -91,7 +91,7 @@ def titled_table(title: str, *columns: str) -> Table:
 
 
 def print_divergences(divergences: Counter[str]) -> None:
-    """Print in how many histories named divergences of Kafka Streams explain a difference; without any nothing."""
+    """Print the number of histories whose difference is explained by named divergences of Kafka Streams, if any."""
     if divergences:
         named = ", ".join(f"{name} {count:,}" for name, count in divergences.most_common())
         results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
@@ -99,7 +99,7 @@ def print_divergences(divergences: Counter[str]) -> None:
 
 @contextlib.contextmanager
 def logged_by(show: Steps) -> Iterator[None]:
-    """Within it, show as a step what a check says of its progress."""
+    """Show the progress messages of a check as steps."""
     log, handler = logging.getLogger("streamproof"), logging.Handler()
     handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
     before = log.level
@@ -117,8 +117,7 @@ def steps(is_counted: bool = False) -> Iterator[Steps]:
     """Show the steps of a block; a spinner is gone after it.
 
     Args:
-        is_counted: Whether it is said how many steps there are: then a bar shows the share that is done, and how long
-            the others will take.
+        is_counted: Whether the number of steps is known: then a bar shows the share that is done, and the time left.
     """
     if not messages.is_terminal:
         yield Steps(None)
@@ -131,8 +130,8 @@ def steps(is_counted: bool = False) -> Iterator[Steps]:
         console=messages,
         transient=True,
         expand=is_counted,
-        redirect_stdout=False,  # what is printed to stdout meanwhile is a result, and stays there
-        speed_estimate_period=600,  # one step takes a tenth of a second, another one half a minute
+        redirect_stdout=False,  # stdout has results, and stays as it is
+        speed_estimate_period=600,  # steps take from 0.1 to 30 s
     ) as bar:
         bar.add_task("starting", total=None)
         yield Steps(bar)

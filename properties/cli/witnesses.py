@@ -1,4 +1,4 @@
-"""How commands ask a witness: by its name, and with Spark started where that was asked for."""
+"""Run witnesses for commands, by name; Spark is started first if an option of it is given."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STARTED = {**dict.fromkeys(ON_SPARK, "Spark"), **ON_KAFKA}  # before a witness c
 
 
 def start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
-    """Start Spark where an option of it is given, before anything else: an unusable cluster is reported at once.
+    """Start Spark if an option of it is given, before anything else: an unusable cluster is reported at once.
 
     Raises:
         MissingTool: PySpark is too old for the operators.
@@ -51,7 +51,7 @@ def start_spark(master: str | None, partitions: int | None, shared: Path | None)
 
 
 def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
-    """Run each history on a witness, and say on stderr what is started for it.
+    """Run each history on a witness, and print on stderr what is started for it.
 
     Raises:
         BadInput: The witness refuses a history.

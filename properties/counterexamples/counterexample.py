@@ -1,4 +1,4 @@
-"""A counterexample: a history on which a law is broken, with all that is needed to ask again, and to save it."""
+"""A counterexample: a history on which a law is broken, with everything needed to save it and to ask again."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ NOT_RECHECKED = "the law wasn't asked again before the check ended"
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """A counterexample as it is saved: the history, and what is known of it.
+    """A counterexample as it is saved: the history and its metadata.
 
     Attributes:
         law: The name of the law that is broken.
         history: The smallest history that was found.
-        subject: What was checked.
-        mutant: The mutant that stood in for the operator's own logic, if any.
-        original: The history that `history` is a variant of, where the law relates the two.
-        way: How the law ran it again, if it did; None where it was saved without.
-        confirmed: Whether the history alone, outside its cohort, shows it too, when the law is asked again.
-        seed: The seed of the run; None where it was saved without.
-        versions: The versions that it was found with; empty where it was saved without.
-        folder: Where it is, once it is saved.
+        subject: What was checked: `spark`, `reference` or `job`.
+        mutant: The mutant that replaced the operator's own logic, if any.
+        original: The history that `history` is a variant of, if the law relates the two.
+        way: How the law ran it again, if it did; None if it was saved without.
+        confirmed: Whether the history breaks the law alone, outside its cohort, too.
+        seed: The seed of the run; None if it was saved without.
+        versions: The versions that it was found with; empty if it was saved without.
+        folder: Its folder, once it is saved.
     """
 
     law: str
@@ -58,12 +58,12 @@ class Saved:
 
     @property
     def case(self) -> Case:
-        """What the law is asked again about."""
+        """The case for asking the law again."""
         return Case(self.history, self.original, self.way)
 
     @property
     def name(self) -> str:
-        """Its name for files: its law, and 12 digits of a hash of what makes it that counterexample."""
+        """Its name for files: its law, and 12 digits of a hash of its identity."""
         content: list[object] = [self.law, self.subject, self.mutant, self.history.to_text()]
         content.append(None if self.original is None else self.original.to_text())
         content += [] if self.way is None else [self.way.to_json()]
@@ -77,10 +77,10 @@ class Counterexample(Saved):
 
     Attributes:
         sentence: The verdict in one sentence.
-        left: What is expected, and by whom.
-        right: What came, and from whom.
-        differences: Where they differ.
-        unconfirmed: Why it isn't confirmed, if it isn't.
+        left: The witness with the expected outcome, and that outcome.
+        right: The other witness, and its outcome.
+        differences: The differences between them.
+        unconfirmed: The reason why it isn't confirmed, if it isn't.
     """
 
     sentence: str
@@ -91,10 +91,10 @@ class Counterexample(Saved):
 
 
 def verdict_sentence(says: str, comparison: Comparison) -> str:
-    """Return the verdict in one sentence: what should hold, where it fails, what was expected by whom and what came.
+    """Return the verdict in one sentence: the law, where it fails, the expected and the actual outcome.
 
     Args:
-        says: What the law says.
+        says: The law's sentence.
         comparison: The broken case's comparison; with differences.
     """
     difference = comparison.differences[0]

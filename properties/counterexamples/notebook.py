@@ -1,4 +1,4 @@
-"""What a check says, shown in notebooks and by rich: a panel whose colour and title are the verdict."""
+"""Verdicts in notebooks and in rich: a panel with the verdict as its colour and title."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Shown(JupyterMixin):
 
 
 class Raised(Shown):
-    """A verdict that is raised: a notebook shows what it says, in place of the traceback of the check."""
+    """A verdict that is raised: a notebook shows its message in place of the check's traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]

@@ -1,4 +1,4 @@
-"""Counterexamples of jobs: their text, where they are saved, and the histories that are run first the next time."""
+"""Counterexamples of jobs: their text, their folders, and the histories that are run first the next time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .text import versions
 from .timeline import timeline
 
 SAVED = Path(".streamproof/jobs")
-"""Where the counterexamples of jobs are saved, below the root folder of the tests, or the working directory."""
+"""The folder of jobs' counterexamples, below the root folder of the tests, or the working directory."""
 MOST_LINES = 60
-"""A longer history isn't printed to be pasted."""
+"""The most lines of a history that is printed to be pasted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +40,15 @@ class JobCounterexample:
         oracle: The oracle's name.
         history: The smallest history that was found.
         sources: The job's inputs.
-        expected: What is expected of it.
-        emitted: The rows of each batch that the job emitted; of a sink one list, of the end.
-        difference: Where they differ first; None where it didn't differ any more.
+        expected: The outcome that the oracle expects.
+        emitted: The rows of each batch that the job emitted; for a sink one list, of the end.
+        difference: The first difference; None if it didn't differ any more.
         run: How the query was run.
         unique: The columns that tell the rows of an updated table apart.
         seed: The seed that the history was drawn from.
         delay_us: The delay of the watermark of every input, in microseconds; None: it isn't known.
-        equality: When two values counted as equal.
-        runs: How the query was run, and how the plain one that it is compared with; None: there is one run.
+        equality: When two values count as equal.
+        runs: How the query was run, and how the plain query to compare with was run; None: there is one run.
         is_sink: Whether the job writes its result itself, so that the table at the end is compared.
     """
 
@@ -69,7 +69,7 @@ class JobCounterexample:
 
     @property
     def text(self) -> str:
-        """The verdict in a sentence, what was expected and what came, of which rows, and these on a timeline."""
+        """The verdict in a sentence, the expected and the actual rows, the arrivals, and their timeline."""
         drawn = timeline(self.history, self.sources, self.watermarks)
         lines = [self.sentence, "", f"Expected by {self.oracle}, and emitted by {self.job}:"]
         lines += [*results_table(self.results), "", "What arrives:"]
@@ -98,7 +98,7 @@ class JobCounterexample:
         return f"violated: {where} {self.oracle} expects {wanted}, and {self.job} emits {came}."
 
     def _counted(self, came: str, wanted: str) -> tuple[str, str]:
-        """Return a row that comes on one side alone with how often it comes on each, where it is on both."""
+        """Return a row with how often it comes on each side, if it comes on both."""
         row = next(text for text in (came, wanted) if text != "no such row")
         both = sum(of.side == "both" and shown_row(of.row) == row for of in self.results)
         counts = [_times(both + (text == row)) for text in (came, wanted)]
@@ -106,7 +106,7 @@ class JobCounterexample:
 
     @property
     def results(self) -> list[ResultRow]:
-        """What was expected and what was emitted, beside each other; a table up to the first difference alone."""
+        """The expected and the emitted rows, side by side; for a table up to the first difference."""
         expected, came = both_flat(self.expected.rows, self.emitted)
         if self.expected.comparing == "batches" and len(expected) == len(came):
             return result_rows(expected, came, [f"batch {number}" for number in range(len(came))], self.equality)
@@ -118,7 +118,7 @@ class JobCounterexample:
 
     @property
     def watermarks(self) -> list[BatchWatermarks]:
-        """The watermarks of each batch; empty where they aren't known."""
+        """The watermarks of each batch; empty if they aren't known."""
         if self.delay_us is None or not self.history.batches:
             return []
         delays = {source.name: self.delay_us for source in self.sources}
@@ -127,7 +127,7 @@ class JobCounterexample:
             largest = [
                 {source.name: source.latest_us(batch) for source in self.sources} for batch in self.history.batches
             ]
-        with_one_more = micro_batches([*largest, {}], delays, trigger=self.run.trigger)  # for the last one's watermark
+        with_one_more = micro_batches([*largest, {}], delays, trigger=self.run.trigger)  # for the last watermark
         late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
         return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
 
@@ -137,16 +137,16 @@ def _times(count: int) -> str:
 
 
 def folder_of(name: str, folder: Path) -> Path:
-    """Return the folder of one test's counterexamples, or of one job's; `name` is a node id, or module:function."""
+    """Return the folder for the counterexamples of a test or a job; `name` is a node id, or module:function."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[-80:].strip("-")
     return folder / f"{readable}-{sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
 
 
 class JobStore(Store):
-    """The counterexamples of one check of a job, each in a folder of its own.
+    """The counterexamples of a check of a job, each in a folder of its own.
 
     Args:
-        folder: The folder that they are saved in; None: none is saved.
+        folder: The folder that they are saved in; None: they aren't saved.
         sources: The job's inputs.
         job: The job's name and line.
         oracle: The oracle's name.
@@ -178,7 +178,7 @@ class JobStore(Store):
 
         Args:
             counterexample: The counterexample.
-            head: On how many histories the job differs.
+            head: A line with the number of histories on which the job differs.
             unshrunk: The folder of the history that it was shrunk from; removed once the counterexample is saved.
         """
         text, confirmed = counterexample.text, counterexample.difference is not None
@@ -199,7 +199,7 @@ class JobStore(Store):
     def _saved(
         self, history: JobHistory, run: RunOptions, report: str, confirmed: bool = True
     ) -> tuple[list[str], Path | None]:
-        """Save a history and its report; return lines that say where, with the examples to paste, and the folder."""
+        """Save a history and its report; return the folder, and lines that name it, with the examples to paste."""
         lines, path, shown = [""], None, pasted(history, self.sources)
         check = "invariants" if history.variation else "check_job"
         if self.folder is not None:
@@ -220,7 +220,7 @@ class JobStore(Store):
         """Write a history, its report and its metadata, and return their folder; None: there is no folder to save in.
 
         Raises:
-            OSError: They can't be written.
+            OSError: The files can't be written.
         """
         if self.folder is None:
             return None
@@ -244,10 +244,10 @@ class JobStore(Store):
 
 
 def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:
-    """Return the histories of examples, and those that are saved in a folder, by any version.
+    """Return the histories of examples, and the histories saved in a folder, by any version.
 
     Raises:
-        BadInput: One can't be read; the message names it and the line.
+        BadInput: A history can't be read; the message names it and the line.
     """
     found = []
     for number, example in enumerate(examples):

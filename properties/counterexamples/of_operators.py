@@ -1,4 +1,4 @@
-"""Saves the counterexamples of operators, each as `folder/operator/name`, and reads them for the next replay."""
+"""Save the counterexamples of operators, each as `folder/operator/name`, and read them for the next replay."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class FolderStore(Store):
     """A folder of operators' counterexamples.
 
     Args:
-        folder: The folder; it is made when the first one is saved.
-        job: The user's job that is checked, where it is one, for the test to paste.
+        folder: The folder; it is made when the first counterexample is saved.
+        job: The user's job, if a job is checked, for the test to paste.
     """
 
     def __init__(self, folder: Path = DEFAULT_FOLDER, job: object = None) -> None:
@@ -50,7 +50,7 @@ class FolderStore(Store):
     def save(self, counterexample: Counterexample) -> Path:
         """Write a counterexample into `folder/operator/name/`, whole or not at all, and return that folder.
 
-        What is there already is the same counterexample, and stays.
+        If the folder exists already, it has the same counterexample, and stays.
 
         Raises:
             BadInput: The folder can't be written; the counterexample is in the message, so that nothing is lost.
@@ -67,9 +67,9 @@ class FolderStore(Store):
             raise BadInput(f"{error}; the counterexample was:", counterexample_text(counterexample)) from None
 
     def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
-        """Return the counterexamples that such a check replays: the operator's own, and of mutants this one's alone.
+        """Return the counterexamples that a check replays: the operator's own, or the mutant's.
 
-        Spark has the batch clock: under stream time it would rightly say something else.
+        Counterexamples under stream time aren't replayed on Spark: with its batch clock it may rightly differ.
 
         Raises:
             BadInput: A counterexample of the operator can't be read any more.
@@ -81,17 +81,17 @@ class FolderStore(Store):
             and known.mutant in (None, mutant)
             and (subject == "reference" or known.history.clock == "batch")
         }
-        return list(by_content.values())  # saved by an earlier version and anew, a counterexample counts once
+        return list(by_content.values())  # a counterexample saved by an earlier version and again counts once
 
 
 def save_history(
-    folder: Path, one: Saved, others: Mapping[str, str] | None = None, refresh: Refresh = "unconfirmed"
+    folder: Path, counterexample: Saved, others: Mapping[str, str] | None = None, refresh: Refresh = "unconfirmed"
 ) -> tuple[Path, Version | None]:
     """Save a counterexample as a folder `folder/operator/name`.
 
     Args:
         folder: The store's folder.
-        one: The counterexample.
+        counterexample: The counterexample.
         others: Further files of its folder, by name.
         refresh: When today's metadata and texts replace the saved ones.
 
@@ -99,15 +99,15 @@ def save_history(
         The folder, and its version if this call made it.
 
     Raises:
-        BadInput: It can't be written.
+        BadInput: The folder can't be written.
     """
-    known = {name: getattr(one, name) for name in FIELDS}
-    known["original"] = one.original is not None
-    known["way"] = None if one.way is None else one.way.to_json()
-    files = {HISTORY: one.history.to_text(), **(others or {})}
-    if one.original is not None:
-        files[ORIGINAL] = one.original.to_text()
-    path = folder / one.operator / one.name
+    known = {name: getattr(counterexample, name) for name in FIELDS}
+    known["original"] = counterexample.original is not None
+    known["way"] = None if counterexample.way is None else counterexample.way.to_json()
+    files = {HISTORY: counterexample.history.to_text(), **(others or {})}
+    if counterexample.original is not None:
+        files[ORIGINAL] = counterexample.original.to_text()
+    path = folder / counterexample.operator / counterexample.name
     try:
         return put(path, files, known, identity=IDENTITY, refresh=refresh)
     except OSError as error:
@@ -117,7 +117,7 @@ def save_history(
 def saved(folder: Path, operator: str) -> Iterator[Saved]:
     """Yield the saved counterexamples of an operator, in the order of their folders' names.
 
-    A folder without metadata is of an earlier version: its name has its law, and its clock says which check found it.
+    A folder without metadata is of an earlier version: its name has the law, and its clock shows which check found it.
 
     Raises:
         BadInput: A counterexample can't be read any more; the message names the file and the remedy.
@@ -169,7 +169,7 @@ def _field(path: Path, content: Mapping[str, Any], name: str, kinds: tuple[type,
 
 
 def _what_it_is(path: Path) -> str:
-    """Return what a folder that can't be read is: of another version of streamproof, if it names one, or damaged."""
+    """Describe an unreadable folder: saved by another version of streamproof, if it names a version, or damaged."""
     with suppress(BadInput, OSError):
         by = re.match(r"streamproof (\S+?),", str(read_metadata(path).get("versions")))
         if by is not None and by[1] != version("streamproof"):

@@ -1,8 +1,8 @@
 """The store of counterexamples: a folder each, named by its content, whole or not there, and never overwritten.
 
 A folder is written under a hidden name beside its own and then renamed, so that an interruption at any moment leaves
-all of it or nothing; the hidden folder is locked by its writer, so that the next process recognizes that of a dead
-process and sweeps it. Any number of processes may save into one folder at once.
+all of it or nothing. Its writer locks the hidden folder, so that the next process recognizes a dead process' folder
+and sweeps it. Any number of processes may save into one folder at once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from ..system.held import hold, remove_unless_held
 
 HISTORY, ORIGINAL, TEXT, METADATA = "history.jsonl", "original.jsonl", "counterexample.txt", "counterexample.json"
 Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
-"""When today's metadata and texts replace those of a counterexample that is there already: never; where it is confirmed
-today and wasn't, or isn't confirmed; or always."""
+"""When today's metadata and texts replace a saved counterexample's: never; unless both are confirmed; or always."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """The errors of a rename onto a name that is taken."""
 Version: TypeAlias = tuple[int, int]
-"""The inode and the time of change (ns) of the metadata: another one where the counterexample was refreshed."""
+"""The inode and the time of change (ns) of the metadata; refreshing the counterexample changes them."""
 T = TypeVar("T")
 
 
@@ -40,15 +39,15 @@ class Store:
         self._written: dict[tuple[int, Path], Version] = {}
 
     def remembered(self, path: Path, written: Version | None) -> Path:
-        """Note what this process has written into a folder that it made, and return the folder."""
+        """Note the version of a folder that this process made, and return the folder."""
         if written is not None:
             self._written[os.getpid(), path] = written
         return path
 
     def forget(self, path: Path | None) -> None:
-        """Remove a counterexample that this process wrote, for a smaller one is saved; those of others stay.
+        """Remove a counterexample that this process wrote, because a smaller one is saved.
 
-        It stays too where another process has found it meanwhile.
+        It stays if another process wrote it, or has found it meanwhile.
         """
         written = None if path is None else self._written.pop((os.getpid(), path), None)
         if path is not None and written is not None:
@@ -65,10 +64,10 @@ def put(
     identity: Sequence[str] = (),
     refresh: Refresh = "unconfirmed",
 ) -> tuple[Path, Version | None]:
-    """Write a counterexample's folder, whole or not at all; where its name is taken by another content, beside it.
+    """Write a counterexample's folder, whole or not at all; if its name is taken by another content, beside it.
 
     Args:
-        path: The folder; those that it lies in are made where they are missing.
+        path: The folder; its parents are made if they are missing.
         files: The texts, by the files' names: the history, and others.
         metadata: The counterexample's metadata, as JSON has them; with `confirmed`.
         identity: The metadata that, with the history and the original, make it the same counterexample.
@@ -78,7 +77,7 @@ def put(
         The folder, and its version if this call made it.
 
     Raises:
-        OSError: It can't be written; nothing is left of it then.
+        OSError: The folder can't be written; nothing is left of it then.
     """
     parent = path.parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +101,7 @@ def put(
                         if refresh != "never":
                             _refresh(hidden, target, metadata, refresh)
                         return target, None
-                number += os.path.lexists(target)  # else another process has removed it meanwhile
+                number += os.path.lexists(target)  # otherwise another process has removed it meanwhile
             else:
                 _sync(parent)
                 return target, version
@@ -115,7 +114,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def sweep(parent: Path) -> None:
-    """Remove what dead processes left hidden: folders that weren't finished, or were being removed, and files."""
+    """Remove hidden folders and files of dead processes: unfinished, or half removed."""
     for hidden in parent.glob(f"{HIDDEN}*"):
         remove_unless_held(hidden)
 
@@ -129,7 +128,7 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
         remedy: Returns a further remedy for a folder that can't be read: `; or remove …`.
 
     Raises:
-        BadInput: A counterexample can't be read any more; the message names the file and the remedy.
+        BadInput: A counterexample can't be read; the message names the file and the remedy.
     """
     try:
         names = sorted(name for name in os.listdir(parent) if not name.startswith("."))
@@ -143,17 +142,17 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
             if any((path / name).exists() for name in (HISTORY, METADATA)):
                 yield read(path)
         except BadInput as error:
-            if path.exists():  # else another check has just saved a smaller one
+            if path.exists():  # otherwise another check has just saved a smaller one
                 raise BadInput(f"{error}{remedy(path)}") from None
         except OSError as error:
             raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Return the metadata of a counterexample, as they were saved by any version.
+    """Return the metadata of a counterexample, saved by any version.
 
     Raises:
-        BadInput: They can't be read; the message names the file.
+        BadInput: The metadata can't be read; the message names the file.
     """
     path = folder / METADATA
     try:
@@ -166,7 +165,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, object], identity: Sequence[str]) -> bool:
-    """Check whether a folder already has the counterexample of these files."""
+    """Whether a folder already has the counterexample of these files."""
     try:
         texts = {name: (folder / name).read_bytes() for name in (HISTORY, ORIGINAL) if (folder / name).exists()}
         before = read_metadata(folder) if identity else {}
@@ -223,7 +222,7 @@ def _alone_in(parent: Path) -> Iterator[None]:
 
 
 def _version(folder: Path) -> Version | None:
-    """Return the version of a saved counterexample; None where it is gone."""
+    """Return the version of a saved counterexample; None if it is gone."""
     try:
         status = (folder / METADATA).stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Tables in text: what arrives, and what was expected beside what was emitted."""
+"""Tables in text: the arrivals, and the expected rows beside the emitted rows."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.visible import visible
 
 MOST_ROWS = 40
-"""A table has so many rows, and says how many it leaves out."""
+"""The most rows of a table; its last line counts the rows that it leaves out."""
 WIDEST = 10_000
-"""Lines aren't wrapped: a terminal does that, and a pattern over a file would miss what stands on two lines."""
+"""The width of a table: lines aren't wrapped, because a search would miss a text on two lines."""
 
 Side: TypeAlias = Literal["only expected", "only emitted", "both"]
 WATERMARKS = ("late up to", "watermark after", "event time reached")
 RUNS_AT = "runs at"
-"""The column of the clock where that is the processing time, too."""
+"""The column of the clock if it is the processing time, too."""
 MARKS: Mapping[Side, str] = {"only expected": "≠ only expected", "only emitted": "≠ only emitted", "both": "  both"}
 
 
 class BatchWatermarks(NamedTuple):
-    """The watermarks of a batch, in microseconds since 1970; None where there is none yet.
+    """The watermarks of a batch, in microseconds since 1970; None for no watermark yet.
 
     Attributes:
-        late_us: Its rows at or behind this one are late.
+        late_us: Its rows at or behind this watermark are late.
         after_us: The watermark once the batch is done.
     """
 
@@ -45,9 +45,9 @@ class ResultRow(NamedTuple):
     """A row that was expected, emitted, or both.
 
     Attributes:
-        when: In which batch, or `at the end`.
-        side: Where it is.
-        row: The row; one that is in both as it was emitted.
+        when: The batch, as `batch 0`, or `at the end`.
+        side: The side that has it: expected, emitted, or both.
+        row: The row; if both sides have it, as it was emitted.
     """
 
     when: str
@@ -56,7 +56,7 @@ class ResultRow(NamedTuple):
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table as lines, which are indented by two; a column of which nothing is said isn't shown."""
+    """Return a table as lines, indented by two spaces; an empty column isn't shown."""
     kept = [number for number in range(len(head)) if any(row[number] for row in rows)]
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, show_header=any(head), header_style="")
     for number in kept:
@@ -75,12 +75,12 @@ def arrivals_table(
     *,
     processing_time: bool = False,
 ) -> list[str]:
-    """Return what arrives, row by row.
+    """Return a table of the arrivals, row by row.
 
     Args:
         history: The history.
         sources: The job's inputs.
-        watermarks: Of each batch; empty where they aren't known.
+        watermarks: The watermarks of each batch; empty if they aren't known.
         processing_time: Whether batches run at the times of the clock.
     """
     several = len(sources) > 1
@@ -113,11 +113,13 @@ def arrivals_table(
     return shown + [f"  … and {left_out:,} more rows"] * (left_out > 0)
 
 
-def _payload(source: Source, one: Unreadable) -> str:
-    """Return the payload of a record that is no row, and why it is none."""
+def _payload(source: Source, unreadable: Unreadable) -> str:
+    """Return the payload of a record that can't be read as a row, and its fault."""
     assert source.encoding is not None
-    value = source.encoding.payload(one.row, f"input {source.name}", one.fault)
-    return one.fault if not value else f"{one.fault}: {shortened(visible(value.decode(errors='replace')))}"
+    value = source.encoding.payload(unreadable.row, f"input {source.name}", unreadable.fault)
+    return (
+        unreadable.fault if not value else f"{unreadable.fault}: {shortened(visible(value.decode(errors='replace')))}"
+    )
 
 
 def result_rows(
@@ -130,8 +132,8 @@ def result_rows(
 
     Args:
         expected: The rows of each batch.
-        emitted: As many batches; columns of which nothing is expected aren't compared.
-        when: What each batch is called.
+        emitted: The emitted rows, as many batches; columns that aren't expected aren't compared.
+        when: The name of each batch.
         equality: When two values count as equal.
     """
     all_rows = [row for rows in (*expected, *emitted) for row in rows]
@@ -147,7 +149,7 @@ def result_rows(
 
 
 def results_table(rows: Sequence[ResultRow]) -> list[str]:
-    """Return them as a table; where they are many, those that are the same on both sides are left out first."""
+    """Return rows as a table; if they are too many, rows that are on both sides are left out first."""
     shown = [*rows]
     same, more = 0, 0
     if len(shown) > MOST_ROWS:

@@ -42,11 +42,11 @@ def counterexample_text(counterexample: Counterexample) -> str:
 def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
     """Return two outcomes in two columns, by batch (or arrival) and key; a line on which they differ is marked.
 
-    In each step changes come first, then dropped records, which are marked only where both witnesses know them.
+    In each step changes come first, then dropped records, which are marked only if both witnesses know them.
 
     Args:
         left: A witness, and its outcome.
-        right: Another one, and its outcome.
+        right: Another witness, and its outcome.
         keys: The keys that are shown.
     """
     rows = compared_rows(left[1], right[1], keys)
@@ -66,11 +66,11 @@ class ComparedLine:
     """A line of two outcomes side by side.
 
     Attributes:
-        when: The batch, or the arrival, as `batch 0`; or `at the end`.
-        expected: What the first one says, as text; empty for nothing.
-        actual: What the other one says.
-        differ: Whether that is otherwise.
-        key: The key that was emitted, of an operator.
+        when: The batch or the arrival, as `batch 0`; or `at the end`.
+        expected: The first outcome, as text; empty for nothing.
+        actual: The other outcome, as text.
+        differ: Whether they differ.
+        key: The emitted key, for an operator.
     """
 
     when: str
@@ -81,11 +81,11 @@ class ComparedLine:
 
 
 def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) -> list[ComparedLine]:
-    """Return what `side_by_side` shows, line by line.
+    """Return the lines of `side_by_side`.
 
     Args:
         left: An outcome.
-        right: Another one.
+        right: Another outcome.
         keys: The keys that are shown.
     """
     rows: list[ComparedLine] = []
@@ -118,11 +118,11 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
 
 
 def test_to_paste(counterexample: Counterexample, job: object = None) -> str | None:  # noqa: PT028 - no test itself
-    """Return a pytest test that fails as long as the counterexample stands; None where it isn't confirmed.
+    """Return a pytest test that fails as long as the counterexample breaks the law; None if it isn't confirmed.
 
     Args:
         counterexample: The counterexample.
-        job: The user's job that was checked, where it is one: the test imports it by its name if it can.
+        job: The user's job, if a job was checked: the test imports it by its name if it can.
     """
     if not counterexample.confirmed:
         return None
@@ -145,7 +145,7 @@ def test_to_paste(counterexample: Counterexample, job: object = None) -> str | N
         else:
             imported, name = "from your_module import my_job  # the job that was checked\n", "my_job"
         arguments.append(f"job={name}")
-    # A history's text is ASCII, and in JSON three quotes never stand in a row.
+    # A history's text is ASCII, and JSON never has three quotes in a row.
     written = "".join(f'{name} = r"""\n{text}"""\n\n' for name, text in texts.items())
     return (
         f"from streamproof import assert_holds\n{imported}\n"

@@ -9,17 +9,17 @@ from ..generators.columns.shown import cell, elapsed
 from .tables import BatchWatermarks, grid
 
 MOST_ROWS, MOST_TIMES = 24, 10
-"""A history with more rows, or more different times, has no timeline: it would be no help."""
+"""The most rows and different times of a history with a timeline: a larger timeline would be unreadable."""
 ROW, BEHIND, WATERMARK = "●", "○", "┊"
 
 
 def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequence[BatchWatermarks]) -> list[str]:
-    """Return the timeline of a history with its legend; nothing where it would be too large.
+    """Return the timeline of a history with its legend; nothing if it would be too large.
 
     Args:
         history: The history.
         sources: The job's inputs.
-        watermarks: Of each batch; empty where they aren't known.
+        watermarks: The watermarks of each batch; empty if they aren't known.
     """
     source_of = {source.name: source for source in sources}
     own = [time_us for name, row in history.arrivals if (time_us := source_of[name].time_us_of(row)) is not None]

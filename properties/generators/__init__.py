@@ -1,1 +1,1 @@
-"""Random histories: what is drawn, in which cohorts it is run, and what it covers."""
+"""Random histories: their draws, their cohorts, and the goals that they cover."""

@@ -52,7 +52,7 @@ def clock_schedule(history: History) -> tuple[int, ...]:
 
 
 def clock_before(history: History, batch: int) -> int:
-    """Return what the batch clock (ms) says in a batch: where the batches before it have left it."""
+    """Return the batch clock (ms) in a batch, as the batches before it have left it."""
     return clock_schedule(history)[batch - 1] if batch else 0
 
 
@@ -62,7 +62,7 @@ def record_batches(history: History) -> list[list[Record]]:
 
 
 def with_cuts(batches: Sequence[Sequence[Line]]) -> tuple[Line, ...]:
-    """Return the lines of a history: those of each batch, and cuts between them."""
+    """Return the lines of a history: the lines of each batch, and cuts between them."""
     lines: list[Line] = []
     for number, batch in enumerate(batches):
         lines += [CUT] if number else []
@@ -78,7 +78,7 @@ def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[
 def moved_by_records(history: History) -> History:
     """Return a history whose records move its clock: no heartbeat goes beyond the records of its batch.
 
-    In one of two batches there is none, in the other one 1 ms below the largest timestamp, where there is a record.
+    Every second batch has no heartbeat; the others have one 1 ms below their largest timestamp, if they have records.
     """
     batches: list[list[Line]] = []
     for number, records in enumerate(record_batches(history)):
@@ -91,7 +91,8 @@ def moved_by_records(history: History) -> History:
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:
     """Put histories that may share a query into cohorts, with each history's index in the input.
 
-    A history with a null key is alone in its cohort, for a null key has no prefix; unless a layout tells whose it is.
+    A history with a null key is alone in its cohort, because a null key has no prefix, unless a layout can tell whose
+    key it is.
     """
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, history in enumerate(histories):
@@ -111,7 +112,7 @@ def one_cohort(histories: Sequence[History]) -> Cohort:
     """Put histories into one cohort.
 
     Raises:
-        ValueError: They don't share operator, options, clock and clock schedule; none is left out silently.
+        ValueError: The histories differ in operator, options, clock or clock schedule; none is left out silently.
     """
     cohorts = cohorts_of(histories)
     if len(cohorts) != 1:
@@ -124,7 +125,7 @@ def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
 
     Returns:
         Tables with the columns key (string; `00042|a`), timestamp (bigint, ms), order (bigint, the order of arrival
-        over the whole cohort), input (string), and those of the fields.
+        over the whole cohort), input (string), and the fields' columns.
 
     Raises:
         BadInput: A value doesn't fit its column.
@@ -136,7 +137,7 @@ def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
         keys: list[str | None] = [WATERMARK_DRIVER]
         inputs = [first_input]
         timestamps = [clock]
-        # The reserved key's row holds something of the column's type: an aggregate would refuse null.
+        # The reserved key's row has a value of the column's type: an aggregate would refuse null.
         columns: list[list[Any]] = [[field.for_driver] for field in fields]
         for index, batches in enumerate(batches_of):
             prefixed = partial(prefixed_key, index)
@@ -171,7 +172,7 @@ def _column(batch: int, name: str, values: Sequence[Any], kind: pa.DataType) -> 
 
 
 def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Hand every history its own entries, under its own keys; the reserved key's are left out."""
+    """Return each history's own entries, under its own keys; the reserved key's entries are left out."""
     by_history: list[list[Entry]] = [[] for _ in cohort.histories]
     for entry in entries:
         key = entry.output.key

@@ -1,9 +1,9 @@
-"""Coverage goals: what drawn histories must have met before anything that agrees on them may be said to conform.
+"""Coverage goals: histories must meet them before an agreement on these histories counts as conforming.
 
-Beside an operator's own goals there is a goal for each neighbour of a declaration, which has one of its numbers
-larger or smaller by one: on some history the reference must emit something else under the neighbour than under the
-declaration. So a job that is off by 1 ms disagrees with the reference on that history, whatever else it does. The same
-holds for a neighbour that has the right numbers, and closes or drops 1 ms late or early by the clock.
+Beside an operator's own goals there is a goal for each neighbour of a declaration, in which a number is larger or
+smaller by one: on some history the reference must emit something else under the neighbour than under the declaration.
+So a job that is off by 1 ms disagrees with the reference on that history, whatever else it does. The same holds for a
+neighbour that has the right numbers, but closes or drops 1 ms late or early by the clock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .variety import UNORDERED, variety_goals, variety_met
 EMITTED = "something emitted"
 MOVED, AHEAD = "clock moved by a record before the last", "null key ahead of the clock"
 ATTEMPTS = 20
-"""The maximum of schedules that are tried until all goals are covered; that takes no more than the reference."""
+"""The most schedules that are tried until all goals are covered; trying needs only the reference."""
 
 
 Finish: TypeAlias = Callable[[History], History]
@@ -37,13 +37,13 @@ Contents: TypeAlias = Literal["plain", "mixed", "of one kind"]
 
 
 class Neighbour(NamedTuple):
-    """What is off by one: a declaration of which one number is, or a behaviour whose edges of the clock are.
+    """A declaration in which a number is off by one, or a behaviour whose clock is.
 
-    The goal is that it emits something else than the declaration and behaviour that it is the neighbour of.
+    The goal is that its output differs from that of the original declaration and behaviour.
 
     Attributes:
         goal: The goal's name, for one declaration.
-        pooled: Its name where histories of many declarations of an operator are taken together.
+        pooled: The goal's name for histories of many declarations of an operator.
         options: The options of the neighbour.
         behaviour: Its behaviour; None for the operator's own.
     """
@@ -55,7 +55,7 @@ class Neighbour(NamedTuple):
 
 
 class _OffClock:
-    """Another clock, but off by some ms where it shows certain times: so an operator sees it whose edges are off."""
+    """A clock that is off by some ms at certain times, as an operator with wrong edges would see it."""
 
     def __init__(self, clock: Clock, by: int, at: Callable[[int], bool]) -> None:
         self.clock, self.by, self.at = clock, by, at
@@ -74,11 +74,11 @@ class _OffClock:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Histories of one cohort, and what they cover.
+    """Histories of one cohort, and the goals that they cover.
 
     Attributes:
         histories: The histories; all have one clock schedule.
-        covered: In how many histories each goal was met; a neighbour's goal counts once.
+        covered: The number of histories that met each goal; a neighbour's goal counts once.
         missing: The goals that were not met.
     """
 
@@ -88,7 +88,7 @@ class Drawn:
 
 
 def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
-    """Return the neighbours of a declaration, without those that the operator refuses.
+    """Return the neighbours of a declaration that the operator doesn't refuse.
 
     Raises:
         BadInput: The declaration itself is refused.
@@ -108,7 +108,7 @@ def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
 
 
 def _off_by_clock(operator: str, options: Mapping[str, Any]) -> Iterator[Neighbour]:
-    """Return the neighbours that close something, or drop it as late, 1 ms after the edge, and 1 ms before it."""
+    """Return the neighbours that close, or drop as late, 1 ms after the edge, and 1 ms before it."""
     declaring, domain = operator_named(operator), registration_of(operator).domain
     definition = declaring.declare(options)
 
@@ -133,7 +133,7 @@ def _lies_at(step: int, offset: int, now: int) -> bool:
 
 
 def coverage_goals(registration: Registration, definition: Any, stream_time: bool = False) -> tuple[str, ...]:
-    """Name the goals that histories of a definition must meet: those of every operator, and its own.
+    """Name the goals that histories of a definition must meet: the goals of every operator, and its own.
 
     Args:
         registration: The operator's registration.
@@ -172,7 +172,7 @@ def goals_met(registration: Registration, history: History, played: Played) -> s
 
 
 def clock_goals(registration: Registration, definition: Any) -> tuple[str, ...]:
-    """Name the goals that histories of a definition must meet some of which their records pace, not heartbeats."""
+    """Name the clock goals of a definition's histories, for histories whose records, not heartbeats, move the clock."""
     if not registration.by_clock(definition):
         return ()
     return (MOVED,) if keeps_null_keys(definition) else (MOVED, AHEAD)
@@ -198,7 +198,7 @@ def keeps_null_keys(definition: Any) -> bool:
 
 
 def count_goals_met(histories: Iterable[History], played: Iterable[Played] | None = None) -> Counter[str]:
-    """Count in how many histories each goal was met; `played` is the reference's play of each, if at hand."""
+    """Count the histories that met each goal; `played` is the reference's play of each, if at hand."""
     histories = list(histories)
     met: Counter[str] = Counter()
     for history, own in zip(histories, map(play, histories) if played is None else played, strict=True):
@@ -219,12 +219,12 @@ def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
 def covered_by(
     histories: Sequence[History], finished: Finish | None = None, played: Sequence[Played] | None = None
 ) -> Counter[str]:
-    """Count in how many histories of one declaration each goal was met; a neighbour's goal counts once.
+    """Count the histories of a declaration that met each goal; a neighbour's goal counts once.
 
     Args:
         histories: The histories.
-        finished: Makes of each history the one that is run, where that is another: the last clock of a history and the
-            first of a batch behind it take effect in one batch, so that less shows.
+        finished: Makes of each history the history that is run, if it has a batch more: the last clock of a history
+            and the clock of that batch then take effect in one batch, so that less shows.
         played: The reference's play of each history, if at hand.
     """
     played = [play(history) for history in histories] if played is None else played
@@ -237,7 +237,7 @@ def covered_by(
 
 
 def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
-    """Return a count of goals without those of neighbours, which say nothing of single histories."""
+    """Return a count of goals without the goals of neighbours, which no single history meets."""
     left_out = [goal for goal in covered if goal == EMITTED or goal.endswith((" differ", " differs"))]
     return Counter({goal: count for goal, count in covered.items() if goal not in left_out})
 
@@ -245,7 +245,7 @@ def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
 def neighbours_shown(
     histories: Sequence[History], played: Sequence[Played] | None = None, only: Collection[str] | None = None
 ) -> Counter[str]:
-    """Count the goals of neighbours that histories of one declaration meet, and in how many something was emitted.
+    """Count the goals of neighbours that histories of a declaration meet, and the histories that emitted something.
 
     Args:
         histories: The histories.
@@ -267,7 +267,7 @@ def neighbours_shown(
 
 
 def emitted(played: Played) -> dict[tuple[int, Key | None], list[Change]]:
-    """Return what a job is compared by: the changes of each batch and key in order, without dropped records."""
+    """Return the output to compare a job with: the changes of each batch and key in order, without dropped records."""
     changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
     for entry in played.entries:
         if isinstance(entry.output, Change):
@@ -286,17 +286,17 @@ def draw_covering(
 ) -> Drawn:
     """Draw a cohort's schedule and histories, under other schedules until all goals are covered.
 
-    The same for the same arguments. Where no attempt covers all of them, it is the one that misses the fewest.
+    The same for the same arguments. If no attempt covers all goals, the attempt that misses the fewest counts.
 
     Args:
         operator: The operator's name.
         options: Its options.
-        count: How many histories are drawn.
+        count: The number of histories.
         seed: The seed.
-        batches: How many batches a schedule has.
-        finished: Makes of each history the one that is run, where that is another; the histories come without it.
-        contents: What the records hold: small integers under plain keys, or a kind of values and a set of keys, one for
-            all histories (`of one kind`, as typed columns need) or one for each (`mixed`).
+        batches: The number of batches of a schedule.
+        finished: Makes of each history the history that is run, if it differs; the returned histories are the drawn.
+        contents: The contents of records: small integers under plain keys, or a kind of values and a set of keys, the
+            same for all histories (`of one kind`, as typed columns need) or for each its own (`mixed`).
     """
     wanted = goals(operator, options)
     hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
@@ -307,7 +307,7 @@ def draw_covering(
         settings = varied(settings, seed) if contents == "of one kind" else settings
         histories = list(draw_histories(settings, count, seed, mixed=contents == "mixed"))
         if best is not None and hardest:
-            # What the attempt before missed is checked first, for it is quickly seen to be missed again.
+            # Goals that the attempt before missed are checked first: they are likely to be missed again.
             run = histories if finished is None else [finished(history) for history in histories]
             shown = neighbours_shown(run, only=hardest[:1])
             if not shown[hardest[0]]:

@@ -1,4 +1,4 @@
-"""Random histories: what is drawn is a list of moves, and a move says what it is near to.
+"""Random histories, drawn as lists of moves; a move names the time that it is near to.
 
 Uniform timestamps would hardly ever fall exactly one gap after a session, or on the close edge. A move therefore names
 an earlier record, or the edge, and a distance. Moves are small integers, and smaller ones mean simpler moves.
@@ -24,14 +24,14 @@ Integer: TypeAlias = Callable[[int, int], int]
 """Draws an integer between two bounds, both included."""
 
 SCHEDULE = (30, 38, 75, 90)
-"""The clock (ms) after every batch of a random history, where none is drawn."""
+"""The clock (ms) after every batch of a random history, if no schedule is drawn."""
 KINDS = 13
 
 
 class Move(NamedTuple):
-    """One arrival, relative to what came before; all of it is small integers, and 0 is the simplest.
+    """An arrival, relative to earlier arrivals; all fields are small integers, and 0 is the simplest.
 
-    The last two matter to operators other than session windows: the input, and how ordinary the record is.
+    The last two fields matter to operators other than session windows: the input, and how ordinary the record is.
     """
 
     kind: int
@@ -46,19 +46,19 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class HistorySettings:
-    """What the histories of a cohort have in common.
+    """The settings that the histories of a cohort share.
 
     Attributes:
         operator: The operator's name.
         options: Options of the operator, as in a history file.
         schedule: The clock (ms) after every batch; no record of a batch lies after it.
-        arrivals: How many records a history has, at the most.
+        arrivals: The most records of a history.
         keys: The keys that are drawn from; the first is drawn most often.
         values: The largest value; values are integers from 0.
         null_keys: Whether records without a key are drawn too; their histories are run alone.
-        kind: The name of the kind of values, on the inputs that take it; the others have the domain's first kind.
-        key_set: The name of the set of keys; other than the plain one, it takes the place of all keys, of those that
-            values name too.
+        kind: The name of the kind of values, on the inputs that take it; other inputs have the domain's first kind.
+        key_set: The name of the set of keys; another set than the plain one replaces all keys, also those that values
+            name.
     """
 
     operator: str
@@ -85,7 +85,7 @@ class HistorySettings:
 
 
 def draw_move(integer: Integer, plain: bool = True) -> Move:
-    """Draw one move; a plain one without input and choice."""
+    """Draw a move; a plain move has no input and choice."""
     key = integer(0, 9)
     cut = integer(0, 9)
     return Move(
@@ -104,8 +104,8 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
     """Turn moves into a history under the clock schedule of the settings; every list of moves is one.
 
     Args:
-        settings: What the history has in common with others.
-        moves: The moves; those beyond the arrivals of the settings are left out.
+        settings: The settings of the history.
+        moves: The moves; moves beyond the settings' `arrivals` are left out.
         name: The history's name.
     """
     domain = registration_of(settings.operator).domain
@@ -152,7 +152,7 @@ class _Times(NamedTuple):
 
 
 def _timestamp(move: Move, times: _Times, schedule: Sequence[int], batch: int, beside: int) -> int:
-    """Return when (ms) a move's record lies: beside another one, or at an edge of the clock."""
+    """Return the timestamp (ms) of a move's record: beside another record, or at an edge of the clock."""
     latest, clock = schedule[batch], schedule[batch - 1] if batch else 0
     distance = times.distances[move.jitter % len(times.distances)]
     edge, by = times.edges[move.jitter // 3 % len(times.edges)], move.jitter % 3 - 1
@@ -189,11 +189,11 @@ def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool
     The cuts of a history fall evenly at random, so that every batch has its share of records, and some have none.
 
     Args:
-        settings: What they have in common.
-        count: How many are drawn.
-        seed: The seed; the same gives the same histories.
-        mixed: Whether each history has a kind of values and a set of keys of its own, each of them in its turn; what
-            the settings say of them is then of no effect, and everything else as without.
+        settings: The settings that they share.
+        count: The number of histories.
+        seed: The seed; the same seed gives the same histories.
+        mixed: Whether each history has its own kind of values and set of keys, in turn; the settings' kind and keys
+            have no effect then, and everything else is drawn as without.
     """
     generator, is_plain = random.Random(seed), settings.is_plain
     varied = _each_varied(settings, seed) if mixed else repeat(settings)
@@ -208,8 +208,8 @@ def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool
 def varied(settings: HistorySettings, seed: int) -> HistorySettings:
     """Return settings with a kind of values and a set of keys drawn for all of their histories.
 
-    So columns that have a type can hold the values of all of them. Not all values are equal: under some aggregates
-    nothing would show.
+    So typed columns can hold the values of all histories. Not all values are equal: under some aggregates nothing
+    would show.
     """
     generator = random.Random(f"{seed} varied")
     kinds = [name for name in settings.kinds if name != EQUAL] or [SMALL]

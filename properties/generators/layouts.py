@@ -1,7 +1,7 @@
-"""Layouts: the records of a cohort in columns of other types, as users have them, and what is emitted back.
+"""Layouts: the records of a cohort in columns of other types, as users have them, and their output converted back.
 
 `pack` gives a cohort's keys one column of text, its times a bigint, and values of any kind JSON text. A layout gives
-them other types, and undoes that in what is emitted, so that it can be compared with what the reference emits.
+them other types, and undoes that in the output, so that it can be compared with the reference's.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from .values import FRACTIONS, OF_32_BITS, OF_64_BITS
 Parts: TypeAlias = tuple[Any, ...]
 """The parts of a key, one for each of its columns."""
 NULL_KEY = "∅ no key"
-"""What stands for a null key in a history's key space."""
+"""The key that replaces a null key in a history's key space."""
 MICROSECONDS = 617
-"""A row's microseconds within its millisecond are a multiple of this, which comes to each number below 1,000."""
+"""The factor of rows' microseconds within their milliseconds: multiples of it reach each number below 1,000."""
 OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS = "another state_groups", "other options", "keys of another type"
 DECLARATIONS = (OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS)
-"""Under which a query can't go on from the checkpoint that it has."""
+"""The changed declarations under which a query can't continue from its checkpoint."""
 NOW_MS = 1_700_000_000_000
-"""In November 2023: such times don't fit 32 bits."""
+"""A time in November 2023 (ms since 1970): such times don't fit 32 bits."""
 
 
 @dataclass(frozen=True)
 class KeyParts:
-    """The columns of a key, and what the keys of a history become in them.
+    """The columns of a key, and the parts of histories' keys in them.
 
     Attributes:
         types: The columns' types.
-        of: Of a history's index, a key's rank among the keys of the cohort, and how many there are: its parts.
+        of: Takes a history's index, a key's rank among the keys of the cohort, and their number; returns its parts.
         of_driver: The parts of the reserved key.
-        index: Of the parts of a key that no history has: the index of the history that it seems to belong to.
+        index: Takes the parts of a key that no history has; returns the index of the history that it seems to be of.
     """
 
     types: tuple[pa.DataType, ...]
@@ -53,9 +53,9 @@ class KeyParts:
     index: Callable[[Parts], int]
 
     def null(self, index: int | None, at: int) -> Parts:
-        """Return the parts of a null key: of records of some times (ms) the first is null, of others the last, or all.
+        """Return the parts of a null key: depending on the record's time (ms) the first part is null, the last, or all.
 
-        So it stays what it is when a history is asked again alone.
+        So it stays the same when a history is asked again alone.
         """
         if index is None or at % 3 == 2:
             return (None,) * len(self.types)
@@ -64,7 +64,7 @@ class KeyParts:
         return tuple(parts)
 
     def owner(self, parts: Parts, histories: int) -> int:
-        """Return the index of the history that parts which no key has seem to belong to, the first one if to none."""
+        """Return the index of the history to which unknown key parts seem to belong; 0 if to no history."""
         try:
             index = self.index(parts)
         except (ValueError, TypeError, AttributeError):
@@ -74,7 +74,7 @@ class KeyParts:
 
 @dataclass(frozen=True)
 class ValueType:
-    """A column's type, and of the rank of a value among all of the cohort: what it becomes in that column."""
+    """A column's type, and a function from a value's rank among all values of the cohort to its value there."""
 
     type: pa.DataType
     of: Callable[[int], Any]
@@ -82,30 +82,30 @@ class ValueType:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which types the columns of a cohort have, and how its operator is called.
+    """The types of a cohort's columns, and the way in which its operator is called.
 
     Attributes:
-        name: What reports call it.
+        name: Its name in reports.
         keys: The columns of keys, foreign keys and groups.
         value: The column of values of any kind.
-        member: That of values which are the members of a list.
+        member: The column of values that are the members of a list.
         number: The type of values that are whole numbers.
-        kind: The name of the kind of values that are drawn, where the operator takes it.
+        kind: The name of the kind of values that are drawn, if the operator takes it.
         time: The type of event times; `timestamp` and `timestamp_ntz` have microseconds.
-        order: The type of the order of arrival; None where there is no such column.
+        order: The type of the order of arrival; None for no such column.
         time_zone: The time zone of the session.
-        reports_dropped: Whether dropped rows are asked for.
+        reports_dropped: Whether dropped rows are reported.
         is_batch: Whether all records are one batch DataFrame rather than a stream.
-        has_null_keys: Whether records without a key come; one part of theirs is null, or all.
-        starts_at_ms: When histories begin to which the clock means nothing; in a batch DataFrame all but those of
+        has_null_keys: Whether there are records without a key; one part of their key is null, or all.
+        starts_at_ms: The start of histories that don't depend on the clock; in a batch DataFrame of all but those of
             windows that start in 1970.
-        starts_at_ms_by_clock: When others begin; None: around 1970, before which the clock doesn't move.
-        state_groups: Over how many groups the state's keys are spread; None: each has a state of its own.
-        partitions: How many shuffle partitions the query has; None for the session's number.
-        crash_in: Between output and commit of which batch the query dies, so that it is restarted from its checkpoint
-            and the batch repeated; None for none.
+        starts_at_ms_by_clock: The start of other histories; None: around 1970, before which the clock doesn't move.
+        state_groups: The number of groups over which the state's keys are spread; None: each key has its own state.
+        partitions: The number of shuffle partitions of the query; None for the session's number.
+        crash_in: The batch between whose output and commit the query dies, so that it is restarted from its
+            checkpoint and the batch repeated; None for no crash.
         reads_state: Whether `read_state` reads the state at the end.
-        starts_otherwise: Under which other declarations the query is started at the end, which must be refused.
+        starts_otherwise: The changed declarations with which the query is started at the end: it must refuse them.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Layout:
 
     @property
     def columns(self) -> Columns:
-        """The columns by which the operator is called."""
+        """The columns with which the operator is called."""
         parts = ("",) if len(self.keys.types) == 1 else tuple(f"_{n}" for n in range(len(self.keys.types)))
         return Columns(parts, None if self.order is None else ORDER, self.reports_dropped)
 
@@ -141,12 +141,12 @@ def _texts_around_a_separator(index: int, rank: int, count: int) -> Parts:
 
 
 BEYOND_DOUBLES = 2**53 + 1
-"""From here on neighbours among the whole numbers can't be told apart as floats."""
+"""From this number on, floats can't tell neighbouring whole numbers apart."""
 LAST_MICROSECOND = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
 
 
 def _struct(rank: int) -> dict[str, Any]:
-    """Make a value of many types; those of the ranks 0, 3 and so on have nulls in it, 0 empty ones too."""
+    """Make a value of many types; for ranks 0, 3 and so on it has nulls, for 0 empty parts too."""
     at, has_nulls = LAST_MICROSECOND + timedelta(microseconds=rank), rank % 3 == 0
     parts = [{"part": rank, "at": at}, None, {"part": None, "at": None}]
     return {
@@ -267,7 +267,7 @@ LAYOUTS = (
         starts_at_ms_by_clock=NOW_MS,
     ),
 )
-"""The layouts in which every operator is asked; at these times no clock on the wall changes within a history."""
+"""The layouts in which every operator is asked; no time zone changes its clock within a history at these times."""
 
 
 _ORDER = pa.struct([("epoch", pa.int32()), ("offset", pa.struct([("at", pa.int64())]))])
@@ -280,8 +280,8 @@ class Typed:
         layout: The layout.
         cohort: The cohort.
         fields: Its further columns.
-        tables: What `pack` made of it.
-        starts_at_ms: When its times begin.
+        tables: The tables that `pack` made of it.
+        starts_at_ms: The start of its times (ms since 1970).
     """
 
     def __init__(
@@ -391,14 +391,14 @@ class Typed:
         return list(causes)
 
     def number_of(self, index: int, cause: int | None) -> int | None:
-        """Return which record of a history (from 0) is at a place of the cohort's order; below 0: it is another's."""
+        """Return the number (from 0) of a history's record at a place of the cohort's order; below 0: another's."""
         if cause is None:
             return None
         is_own = 0 <= cause < len(self.owners) and self.owners[cause] == index
         return self.numbers[cause] if is_own else -1 - abs(cause)
 
     def read(self, table: pa.Table) -> pa.Table:
-        """Return what was emitted with the keys of the cohort, each null key being `NULL_KEY` of its history."""
+        """Return the output with the keys of the cohort, each null key being `NULL_KEY` of its history."""
         causes = self.causes(table)
         for name in (KEY, FOREIGN_KEY):
             names = self.layout.columns.of(name)
@@ -418,12 +418,12 @@ class Typed:
             return found
         if name != KEY:
             return None
-        # A null key doesn't say whose it is, but the row that set it off does.
+        # A null key doesn't name its history, but the row that set it off does.
         index = None if cause is None or not 0 <= cause < len(self.owners) else self.owners[cause]
         return WATERMARK_DRIVER if index is None else prefixed_key(index, NULL_KEY)
 
     def read_value(self, value: Any) -> Any:
-        """Return a value that was emitted with the JSON texts for which its parts stand."""
+        """Return an emitted value with its parts converted back to JSON texts."""
         text = self._read.get(repr(_in_utc(value)))
         if text is not None:
             return text

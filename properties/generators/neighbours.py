@@ -1,8 +1,8 @@
-"""Which numbers of an operator's options show when they are off by one, over histories of many definitions together.
+"""The numbers of an operator's options that show when they are off by one, over histories of many definitions.
 
-Where options are drawn, a definition has too few histories for each of its neighbours to show. What must show is each
-number of the operator, smaller and larger, and each kind of edges, earlier and later, in a history of some definition:
-so a job that is off by one in that number, whatever the others are, disagrees with the reference on that history.
+A drawn definition has too few histories for each of its neighbours to show. Instead, each number of the operator,
+smaller and larger, and each kind of edges, earlier and later, must show in a history of some definition: so a job that
+is off by one in that number, whatever the others are, disagrees with the reference on that history.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .coverage import Neighbour, emitted, neighbours
 from .options import draw_definitions
 
 MOST_PLAYS = 2_000
-"""The maximum of histories that are played until a goal is met: a rarer goal is as good as missing."""
+"""The most histories that are played until a goal is met: a rarer goal counts as missing."""
 
 _Group: TypeAlias = list[tuple[History, Played]]
 
 
 def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options] | None = None) -> tuple[str, ...]:
-    """Name what must show of an operator, such as `a smaller gap_ms differs` or `a clock 1 ms behind differs`.
+    """Name the goals of an operator's neighbours, such as `a smaller gap_ms differs` or `a clock 1 ms behind differs`.
 
     Args:
         registration: The operator.
-        option_sets: Its definitions that are asked; by default those with which each pair of values comes up.
+        option_sets: Its definitions; by default definitions that have each pair of values.
 
     Raises:
         BadInput: Options are refused.
@@ -43,15 +43,15 @@ def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options
 def neighbours_met(
     histories: Sequence[History], played: Sequence[Played], most_plays: int = MOST_PLAYS
 ) -> dict[str, History]:
-    """Return the goals of `neighbour_goals_of` that histories of an operator meet, each with one that meets it.
+    """Return the goals of `neighbour_goals_of` that histories of an operator meet, each with a history that meets it.
 
-    A goal is looked for in one history of each definition that has it, then in the next of each, and so on, and no
-    longer once it is met. So that is cheap: a few plays a goal, however many histories there are.
+    A goal is looked for in one history of each definition that has it, then in the next of each, and so on, until it is
+    met. So it is cheap: a few plays a goal, however many histories there are.
 
     Args:
         histories: Histories of one operator; each has options of its own.
         played: The reference's play of each.
-        most_plays: How many histories are played for a goal at the most.
+        most_plays: The most histories that are played for a goal.
     """
     groups: dict[str, _Group] = defaultdict(list)
     for history, own in zip(histories, played, strict=True):

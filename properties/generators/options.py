@@ -1,7 +1,7 @@
-"""Options drawn for an operator, such that every value and every legal pair of values comes up.
+"""Options drawn for an operator, so that every value and every legal pair of values comes up.
 
-Most bugs that depend on options depend on two of them, so all pairs find them with a few dozen sets of options where
-all combinations would be thousands. A pair is legal if some legal options have it.
+Most bugs that depend on options depend on two of them, so all pairs find them with a few dozen sets of options; all
+combinations would be thousands. A pair is legal if some legal options have it.
 
 Source: Cohen, Dalal, Fredman, Patton: The AETG System, IEEE TSE 23(7), 1997, for the greedy choice.
 """
@@ -25,22 +25,22 @@ from ..registration.registration import Options, Registration
 CANDIDATES = 20
 """The number of legal combinations tried for each drawn set of options; the combination with most new pairs wins."""
 MOST = 50_000
-"""The maximum of combinations of a space's dependent options that are searched."""
+"""The most combinations of a space's dependent options that are searched."""
 
 _Item: TypeAlias = tuple[int, int]
 """An option and one of its values, by their indexes in the space."""
 
 
 class _Searched(NamedTuple):
-    """A space, searched for what is legal.
+    """A space of options with its legal combinations.
 
     Attributes:
-        names: The options; those that aren't independent come first.
-        values: The values of each.
-        cores: The legal combinations of values of the options that aren't independent, by index.
-        cores_with: By one item of these options or two: the indexes of the cores that have it.
-        defaults: By option: the default that it has whatever the others are; `ABSENT` where there is none.
-        readings: By option: its values, as a definition holds them.
+        names: The options, dependent options first.
+        values: The values of each option.
+        cores: The legal combinations of values of the dependent options, by index.
+        cores_with: The indexes of the cores that have an item of these options, or two items.
+        defaults: The default of each option, if it doesn't depend on other options; otherwise `ABSENT`.
+        readings: The values of each option, as a definition holds them.
     """
 
     names: list[str]
@@ -52,7 +52,7 @@ class _Searched(NamedTuple):
 
     @property
     def depending(self) -> int:
-        """How many options aren't independent."""
+        """The number of dependent options."""
         return len(self.cores[0]) if self.cores else len(self.names)
 
     @property
@@ -81,7 +81,7 @@ class _Searched(NamedTuple):
                 yield one, other
 
     def text(self, item: _Item) -> str:
-        """Return how a goal says that an option has a value."""
+        """Return an option's value in the words of a goal."""
         name, value = self.names[item[0]], self.values[item[0]][item[1]]
         return f"{name} left out" if value is ABSENT else f"{name}={_shown(value)}"
 
@@ -90,13 +90,13 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
     """Draw sets of options of an operator, as in a history file; the same for the same arguments.
 
     The fixed profiles come first, in their order; then sets until every value and every legal pair of values has come
-    up, and each option with a default has been left out; then others at random. All are legal, and no two are the
-    same. Without a space of options, the profiles are all.
+    up, and each option with a default has been left out; then random sets. All are legal, and no two are the same.
+    Without a space of options, only the profiles are drawn.
 
     Args:
         registration: The operator.
-        count: How many are drawn at least, as far as there are so many; it takes more if not all pairs come up sooner.
-        seed: What they are drawn from.
+        count: The least number of sets, if there are that many; more are drawn until all pairs have come up.
+        seed: The seed of the draws.
 
     Raises:
         BadInput: The space has no legal options, or too many that aren't independent; the message says which.
@@ -138,8 +138,8 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
 def option_goals(registration: Registration) -> tuple[str, ...]:
     """Name the values and the legal pairs of values that may be drawn, as coverage goals of a law.
 
-    Such as `options late=own`, `options late=own with emit=close`, and of an option with a default `options late left
-    out`. A value that no legal options have is named too: it stays unmet. Without a space of options there are none.
+    Such as `options late=own`, `options late=own with emit=close`, and for an option with a default `options late left
+    out`. A value that no legal options have is named too: it stays unmet. Without a space there are no goals.
 
     Raises:
         BadInput: As `draw_definitions`.
@@ -160,7 +160,7 @@ def _goals_of(operator: Operator, space: OptionSpace) -> tuple[str, ...]:
 def met_by(registration: Registration, options: Options) -> set[str]:
     """Name the goals of `option_goals` that a set of options meets.
 
-    A default counts as if it was written down; one that depends on other options counts as left out.
+    A default counts as if it were given; a default that depends on other options counts as left out.
 
     Raises:
         BadInput: The options are refused, or as `draw_definitions`.
@@ -182,14 +182,14 @@ def impossible_values(registration: Registration) -> list[str]:
 
 
 def described(registration: Registration, options: Options) -> str:
-    """Return the name of the profile that has these options, or else the options as text."""
+    """Return the name of the profile with these options, or otherwise the options as text."""
     named = (name for name, own in registration.profiles.items() if own == options)
     return next(named, ", ".join(f"{name}={_shown(value)}" for name, value in options.items()) or "all defaults")
 
 
 @lru_cache(maxsize=64)
 def _searched(operator: Operator, space: OptionSpace) -> _Searched:
-    """Search a space for what is legal; independent options have their first value meanwhile."""
+    """Search a space for legal combinations; independent options have their first value meanwhile."""
     names = [*(name for name in space.values if name not in space.independent), *space.independent]
     values = [space.values[name] for name in names]
     depending = len(names) - len(space.independent)
@@ -280,7 +280,7 @@ def _at_random(searched: _Searched, generator: random.Random) -> tuple[int, ...]
 
 
 def _written(searched: _Searched, chosen: tuple[int, ...], generator: random.Random) -> Options:
-    """Return options as in a history file; one at its default is left out half of the time."""
+    """Return options as in a history file; half of the options at their default are left out."""
     options = {}
     for option, value in enumerate(chosen):
         is_default = _same(searched.readings[option][value], searched.defaults[option])

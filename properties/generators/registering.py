@@ -1,4 +1,4 @@
-"""Registering an operator: it is validated first, so that a mistake shows there and not in a check."""
+"""Register an operator: it is validated first, so that a mistake shows here and not in a check."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def register(registration: Registration) -> Registration:
     """Register an operator of your own, so that history files, generators, witnesses, laws and commands know it.
 
     Raises:
-        BadInput: There is an operator of that name; or its behaviour lacks a method or raises, a definition can't be
-            written into a history file or is refused, its meaning has another shape than a table or a stream, or a
-            profile never has any output. The message says where, and the remedy.
+        BadInput: The name is taken; or the behaviour lacks a method or raises, a definition can't be written into a
+            history file or is refused, the meaning is neither a table nor a stream, or a profile never has any output.
+            The message names the place and the remedy.
     """
     add(registration)
     try:
@@ -127,7 +127,7 @@ def _require_output(registration: Registration, name: str, options: Options) -> 
             return
     raise BadInput(
         f"{registration.name}, profile {name!r}: {MANY} drawn histories emit nothing, so that nothing can "
-        "be checked under it: give a domain that draws what the operator answers, or other options"
+        "be checked under it: give a domain with values that the operator answers, or other options"
     )
 
 
@@ -151,8 +151,8 @@ def _played(registration: Registration, name: str, history: History) -> Played:
         record = _last_record(history)
         raise BadInput(
             f"{registration.name}, profile {name!r}: the reference raises {type(error).__name__}: {error}, at the "
-            f"record {tuple(record) if record else None} of a drawn history: fix it, or give a domain that draws "
-            "what it can take"
+            f"record {tuple(record) if record else None} of a drawn history: fix it, or give a domain with "
+            "values that it can take"
         ) from error
     if not (_is_bag(meaning) if played.definition.is_stream else _is_table(meaning)):
         shape = (
@@ -175,7 +175,7 @@ def _is_table(meaning: object) -> bool:
 
 
 def _last_record(history: History) -> Record | None:
-    """Return the record at which a play raises: the last of the shortest beginning that does."""
+    """Return the record at which a play raises: the last record of the shortest beginning that raises."""
     for length in range(len(history.lines) + 1):
         try:
             play(replace(history, lines=history.lines[:length]))

@@ -1,8 +1,8 @@
-"""Clock schedules for queries in which one or many definitions ride, and which edges of each definition they hit.
+"""Clock schedules for queries of one or many definitions, and the edges of each definition that they hit.
 
-A job that closes a window 1 ms late shows where the clock is just at an edge, one that closes it 1 ms early where the
-clock is 1 ms before; 1 ms after an edge both have done it. One schedule has too few batches to do that for each of many
-definitions, so several are drawn together, one a query: each next value is where most edges are hit that weren't yet.
+A job that closes a window 1 ms late shows when the clock is exactly at an edge; a job that closes it 1 ms early, when
+the clock is 1 ms before; 1 ms after an edge neither shows. One schedule has too few batches for the edges of many
+definitions, so several are drawn together, one a query: each next value hits the most edges that weren't hit yet.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ OnBoard: TypeAlias = tuple[str, Options]
 """A definition that rides in a query: the operator's name, and its options."""
 
 BATCHES = 5
-"""How many batches the schedule of one definition has: a batch costs Spark a second, whatever is in it."""
+"""The number of batches in the schedule of one definition: a batch costs Spark a second, whatever is in it."""
 FEWEST_BATCHES, MOST_BATCHES = 4, 10
 STEPS = ("still", "one", "near", "distance", "far", "past everything")
-"""How far the clock moves from one batch to the next, where it doesn't move to an edge."""
+"""The kinds of steps of the clock from one batch to the next, if it doesn't move to an edge."""
 
 _Goal: TypeAlias = tuple[Aligned, int]
-"""An edge, and by how many ms the clock is beyond it: 0, -1 or 1."""
+"""An edge, and the clock's distance beyond it (ms): 0, -1 or 1."""
 _PLACES = {0: "at", -1: "1 ms before", 1: "1 ms after"}
 
 
 def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
     """Name the places of the clock that a definition asks for, such as `clock at the end of a window`.
 
-    For each kind of edges that no record moves the clock must be at one, 1 ms before one and 1 ms after one. A
-    definition without such edges has no goals: records are drawn around what the clock closes.
+    For each kind of edges that records don't move, the clock must be at an edge, 1 ms before and 1 ms after. A
+    definition without such edges has no goals: records are drawn around the times that the clock closes.
     """
     return tuple(dict.fromkeys(_text(aligned, by) for aligned in _aligned(on_board) for by in _PLACES))
 
 
 def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
-    """Name the goals of `edge_goals` that a schedule meets; its last value doesn't count, for what is run after it."""
+    """Name the goals of `edge_goals` that a schedule meets; its last value doesn't count, as more may run after it."""
     hit = _hit(_aligned(on_board), schedule[:-1])
     return {_text(aligned, by) for aligned, by in hit}
 
@@ -57,14 +57,14 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
     Args:
         operator: The operator's name.
         options: Its options.
-        seed: The seed; the same gives the same schedule.
-        batches: How many batches it has.
+        seed: The seed; the same seed gives the same schedule.
+        batches: The number of batches.
     """
     definition, domain = registration_of(operator).declare(options), registration_of(operator).domain
     generator = random.Random(seed)
     aligned, reach = domain.aligned(definition), domain.reach(definition)
     distances = (*domain.distances(definition), *domain.edges(definition))
-    # To be 1 ms late shows where the clock is at an edge, and to be 1 ms early where it is just before one.
+    # A job that is 1 ms late shows when the clock is at an edge, a job that is 1 ms early just before it.
     around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
     batches = max(batches, 2 * len(aligned))
     around = around[:batches]
@@ -92,9 +92,9 @@ def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) ->
     that matters to a definition, by such a distance, farther, or past everything.
 
     Args:
-        definitions: The definitions on board.
-        count: How many schedules are drawn.
-        seed: What they are drawn from.
+        definitions: The definitions.
+        count: The number of schedules.
+        seed: The seed of the draws.
     """
     aboard = list(definitions)
     generator = random.Random(seed)
@@ -135,12 +135,12 @@ def _times(aboard: Sequence[OnBoard]) -> tuple[list[int], int]:
 
 
 def _least(schedule: Sequence[int], reach: int, generator: random.Random) -> int:
-    """Return from where (ms) on the clock may be next: the first batch moves it past what is open longest."""
+    """Return the least next value of the clock (ms): the first batch moves it past the longest open state."""
     return schedule[-1] if schedule else reach + generator.randint(1, reach)
 
 
 def _moved(kind: str, distances: Sequence[int], near: int, reach: int, generator: random.Random) -> int:
-    """Return by how many ms the clock moves; for `near`, by no more than a distance."""
+    """Return the clock's step (ms); for `near`, at most a distance."""
     match kind:
         case "one":
             return 1
@@ -158,7 +158,7 @@ def _moved(kind: str, distances: Sequence[int], near: int, reach: int, generator
 def _at_most_edges(
     edges: Sequence[Aligned], hits: Mapping[_Goal, int], least: int, reach: int, generator: random.Random
 ) -> int:
-    """Return a clock (ms), of those that lie near, at or beside most edges; those that were hit least count most."""
+    """Return a near clock (ms), at or beside the most edges; edges that were hit least count most."""
     values = {
         _next(aligned, by, start)
         for aligned in edges
@@ -171,13 +171,13 @@ def _at_most_edges(
 
 
 def _next(aligned: Aligned, by: int, least: int) -> int:
-    """Return the first value from the least on that is so far beyond an edge."""
+    """Return the first value from the least on that is `by` ms beyond an edge."""
     first = aligned.offset + by
     return first + max(0, -(-(least - first) // aligned.step)) * aligned.step
 
 
 def _hit(edges: Iterable[Aligned], values: Iterable[int]) -> set[_Goal]:
-    """Return which edges some value is at, 1 ms before or 1 ms after."""
+    """Return the edges that some value is at, 1 ms before or 1 ms after."""
     return {
         (aligned, by)
         for value in values

@@ -1,7 +1,7 @@
-"""Shrinking in cohorts: each round tries all the smaller candidates in one query.
+"""Shrink in cohorts: each round tries all smaller candidates in one query.
 
-A Spark query costs seconds whether it carries one candidate or a thousand. So a round doesn't bisect: it tries
-everything that is one step simpler at once, and once every choice of up to three of the records too.
+A Spark query costs seconds whether it carries one candidate or a thousand. So a round doesn't bisect: it tries all
+candidates that are one step simpler at once, and once every choice of up to three records too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 SMALL = 3
 MANY = 24
-"""Every choice of up to `SMALL` records is tried where there are at most `MANY`."""
+"""The most records of which every choice of up to `SMALL` records is tried."""
 
 
 class Deadline:
@@ -27,7 +27,7 @@ class Deadline:
         self.at = time.monotonic() + seconds
 
     def is_over(self) -> bool:
-        """Return whether the time is over; then candidates are left untried, and `has_stopped` is set."""
+        """Whether the time is over; then candidates are left untried, and `has_stopped` is set."""
         self.has_stopped |= time.monotonic() > self.at
         return self.has_stopped
 
@@ -39,7 +39,7 @@ class Shrinker(Generic[T]):
     Attributes:
         size: Returns a history's size, its number of records first; the smaller history is the simpler one.
         candidates: Yields a history one step simpler, in each way; where the flag is set, `fewer` is thorough.
-            A candidate that is no smaller is left out, and so is a second one that equals another.
+            A candidate that isn't smaller, or equals another, is left out.
         combined: Takes a history and its candidates that failed, the smallest first; yields further candidates.
     """
 
@@ -60,9 +60,9 @@ class Shrinker(Generic[T]):
         Args:
             history: A history that fails.
             fails: Takes a round's candidates, the smallest first; returns for each whether it fails.
-            rounds: The largest number of rounds.
-            at_once: The largest number of candidates that a round tries, spread evenly; 0 for all.
-            deadline: After it no round begins.
+            rounds: The most rounds.
+            at_once: The most candidates that a round tries, spread evenly; 0 for all.
+            deadline: The time after which no round begins.
         """
         return self.shrink_together([history], lambda asked: [fails(asked[0])], rounds, at_once, deadline)[0]
 

@@ -1,7 +1,7 @@
-"""What is simpler than a value or a key: the steps by which a counterexample shrinks, each towards the simplest.
+"""Simplify values and keys: the steps by which a counterexample shrinks, each towards the simplest.
 
-Of numbers that is 0, of text the empty one, of truth values false, of a list the empty one. An object keeps its fields,
-for an operator may read them. Of keys it is `a`. Null, a tombstone on a table's input, has nothing simpler.
+The simplest number is 0, the simplest text and list are empty, the simplest truth value is false, the simplest key is
+`a`. An object keeps its fields, because an operator may read them. Null, a tombstone on a table's input, stays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from string import ascii_lowercase
 from ...reference.core.records import Key, Value
 
 FEW = 8
-"""The members of a list of no more are left out and simplified one by one; of a longer one, half of them."""
+"""The most members of a list that are left out and simplified one by one; of a longer list, half of them."""
 
 
 def value_size(value: Value) -> int:
@@ -30,7 +30,7 @@ def value_size(value: Value) -> int:
         case list():
             return 1 + sum(1 + value_size(member) for member in value)
         case dict():
-            # A field may name a key, and of keys "a" is simpler than the empty one.
+            # A field may name a key, and the key "a" is simpler than the empty key.
             return 1 + sum(2 if member == "" else value_size(member) for member in value.values())
     return 1
 
@@ -59,7 +59,7 @@ def simplest_value(value: Value) -> Value:
 
 
 def simpler_values(value: Value) -> Iterator[Value]:
-    """Yield values of the same kind that are simpler, the simplest first; none of the simplest."""
+    """Yield simpler values of the same kind, the simplest first; nothing for the simplest value."""
     simplest, size = simplest_value(value), value_size(value)
     candidates = (simplest, *_steps(value))
     yield from (candidate for candidate in candidates if value_size(candidate) < size)

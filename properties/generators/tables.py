@@ -1,4 +1,4 @@
-"""Empties a history's tables: every row that they still have is deleted, so that nothing need be stored of it."""
+"""Empty a history's tables: delete every row that they still have, so that no state needs to stay."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def changes_of_rows(history: History, played: Played) -> list[Record]:
 
     Args:
         history: The history.
-        played: The reference's play of it: a record that it drops is no row.
+        played: The reference's play of it: a dropped record isn't a row.
     """
     tables = registration_of(history.operator).tables_stored(played.definition)
     return [accepted.record for accepted in played.accepted if accepted.record.input in tables]
 
 
 def rows_stored(history: History, played: Played) -> list[Record]:
-    """Return the rows that these tables have at the end of a history; as `changes_of_rows`."""
+    """Return the rows that the tables have at the end of a history; arguments as in `changes_of_rows`."""
     rows = {(record.input, record.key): record for record in changes_of_rows(history, played)}
     return [row for row in rows.values() if row.value is not None]
 
 
 def emptied(history: History) -> History:
-    """Return a history in whose last batch every row of its tables is deleted, those first that came first.
+    """Return a history whose last batch deletes every row of its tables, the earliest rows first.
 
     A tombstone has its row's timestamp, so that the history has the same clock as before.
     """

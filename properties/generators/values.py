@@ -1,7 +1,7 @@
-"""Kinds of values and sets of keys: what histories are about, beside the small integers and `a`, `b`, `c`.
+"""Kinds of values and sets of keys for histories, beside the small integers and `a`, `b`, `c`.
 
-A kind makes four values of the small integers that are drawn, the simplest first; a set of keys has three, and the
-first is drawn most often. Both change what a history's records hold, and nothing about when they come.
+A kind makes four values of the small integers that are drawn, the simplest first; a set of keys has three keys, and the
+first is drawn most often. Both change the contents of a history's records, but not their times.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ...reference.core.records import Key, Value
 from ...reference.definitions.aggregates import Aggregate
 
 SMALL, EQUAL = "small integers", "all equal"
-"""The kind that is drawn where nothing else is asked for; and the one that says least."""
+"""The kind that is drawn by default; and the kind that shows least."""
 PLAIN = "plain"
-"""The set of keys that is drawn where nothing else is asked for."""
+"""The set of keys that is drawn by default."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class ValueKind:
     """A kind of values.
 
     Attributes:
-        of: Of a small integer (0 to 3) and the number of the arrival in its history: the value.
+        of: Takes a small integer (0 to 3) and the number of the arrival in its history; returns the value.
     """
 
     of: Callable[[int, int], Value]
 
     @property
     def examples(self) -> list[Value]:
-        """Values of the kind, each that it has or the first ones."""
+        """Values of the kind: all of them, or the first."""
         return [self.of(small, 4 * turn + small) for turn in range(2) for small in range(4)]
 
 
@@ -53,7 +53,7 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
     EQUAL: _four(1, 1, 1, 1),
     "all different": ValueKind(lambda small, arrival: -arrival - 1 if small % 2 else arrival + 1),
     "text": _four("", "a", "B", "a "),
-    # The same text to the eye, in two ways; and two letters that UTF-16 sorts otherwise than their code points.
+    # Two texts that look the same; and two letters that UTF-16 and code points sort differently.
     "text of all scripts": _four("é", "e\u0301", "\uff61", "\U0001f600"),
     "text like other values": _four("0", "null", "1.0", "[]"),
     "text with separators": _four('"', "|,\t", "\\", "\n\r"),
@@ -70,7 +70,7 @@ COLUMN_KINDS: Mapping[str, tuple[ValueKind, str]] = {
     # Each fits a column of type int, and the sum of two doesn't.
     OF_32_BITS: (_four(2**31 - 1, -(2**31), 2**31 - 2, 1 - 2**31), OF_64_BITS),
 }
-"""Kinds that are asked of columns of a type alone, each with the kind whose takers take it."""
+"""Kinds for columns of a type only, each with the kind whose takers take it too."""
 
 KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
     PLAIN: ("a", "b", "c"),
@@ -84,12 +84,12 @@ KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
     "JSON": ('["a", "b"]', '"', "null"),
     "long": ("a" * 300, "a" * 299 + "b", "a" * 299),
 }
-"""The sets of keys by name: separators of ours, of paths and of JSON, and what differs by little."""
+"""The sets of keys by name: with our separators, of paths and of JSON, and keys that differ little."""
 
 
 @cache
 def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
-    """Return the names of the kinds of values that an aggregate takes, all of a kind together in any order."""
+    """Return the names of the kinds of values that an aggregate takes: all values of a kind, in any order."""
 
     def takes(kind: ValueKind) -> bool:
         try:
@@ -105,7 +105,7 @@ def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def any_kind(definition: Any, side: str) -> tuple[str, ...]:
-    """Return the names of all kinds of values, for an input whose values nothing is reckoned with."""
+    """Return the names of all kinds of values, for an input whose values aren't used for computing."""
     return tuple(VALUE_KINDS)
 
 
@@ -118,7 +118,7 @@ def kind_named(name: str) -> ValueKind:
     """Return a kind of values by its name.
 
     Raises:
-        BadInput: There is none of that name; the message lists those there are.
+        BadInput: No kind has this name; the message lists the known names.
     """
     if name in COLUMN_KINDS:
         return COLUMN_KINDS[name][0]
@@ -128,7 +128,7 @@ def kind_named(name: str) -> ValueKind:
 
 
 def taken_like(name: str) -> str:
-    """Return the name of the kind of values whose takers take a kind: the kind itself, but of columns' kinds."""
+    """Return the kind whose takers take the named kind too: the kind itself, except for kinds of columns."""
     return COLUMN_KINDS[name][1] if name in COLUMN_KINDS else name
 
 
@@ -136,7 +136,7 @@ def keys_named(name: str) -> tuple[Key, Key, Key]:
     """Return a set of keys by its name.
 
     Raises:
-        BadInput: There is none of that name; the message lists those there are.
+        BadInput: No set has this name; the message lists the known names.
     """
     if name not in KEY_SETS:
         raise BadInput(f"unknown set of keys {name!r}: use one of {', '.join(KEY_SETS)}")

@@ -1,4 +1,4 @@
-"""Coverage goals of the draws themselves: what records must vary in, or a bug that needs it can't show."""
+"""Coverage goals of the draws themselves: records must vary in these ways, or some bugs can't show."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WIDE, FRACTION = "value beyond 2^31", "value with a fraction"
 
 
 def variety_goals(domain: Domain, definition: Any) -> Iterator[str]:
-    """Name what some history of a definition must have, whatever kinds of values are drawn."""
+    """Name the goals that histories of a definition must meet, whatever kinds of values are drawn."""
     yield from (UNORDERED, REPEATED)
     if any(_is_carried(domain, definition, side) for side in definition.inputs):
         yield DIFFERENT
 
 
 def kind_goals(domain: Domain, definition: Any) -> Iterator[str]:
-    """Name what must be among the values of a definition where all kinds of values are drawn that it takes."""
+    """Name the goals for the values of a definition, if all kinds of values that it takes are drawn."""
     carried = [side for side in definition.inputs if _is_carried(domain, definition, side)]
     kinds = {name for side in carried for name in domain.kinds(definition, side)}
     if OF_64_BITS in kinds:
@@ -57,7 +57,7 @@ def variety_met(domain: Domain, definition: Any, history: History) -> Iterator[s
 
 
 def _is_carried(domain: Domain, definition: Any, side: str) -> bool:
-    """Whether the records of an input have the values that are drawn, rather than keys that they name alone."""
+    """Whether the records of an input have drawn values, rather than only keys that they name."""
     first, second = _two_values(domain, definition, side)
     return bool(first != second)
 
@@ -73,8 +73,8 @@ def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -
 
 
 def _two_values(domain: Domain, definition: Any, side: str) -> tuple[Value, Value]:
-    """Return what an ordinary record of an input holds for two different values of a kind that it takes."""
+    """Return the contents of an ordinary record of an input for two different values of a kind that it takes."""
     kinds = domain.kinds(definition, side)
-    # These two and not what is drawn: draws whose values are all equal must not excuse themselves.
+    # Two fixed values, not drawn ones: draws of equal values must not excuse themselves.
     one, other = (0, 1) if SMALL in kinds else kind_named(kinds[0]).examples[:2]
     return domain.value(definition, side, one, 0, 0), domain.value(definition, side, other, 0, 0)

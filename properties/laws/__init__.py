@@ -1,1 +1,1 @@
-"""The laws: what must hold between a history and what came out of it, one law a file."""
+"""The laws: relations that must hold between a history and its output, one law a file."""

@@ -1,4 +1,4 @@
-"""The laws by what they judge, in the order in which reports name them."""
+"""The laws by the subject that they judge, in the order in which reports name them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .on_spark.table_at_every_cut import TableAtEveryCut
 from .variation import Invariant, Variation
 
 Subject: TypeAlias = Literal["spark", "reference", "job"]
-"""What is checked: the operator on Spark, its reference, or a user's own job."""
+"""The subject of a check: the operator on Spark, its reference, or a user's own job."""
 
 METAMORPHIC: Sequence[Law] = (
     Restart(),
@@ -48,9 +48,9 @@ METAMORPHIC: Sequence[Law] = (
     Keys(),
     Repeats(),
 )
-"""The laws that believe nobody. A job is asked those that are an `Invariant`, in this order."""
+"""The laws that compare runs with each other, without an oracle. Jobs are asked the `Invariant`s, in this order."""
 OF_JOBS: Sequence[Invariant] = (RowByRow(),)
-"""The invariants of jobs alone."""
+"""The invariants that only jobs are asked."""
 ON_SPARK: Sequence[Law] = (
     Changelog(),
     Labels(),
@@ -82,7 +82,7 @@ def law_named(name: str, subject: Subject = "spark") -> Law:
     """Return a law by its name.
 
     Raises:
-        CannotRecheck: There is none of that name; the message lists those there are.
+        CannotRecheck: No law has this name; the message lists the known names.
     """
     law = LAWS[subject].get(name)
     if law is None:
@@ -92,7 +92,7 @@ def law_named(name: str, subject: Subject = "spark") -> Law:
 
 
 def asked_of(registration: Registration, laws: Sequence[Law]) -> tuple[list[Law], dict[str, str]]:
-    """Return the laws that an operator is asked, and of each other one why it isn't."""
+    """Return the laws that an operator is asked, and for each other law the reason why it isn't asked."""
     reasons = {law.name: reason for law in laws if (reason := law.not_checked(registration))}
     return [law for law in laws if law.name not in reasons], reasons
 
@@ -112,9 +112,9 @@ def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
     """Return the variation that a counterexample was found under.
 
     Raises:
-        BadInput: There is none of that law, or with what it was given.
+        BadInput: The law is unknown, or can't be asked with the saved argument.
     """
-    # What a history does beside others can't be replayed without them.
+    # A history's behaviour beside other histories can't be replayed without them.
     laws = {law.of_jobs: law for law in invariants() if not isinstance(law, Packing)}
 
     def refuse() -> NoReturn:

@@ -1,4 +1,4 @@
-"""What a law is: what must be covered, what it is asked of, its judgement, and how to ask it again of one history."""
+"""The base of laws: coverage goals, the samples that a law judges, its judgement, and rechecks of a single history."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .case import Case
 from .runs import Kind, Run, Sample
 
 Named: TypeAlias = tuple[str, Outcome]
-"""A witness, as reports call it, and its outcome."""
+"""A witness' name in reports, and its outcome."""
 REFERENCE = "reference"
 OWN = SPARK
 """The operator's own Spark implementation."""
 
 
 class Verdict(StrEnum):
-    """What a check may say."""
+    """The verdict of a check."""
 
     CONFORMS = "conforms"
     VIOLATED = "violated"
@@ -39,12 +39,12 @@ class CannotRecheck(BadInput):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two witnesses, or two runs of one, say of a history.
+    """The outcomes of a history from two witnesses, or from two runs of one witness.
 
     Attributes:
-        expected: What is expected, and by whom.
-        actual: What came, and from whom.
-        differences: Where they differ; none where the law holds.
+        expected: The witness with the expected outcome, and that outcome.
+        actual: The other witness, and its outcome.
+        differences: The differences between them; none if the law holds.
     """
 
     expected: Named
@@ -62,18 +62,18 @@ class Violation:
 
 @dataclass
 class LawResult:
-    """What a law says of the histories that it judged.
+    """The result of a law for the histories that it judged.
 
     Attributes:
         law: The law.
-        sentence: What the law says of the operator.
+        sentence: The law's sentence on the operator.
         goals: The coverage goals that must be met before it has shown anything.
-        judged: How many histories it judged.
-        covered: In how many histories each goal was met.
+        judged: The number of histories that it judged.
+        covered: The number of histories that met each goal.
         violations: The cases on which it is broken.
-        divergences: In how many histories each named divergence of Kafka Streams explains the answer.
-        unfinished: Whether the check ended before it was done.
-        skipped: Why it couldn't be asked at all, if so.
+        divergences: The number of histories whose answer is explained by each named divergence of Kafka Streams.
+        unfinished: Whether the check ended before the law was done.
+        skipped: The reason why it couldn't be asked at all, if so.
     """
 
     law: Law
@@ -104,18 +104,18 @@ class Law:
     """A property of all histories of an operator.
 
     Attributes:
-        name: What commands and reports call it.
-        says: Its sentence, where it is one for all operators.
-        between: The witnesses whose answers it compares; of one alone, its answers in several runs.
+        name: Its name in commands and reports.
+        says: Its sentence, if it is the same for all operators.
+        between: The witnesses whose answers it compares; with a single witness, its answers in several runs.
         kinds: The kinds of samples whose runs it judges.
-        needs: The field of a registration without which an operator isn't asked; empty where all are.
-        reason: Why such an operator isn't asked.
-        follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample beside that.
+        needs: The field of a registration without which an operator isn't asked; empty if all operators are asked.
+        reason: The reason why an operator without that field isn't asked.
+        follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample of its own.
         needs_original: Whether it relates a variant to its original, so that both are needed to ask it again.
         is_plain: Whether single histories can be judged in one run of Spark, however many.
         null_keys_alone: Whether a history with null keys is asked again in a query of its own.
-        shows_neighbours: Whether it has shown nothing before each number of a definition that is off by one shows.
-        at_once: How many candidates of a round of shrinking it can be asked about, where each costs a query; 0: all.
+        shows_neighbours: Whether it has shown nothing until each number of a definition shows when off by one.
+        at_once: The most candidates of a round of shrinking, if each costs a query; 0: all.
     """
 
     name: ClassVar[str]
@@ -136,7 +136,7 @@ class Law:
         return self.says
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return why an operator isn't asked, or None where it is."""
+        """Return the reason why an operator isn't asked, or None if it is."""
         return self.reason if self.needs and not getattr(registration, self.needs) else None
 
     def is_asked_of(self, sample: Sample) -> bool:
@@ -148,14 +148,14 @@ class Law:
         return ()
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
-        """Judge a run; count in `result` what was judged and covered."""
+        """Judge a run; count the judged histories and the covered goals in `result`."""
         raise NotImplementedError
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
         """Ask the law again, about each case alone as far as it matters; cases that may share a query do.
 
         Raises:
-            CannotRecheck: It can't be asked about such a case; the message says why.
+            CannotRecheck: The law can't be asked about such a case; the message says why.
             MissingTool: The machine lacks what the law needs.
             StreamproofError: A query failed.
         """
@@ -176,7 +176,7 @@ class Law:
         return self.recheck_together(cohort.histories, witness)
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return the cases that a history makes; shrinking looks for the smallest history of which one is broken."""
+        """Return the cases that a history makes; shrinking looks for the smallest history with a broken case."""
         return [Case(history)]
 
 
@@ -187,7 +187,7 @@ def violations(
 
     Args:
         histories: The histories.
-        comparisons: Of each, the comparison.
+        comparisons: The comparison of each.
         way: How they were run again, if they were.
     """
     for history, comparison in zip(histories, comparisons, strict=False):
@@ -196,7 +196,7 @@ def violations(
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the verdict of all: violated before inconclusive before conforms; inconclusive of none."""
+    """Return the worst verdict: violated before inconclusive before conforms; inconclusive for no verdicts."""
     found = set(verdicts)
     for verdict in (Verdict.VIOLATED, Verdict.INCONCLUSIVE):
         if verdict in found:

@@ -1,4 +1,4 @@
-"""What a law is asked again about."""
+"""The case on which a law is asked again."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..witnesses.run_options import RunOptions
 
 @dataclass(frozen=True)
 class Case:
-    """What a law is asked again about.
+    """The case on which a law is asked again.
 
     Attributes:
         history: The history.
-        original: The history that it was made from, where it is a variant.
-        way: How it is run again, by a law that runs histories again; None: in the ways that such a law has by itself.
+        original: The history that it was made from, if it is a variant.
+        way: How a law that runs histories again runs it; None: in all ways of that law.
     """
 
     history: History

@@ -1,4 +1,4 @@
-"""Folds a changelog batch by batch, and compares each table with the meaning of what was accepted by then."""
+"""Fold a changelog batch by batch, and compare each table with the meaning of the records accepted by then."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:
 
 
 def folded_differences(history: History, played: Played, emitted: Sequence[Sequence[Output]]) -> list[Difference]:
-    """Return where the table of a changelog differs from the meaning, after the first batch in which it does.
+    """Return the differences between a changelog's table and the meaning, after the first batch with differences.
 
     Args:
         history: The history.
-        played: The reference's play of it: which records were accepted by when.
-        emitted: What was emitted in each batch.
+        played: The reference's play of it, with the records accepted by each batch.
+        emitted: The output of each batch.
     """
     operator, definition = operator_named(history.operator), played.definition
     table: Table = {}
@@ -41,7 +41,7 @@ def folded_differences(history: History, played: Played, emitted: Sequence[Seque
         result: Result = stream if definition.is_stream else fold(outputs, table)
         meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), definition.unordered)
         folded = canonical(result, definition.unordered)
-        # Equal results have no differences; it takes longer to say where those are.
+        # Equal results have no differences; finding differences takes longer.
         if meant != folded and (wrong := result_differences(history.name, batch, meant, folded)):
             return wrong
     return []

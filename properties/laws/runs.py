@@ -1,4 +1,4 @@
-"""What laws judge: a sample of histories, the run of a cohort of it, and each subject's share of that run."""
+"""The input of laws: a sample of histories, the run of its cohort, and each subject's share of that run."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ..witnesses.spark.witness import SPARK, QueryWitness, SparkWitness
 from .case import Case
 
 PART = 5
-"""A run again, with other options, is of one in so many histories of a sample."""
+"""The share of a sample's histories that are run again with other options: 1 in `PART`."""
 
 
 class Kind(Enum):
-    """What a sample is for."""
+    """The purpose of a sample."""
 
     RANDOM = "random histories of a profile"
     WITHOUT_LATE_DATA = "histories of a profile in which nothing is late"
@@ -44,7 +44,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Variant:
-    """A history made from another one of its sample, by a law that relates the outcomes of the two.
+    """A history made from another history of its sample, by a law that relates their outcomes.
 
     Attributes:
         law: The law's name.
@@ -64,21 +64,21 @@ class Variant:
 
 @dataclass(frozen=True)
 class Sample:
-    """Histories of one profile under one clock schedule, and what they are for.
+    """Histories of one profile under one clock schedule, and their purpose.
 
     Attributes:
         registration: The operator.
-        kind: What they are for.
+        kind: Their purpose.
         profile: The name of the profile.
-        options: Its options, as far as they are those of the histories.
+        options: The profile's options, as far as the histories share them.
         histories: The histories, as they are run.
-        covered: In how many of them each coverage goal was met.
-        is_first: Whether some of its histories are run alone; and again, where its operator shares no queries.
+        covered: The number of histories that met each coverage goal.
+        is_first: Whether some of its histories are run alone; and again, if its operator shares no queries.
         is_pooled: Whether its definition was drawn: then a goal is one of the operator, not of this definition.
         is_emptied: Whether some of its histories end with every row of their tables deleted.
-        ways: By law: how the histories are run again for it; those of a pool are run together.
-        more: What the laws of its kind need to know besides: a retention (ms), settings of Spark, the goals that the
-            clock of a pool meets.
+        ways: How the histories are run again for each law; the histories of a pool are run together.
+        more: Further facts for the laws of its kind: a retention (ms), settings of Spark, the goals that the clock of a
+            pool meets.
     """
 
     registration: Registration
@@ -95,7 +95,7 @@ class Sample:
 
     @cached_property
     def definition(self) -> Any:
-        """What the options declare."""
+        """The definition that the options declare."""
         return self.registration.declare(self.options)
 
     @property
@@ -107,11 +107,11 @@ class Sample:
 
     @property
     def bounds_state(self) -> bool:
-        """Whether nothing of a history is left in the state once the clock has passed everything."""
+        """Whether the state of a history is empty once the clock has passed everything."""
         return self.kind is Kind.RANDOM and self.registration.bounds_state(self.definition)
 
     def goals(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of goals as those of this profile, or of the operator where the definition was drawn."""
+        """Return the names of goals with the profile's name, or with the operator's if the definition was drawn."""
         return tuple(names) if self.is_pooled else tuple(f"{name} ({self.profile})" for name in names)
 
     def cover(self, counts: Mapping[str, int]) -> Counter[str]:
@@ -126,8 +126,8 @@ class CohortRun:
 
     Args:
         sample: The sample.
-        variants: The variants, which travel behind the sample's histories.
-        witnesses: What runs, for each subject: the operator itself, or mutants of it.
+        variants: The variants, which follow the sample's histories.
+        witnesses: The witness of each subject: the operator itself, or mutants of it.
     """
 
     def __init__(
@@ -140,12 +140,12 @@ class CohortRun:
 
     @cached_property
     def played(self) -> list[Played]:
-        """The reference's play of each history; all subjects are asked about the same ones."""
+        """The reference's play of each history; all subjects run the same histories."""
         return [play(history) for history in self.each]
 
     @cached_property
     def covered(self) -> Counter[str]:
-        """In how many of the drawn histories each coverage goal was met."""
+        """The number of drawn histories that met each coverage goal."""
         sample = self.sample
         if not sample.is_pooled:
             return sample.covered
@@ -156,7 +156,7 @@ class CohortRun:
         return found + Counter(dict.fromkeys(of_all, len(played)))
 
     def part(self, options: RunOptions) -> list[History]:
-        """Return the histories that are run with such options: of a rerun the first ones."""
+        """Return the histories that are run with these options: for a rerun only the first."""
         if not options.is_rerun:
             return self.each
         count = len(self.sample.histories)
@@ -164,7 +164,7 @@ class CohortRun:
 
     @cached_property
     def runs_alone(self) -> int:
-        """The index of the drawn history that is run alone: that of which the reference emits most."""
+        """The index of the drawn history that is run alone: the history with the largest output in the reference."""
         return max(range(len(self.sample.histories)), key=lambda index: len(self.played[index].entries))
 
     def alone(self, subject: int) -> Outcome:
@@ -173,7 +173,7 @@ class CohortRun:
         return self._run_alone(subject) if prepared is None else prepared.result()
 
     def prepare_alone(self, executor: Executor) -> None:
-        """Let one history be run alone for each subject, beside what is done meanwhile."""
+        """Begin to run one history alone for each subject, in other threads."""
         self._alone = {subject: executor.submit(self._run_alone, subject) for subject in range(len(self.witnesses))}
 
     def _run_alone(self, subject: int) -> Outcome:
@@ -188,7 +188,7 @@ class CohortRun:
 
 
 class Pool:
-    """Samples that are run together, and what came out of them, in each way in which they are run.
+    """Samples that are run together, and their outcomes, for each way in which they are run.
 
     Args:
         members: The samples, with their variants and subjects.
@@ -205,31 +205,31 @@ class Pool:
 
     @property
     def queries(self) -> int:
-        """How many queries it took until now."""
+        """The number of queries so far."""
         return sum(self._queries)
 
     def count(self, queries: int) -> None:
-        """Count queries that were run; several threads may."""
+        """Count queries that were run; threads may call it at once."""
         self._queries.append(queries)
 
     def prepare(self, ways: Sequence[RunOptions], executor: Executor) -> None:
-        """Let the histories be run in some ways, beside what is done meanwhile."""
+        """Begin to run the histories in some ways, in other threads."""
         self._prepared = {options: executor.submit(self._run, options) for options in ways}
 
     def let_go(self) -> None:
-        """Forget the members, which know the pool: else what came of it would stay until garbage is searched for."""
+        """Forget the members, which refer to the pool: otherwise its outcomes would stay until garbage is collected."""
         self.members = ()
         self._answers.clear()
 
     @property
     def plain(self) -> RunOptions:
-        """How the histories are run first."""
+        """The options of the histories' first run."""
         samples = [one.sample for one in self.members]
         reads = any(one.bounds_state or one.is_emptied or one.kind is Kind.RETENTION for one in samples)
         return RunOptions(read_state=reads)
 
     def answers(self, member: CohortRun, options: RunOptions | None = None) -> Answers:
-        """Return what came out of a member's histories, one subject after the other; each way is run once."""
+        """Return the outcomes of a member's histories, subject by subject; each way is run once."""
         options = self.plain if options is None else options
         if options not in self._answers:
             prepared = self._prepared.get(options)
@@ -237,7 +237,7 @@ class Pool:
         return self._answers[options][id(member)]
 
     def by_duckdb(self, member: CohortRun) -> list[Outcome]:
-        """Return what DuckDB says of a member's drawn histories; those of all members are asked at once."""
+        """Return DuckDB's outcomes of a member's drawn histories; the histories of all members share a query."""
         if not self._by_duckdb:
             asked = [one for one in self.members if one.sample.kind is Kind.RANDOM and one.sample.registration.sql]
             outcomes = DuckDBWitness().evaluate([history for one in asked for history in one.sample.histories])
@@ -268,7 +268,7 @@ class Pool:
 
 
 def joined(of_subjects: Sequence[Answers]) -> Answers:
-    """Return what came out for several subjects, one after the other."""
+    """Join the outcomes of several subjects, in order."""
     first = of_subjects[0]
     return Answers(
         [outcome for one in of_subjects for outcome in one.outcomes],
@@ -288,7 +288,7 @@ class ReferenceRun:
 
     @cached_property
     def covered(self) -> Counter[str]:
-        """In how many histories each coverage goal was met; a neighbour's goal counts once, and is none of a pool's."""
+        """The number of histories that met each coverage goal; a neighbour's goal counts once, and not in a pool."""
         if not self.sample.is_pooled:
             return covered_by(self.histories, played=self.played)
         found = count_goals_met(self.histories, self.played)
@@ -305,14 +305,14 @@ class StagedRun:
 
 
 class TypedRun:
-    """A sample's histories, and what came out of them in the layout of columns that it is for."""
+    """A sample's histories, and their outcomes in the sample's layout of columns."""
 
     def __init__(self, sample: Sample, answers: Sequence[TypedAnswer]) -> None:
         self.sample, self.histories, self.answers = sample, list(sample.histories), answers
 
 
 class Run:
-    """One subject's share of a cohort's run: the histories, their outcomes, the reference's play of them."""
+    """A subject's share of a cohort's run: the histories, their outcomes, the reference's play of them."""
 
     def __init__(self, whole: CohortRun, subject: int) -> None:
         self.whole, self.subject, self.witness = whole, subject, whole.witnesses[subject]
@@ -327,15 +327,15 @@ class Run:
 
     @property
     def leftover(self) -> list[list[Stored]]:
-        """For each history, what is stored of its keys at the end."""
+        """The state of each history's keys at the end."""
         return self.answers.left
 
     @property
     def drawn(self) -> int:
-        """How many of the histories were drawn; variants of them follow."""
+        """The number of drawn histories; variants of them follow."""
         return len(self.sample.histories)
 
     def again(self, options: RunOptions) -> Answers:
-        """Return what comes out of the first histories with other options; all laws that ask share that run."""
+        """Return the outcomes of the first histories with other options; all laws share that run."""
         count = len(self.whole.part(options))
         return self.whole.pool.answers(self.whole, options).part(self.subject * count, count)

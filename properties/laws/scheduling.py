@@ -1,4 +1,4 @@
-"""Schedules of delivery: drawing them, what of a schedule a history has met, and what laws share that play them."""
+"""Schedules of delivery: their draws, the goals that a history has met, and the base of laws that play them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ScheduledLaw(Law):
     reason = "its registration has no protocol: it sends no messages"
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return a history with deliveries as it is; one without them under some schedules, the same each time."""
+        """Return a history with deliveries as it is; a history without, under some schedules, the same each time."""
         if any(isinstance(line, Delivery) for line in history.lines):
             return [Case(history)]
         return [Case(scheduled(history, random.Random(f"{number} {history.to_text()}"))) for number in range(TRIES)]
@@ -49,7 +49,7 @@ class StagedLaw(ScheduledLaw):
         raise NotImplementedError
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare what the witness says of a history with the protocol; note in `result` what explains it."""
+        """Compare the witness's outcome of a history with the protocol; note explanations in `result`."""
         raise NotImplementedError
 
     def judge_staged(
@@ -93,7 +93,7 @@ def scheduled(history: History, generator: random.Random) -> History:
 
 
 def goals_met(history: History) -> Counter[str]:
-    """Count what of a schedule a history has met."""
+    """Count the goals of schedules that a history has met."""
     protocol = protocol_of(history)
     return Counter(goal for line in history.lines for goal in _met(protocol, line))
 

@@ -1,6 +1,6 @@
-"""How a job's query is run otherwise than plainly, where that may change nothing of what the job emits.
+"""Variations of a job's query that mustn't change its output.
 
-A variation is small enough to be saved with its counterexample, so that this is replayed as it was found.
+A variation is small enough to be saved with its counterexample, which is replayed as it was found.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ BATCHES = 5
 
 @dataclass(frozen=True)
 class Variation:
-    """One way to run a job's query; by default the plain one.
+    """A way to run a job's query; by default the plain way.
 
     Attributes:
         run: How the query is run.
-        law: What jobs call the law that asks for it; empty for the plain one.
-        given: What the law was given, such as where the query dies, as JSON has it; None: nothing that is saved.
+        law: The name, for jobs, of the law that asks for it; empty for the plain way.
+        given: The law's argument, such as the batch in which the query dies, as JSON has it; None: nothing is saved.
         when: The run in words, such as `with five shuffle partitions`.
         otherwise: The plain run in words.
         comparing: What must be the same: the rows of each batch, or the table at the end.
-        vary: Returns the history that the job is given in place of one that is drawn.
+        vary: Returns the history that the job is given in place of a drawn history.
         goals: The coverage goals of the run.
         parts: Takes the output of a run and returns smaller variations, the likeliest first; None: there are none.
-        share: Returns the share of a history, by its number, where each runs in a query of its own; None for the whole.
-        remedy: What to do where a right job differs.
-        is_alone: Whether a history runs alone, and must emit what is expected of it beside others.
+        share: Returns a history's share of it, by the history's number, if each runs in its own query; None for all.
+        remedy: The advice if a right job differs.
+        is_alone: Whether a history runs alone, and must emit the rows that are expected of it beside others.
     """
 
     run: RunOptions
@@ -57,11 +57,11 @@ class Variation:
 
 
 class Invariant(ABC):
-    """A law over any witness: of an operator it judges outcomes, as each law; of any job it says how its query varies.
+    """A law over any witness: for an operator it judges outcomes, as each law does; for a job it varies its query.
 
     Attributes:
-        of_jobs: What reports and counterexamples of jobs call it, such as `a restart`.
-        given: The argument `given` of `variation` where none is drawn, as JSON has it; None where it needs nothing.
+        of_jobs: Its name in reports and counterexamples of jobs, such as `a restart`.
+        given: The argument `given` of `variation` if none is drawn, as JSON has it; None if it needs no argument.
     """
 
     of_jobs: ClassVar[str]
@@ -72,8 +72,8 @@ class Invariant(ABC):
 
         Args:
             run: The plain run.
-            seed: The seed of what is drawn.
-            batches: How many batches a history has.
+            seed: The seed of the draws.
+            batches: The number of batches of a history.
         """
         return self.given
 
@@ -82,5 +82,5 @@ class Invariant(ABC):
         """Return the variation of a plain run.
 
         Raises:
-            TypeError, ValueError, IndexError: It can't be made of what is given.
+            TypeError, ValueError, IndexError: The argument is invalid.
         """

@@ -1,4 +1,4 @@
-"""Why each law of an implementation is asked: the mutant that it alone kills, or what it is for where there is none."""
+"""The worth of each law of an implementation: the mutant that it alone kills, or its purpose if there is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KILLS_ALONE: Mapping[str, tuple[str, str]] = {
     "schedules": ("foreign_key_join", "asks_the_old_key"),
     "state": ("session_windows", "state_never_expires"),
 }
-"""By law: an operator, and a mutant of it that no other law kills."""
+"""For each law an operator, and a mutant of it that no other law kills."""
 
 STAYS: Mapping[str, str] = {
     "table at every cut": "it reads the meaning: it shows what Spark and the reference's behaviour have wrong alike",
@@ -27,11 +27,11 @@ STAYS: Mapping[str, str] = {
     "native": "it judges Spark's own operators, which have no mutants",
     "columns": "it judges how a declaration reads typed columns, which no logic decides",
 }
-"""By law that kills no mutant which no other law kills: why it stays."""
+"""The reason why a law stays that is never the only law to kill a mutant."""
 
 
 def why(law: str) -> str:
-    """Say why a law is asked where it alone kills no mutant that is at hand; empty of a law that isn't ours."""
+    """Return the reason for a law that alone kills none of the given mutants; empty for a law that isn't ours."""
     if law in KILLS_ALONE:
         operator, mutant = KILLS_ALONE[law]
         return f"of {operator} it alone kills {mutant}"

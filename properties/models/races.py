@@ -1,4 +1,4 @@
-"""Plays the races of the foreign-key join: each as its schedule says, or in every order of its messages."""
+"""Play the races of the foreign-key join: each by its schedule, or in every order of its messages."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ Player: TypeAlias = Literal["reference", "kafka"]
 
 
 class Raced(NamedTuple):
-    """What became of a race.
+    """The result of a race.
 
     Attributes:
         race: The race.
-        played: In how many orders of its messages it was played.
-        wrong: In how many of them the result isn't the join of the tables at the end, when no message waits.
-        shown: The values by key that are shown at the end, of the first order in which they are wrong, or else of the
-            first.
-        meant: Those that ought to be.
+        played: The number of orders of its messages in which it was played.
+        wrong: The number of orders after which the result isn't the join of the tables, once no message waits.
+        shown: The values by key at the end of the first wrong order, or otherwise of the first order.
+        meant: The right values by key.
     """
 
     race: Race
@@ -44,20 +43,20 @@ def raced(
     version: str | None = None,
     answered: bool = False,
 ) -> list[Raced]:
-    """Play races; a timestamp depends on the way that a message went, so values alone are judged.
+    """Play races; a timestamp depends on the way that a message went, so only values are judged.
 
     Args:
         races: The races.
-        on: What they are played on.
-        join: `inner` or `left`; another join sends other messages, so a delivery for which nothing waits is left out,
-            and what waits at the end is delivered.
+        on: The code that plays them.
+        join: `inner` or `left`; another join sends other messages, so a delivery without a waiting message is left
+            out, and the messages that wait at the end are delivered.
         every: Whether they are played in every order of their messages, not by their own schedule.
         version: The release of Kafka; None for the one in use.
         answered: Whether Kafka's inner join is changed, so that it answers every change of a left row. It then sends
             more messages, so a race has more orders.
 
     Raises:
-        MissingTool: Kafka Streams is asked, and isn't here.
+        MissingTool: Kafka Streams is asked, but isn't here.
     """
     histories = [race.history(join) for race in races]
     results: list[list[Any]]
@@ -79,13 +78,13 @@ def raced(
 
 
 def races_of(version: str) -> list[tuple[Raced, bool]]:
-    """Play each race in the join of which it is known, in every order of its messages, on a release of Kafka.
+    """Play each race, in its join and in every order of its messages, on a release of Kafka.
 
     Returns:
-        What became of each, and whether the release is known to have it.
+        The result of each, and whether the release is known to have the race.
 
     Raises:
-        BadInput: The version is no release, or too old.
+        BadInput: The version isn't a release, or is too old.
         MissingTool: That Kafka Streams isn't here.
     """
     found: list[Raced] = []
@@ -95,7 +94,7 @@ def races_of(version: str) -> list[tuple[Raced, bool]]:
 
 
 def is_in(race: Race, version: str) -> bool:
-    """Whether a release of Kafka is known to have a race, in the join of which that is known."""
-    if race.join == "left":  # before 3.7 a left join asked no old right row
+    """Whether a release of Kafka is known to have a race, in the race's join."""
+    if race.join == "left":  # before 3.7 a left join sent nothing to the old right row
         return asks_as_3_9_0(version) and release(version) >= (3, 7)
     return race.name not in ("move-update", "right-delete-update") or not asks_as_3_9_0(version)

@@ -1,8 +1,8 @@
-"""Replays TLC's behaviours on Spark: after each action, what Spark has emitted must be what the model says.
+"""Replay TLC's behaviours on Spark: after each action, Spark's output must agree with the model.
 
-A behaviour of the foreign-key join is played in three queries, message by message: after each action the result as
-emitted so far, and the messages that wait on each route, are compared with the model's. Its record changes alone are
-then played in one query, whose result after each change must be the join of the model's tables.
+A behaviour of the foreign-key join is played in three queries, message by message: after each action the result so far,
+and the messages that wait on each route, are compared with the model's. Then its record changes alone are played in one
+query, whose result after each change must be the join of the model's tables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Table: TypeAlias = Mapping[Any, Any]
 Waits: TypeAlias = Mapping[Any, Sequence[Message]]
 """The messages that wait, by route."""
 COHORT = 2_400
-"""How many behaviours are played together at most."""
+"""The most behaviours that are played together."""
 
 
 class Case(NamedTuple):
@@ -42,8 +42,8 @@ class Case(NamedTuple):
 
     Attributes:
         trace: The behaviour.
-        constants: The constants of its model. Where they name a mutant, Spark has the same bug.
-        fused: Whether its record changes are played in one query, too; without messages that wait there are no races.
+        constants: The constants of its model. If they name a mutant, Spark has the same bug.
+        fused: Whether its record changes are played in one query, too; there no message waits, so there are no races.
     """
 
     trace: Trace
@@ -54,9 +54,9 @@ class Case(NamedTuple):
 def replay_on_spark(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
     """Replay behaviours on Spark, action by action.
 
-    Where the constants name a mutant, it is Spark with the same bug. And where they mean other code than the right one,
-    the inner join of `kip` for example, the same history is played on the right code, too (`Contrast.right`), whose
-    result must end as the join of the tables.
+    If the constants name a mutant, Spark has the same bug. If they stand for wrong code, such as the inner join of
+    `kip`, the same history is played on the right code, too (`Contrast.right`): its result must end as the join of the
+    tables.
 
     Args:
         traces: The behaviours.
@@ -89,12 +89,12 @@ def replay_cases_on_spark(cases: Sequence[Case], module: str) -> Replayed:
 
 @dataclass
 class Behaviour:
-    """A behaviour of the foreign-key join, and where it differs from what it is replayed on.
+    """A behaviour of the foreign-key join, and its disagreements with the code.
 
     Attributes:
-        number: Its number among those that are replayed, from 1.
-        of_module: What reads it.
-        steps: Its steps, with what each does.
+        number: Its number among the replayed behaviours, from 1.
+        of_module: Reads the module's behaviours.
+        steps: Its steps, with the effect of each.
     """
 
     number: int
@@ -102,10 +102,10 @@ class Behaviour:
     steps: Sequence[tuple[Step, Action]]
 
     def first_disagreement(self, shown: Iterable[Table], waiting: Iterable[Waits]) -> Disagreement | None:
-        """Return where it first differs from what is shown and from the messages that wait, after each step."""
+        """Return the first disagreement with the shown values and the waiting messages, after each step."""
         for (step, _), result, waits in zip(self.steps, shown, waiting, strict=True):
             model = self.of_module.expected(step)
-            # The model's hashes are others.
+            # The model has other hashes.
             expected = {route: [_content(route[2], one) for one in queue] for route, queue in model["waiting"].items()}
             seen = {route: [(one.key, one.content) for one in queue] for route, queue in waits.items()}
             found = difference({"waiting": seen, "result": result}, {"waiting": expected, "result": model["result"]})
@@ -114,7 +114,7 @@ class Behaviour:
         return None
 
     def disagreement(self, result: Table, expected: Table, when: str, after: Step | None = None) -> Disagreement | None:
-        """Return in what a result after a step, by default the last, isn't as expected; the message says when."""
+        """Return the disagreement of a result with the expected result after a step, by default the last."""
         found = difference({"result": result}, {"result": expected})
         if found is None:
             return None
@@ -169,7 +169,7 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     histories = [*(one.history for one in behaviours), *right_histories]
     codes = [*(one.of_module.code for one in behaviours), *("none" for _ in rights)]
     logics = _logics()
-    # A delivery for which nothing waits is no error here: what waits is compared.
+    # A delivery without a waiting message is no error here: the waiting messages are compared.
     staged = play_staged(histories, [logics[code] for code in codes], strict=False)
     found, count = [], len(behaviours)
     for one, played in zip(behaviours, staged[:count], strict=True):
@@ -219,7 +219,7 @@ def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]
 
 
 def _fused_history(history: History, batches: int) -> History:
-    """Return the record changes alone, one a batch, under the clock that all have."""
+    """Return only the record changes, one a batch, under a common clock."""
     options = {name: value for name, value in history.options.items() if name != "delivery"}
     records = [[record] for record in history.records]
     lines = with_clock_advances([*records, *([] for _ in range(batches - len(records)))], range(1, batches + 1))

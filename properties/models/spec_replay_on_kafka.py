@@ -1,7 +1,7 @@
-"""Replays TLC's behaviours of the foreign-key join on Kafka's own processors: after each action both must be the same.
+"""Replay TLC's behaviours of the foreign-key join on Kafka's own processors: after each action both must be the same.
 
-What is compared is the result as emitted so far, and the messages that wait on each route; of a message what it asks,
-or which right value it brings.
+Compared are the result so far, and the messages that wait on each route: a subscription's instruction, a response's
+right value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..witnesses.messages import staged_by_protocol
 from .spec_replay import Behaviour, Table, table_of, tables_of
 
 COHORT = 2_000
-"""The maximum of behaviours that are played together."""
+"""The most behaviours that are played together."""
 CHANGED = "kafka 4.3 answer"
 """The protocol of Kafka with the change that closes its inner join's races; Kafka's own processors are changed, too."""
 
@@ -38,19 +38,19 @@ CHANGED = "kafka 4.3 answer"
 def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
     """Replay behaviours on Kafka Streams, action by action.
 
-    Kafka's left join keeps rows without foreign key: where the constants say that they are ignored, its results with
-    such rows are left out. Where the constants name a mutant, Kafka isn't expected to have the bug: the behaviour's
-    changes and deliveries, as far as Kafka sends such messages, must end with the join of the tables. What a named
-    divergence explains is no disagreement.
+    Kafka's left join keeps rows without foreign key: if the constants ignore them, its results for such rows are left
+    out. If the constants name a mutant, Kafka isn't expected to have the bug: the behaviour's changes and deliveries,
+    as far as Kafka sends such messages, must end with the join of the tables. A difference that a named divergence
+    explains is no disagreement.
 
     Args:
-        traces: The behaviours; they are taken some at a time, so there may be many.
+        traces: The behaviours; they are read some at a time, so there may be many.
         constants: The constants of their model.
         module: The name of its module.
 
     Raises:
         BadInput: The module, or the protocol, can't be replayed on Kafka; or a step can't be read.
-        MissingTool: The jars of Kafka Streams can't be had, or there is no Java to run them.
+        MissingTool: The jars of Kafka Streams can't be fetched, or there is no Java to run them.
     """
     if module != MODULE:
         raise BadInput(f"the behaviours of {module} can't be replayed on Kafka Streams: use {MODULE}")
@@ -79,7 +79,7 @@ def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) 
 
 
 def _taken(action: Action) -> Taken:
-    """Return what an action is on Kafka."""
+    """Return the history line for an action."""
     line = action.line
     if not isinstance(line, Delivery):
         return line
@@ -95,7 +95,7 @@ class _Behaviour(Behaviour):
     play: HeldPlay
 
     def compared(self) -> Disagreement | None:
-        """Return where it first differs from Kafka."""
+        """Return the first disagreement with Kafka."""
         if self.of_module.mutant != "none":
             expected = self._shown(values_of(meant(self.play.history)))
             return self.disagreement(self._shown(table_of(self.play.entries)), expected, "when no message waits")
@@ -103,7 +103,7 @@ class _Behaviour(Behaviour):
         return self.first_disagreement(map(self._shown, emitted), map(_named, self.play.waiting))
 
     def explained(self) -> tuple[str, ...]:
-        """Name the divergences that explain why what Kafka emits differs; none where what waits differs, too."""
+        """Name the divergences that explain a difference in Kafka's output; none if waiting messages differ, too."""
         if self.of_module.code != "none":
             return ()
         history = self.play.history.with_lines(action.line for _, action in self.steps)

@@ -1,1 +1,1 @@
-"""What each operator declares to the framework: one module an operator."""
+"""The registrations of the operators: one module an operator."""

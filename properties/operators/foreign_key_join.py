@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 ANSWERED = "answered without a right row"
 FOREIGN_KEYS = ("r1", "r2", "r")
-"""The right keys that are drawn; one is a prefix of the others, for a prefix scan that forgets the length."""
+"""The right keys that are drawn; one is a prefix of the others, to catch a prefix scan that forgets the length."""
 
 
 def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
-    """Return the options that a join by foreign key on Spark is called with."""
+    """Return the options for calling a join by foreign key on Spark."""
     return {
         "foreign_key": columns.of(FOREIGN_KEY),
         "join": join.join,
@@ -77,7 +77,7 @@ def _specified() -> Mapping[str, Any]:
 
 
 def key_named(options: Options) -> Callable[[Record], Key | None]:
-    """Return what reads the foreign key of a left row."""
+    """Return the function that reads the foreign key of a left row."""
     name = options["foreign_key"]
     return lambda record: None if record.input != "left" or record.value is None else record.value.get(name)
 
@@ -162,7 +162,7 @@ def left_keys(history: History) -> list[Key]:
 
 
 def concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
-    """Return whether a record is a left row of a key, or a right row, to which any may refer."""
+    """Whether a record is a left row of a key, or a right row, because any left row may refer to it."""
     return lambda record: record.key == key or record.input == "right"
 
 
@@ -174,7 +174,7 @@ REGISTRATION = Registration(
         "left": {"foreign_key": "artist", "join": "left"},
         "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
     },
-    # Without delivery: a schedule of delivery is drawn apart.
+    # Without delivery: schedules of delivery are drawn separately.
     space=OptionSpace(
         {
             "foreign_key": ("artist", "country"),

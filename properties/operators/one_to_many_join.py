@@ -39,7 +39,7 @@ def _keys(table: pa.Table) -> list[Key | None]:
 
 
 def _both(foreign_key: Key | None, key: Key | None) -> Key | None:
-    """Return both keys without their prefix, as the reference writes them, under the prefix that they share."""
+    """Return both keys as the reference writes them, without their common prefix, which precedes the result."""
     if key is None or "|" not in key:
         return key
     prefix, own = key.split("|", 1)

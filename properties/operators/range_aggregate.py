@@ -72,7 +72,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _repeats(ranges: RangeAggregate, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
-    """Expect of the answer to a record's second coming that it sees everything twice."""
+    """Expect that the answer to a repeated record sees everything twice."""
     expected = bag(change._replace(value=doubled_value(ranges.aggregate, change.value)) for change in changes_of(once))
     answers: dict[Key | None, list[Any]] = defaultdict(list)
     for entry in twice.entries:
@@ -86,7 +86,7 @@ def _with_clock(history: History) -> Iterator[tuple[int, int, Record]]:
 
 
 def _with_retention(history: History, retention_ms: int) -> Outcome:
-    """Return what the reference answers without the records beyond the retention, which come out as dropped."""
+    """Return the reference's output without the records beyond the retention, which are reported as dropped."""
     taken: list[list[Record]] = [[] for _ in history.batches]
     dropped: list[Entry] = []
     for batch, clock, record in _with_clock(history):

@@ -129,7 +129,7 @@ def _numbers(windows: SessionWindows) -> Iterator[Number]:
 
 
 class _Watched(reference.Behaviour):
-    """The reference, which also notes which goals it met."""
+    """The reference, which also notes the goals that it meets."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(windows, clock)
@@ -178,7 +178,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _goals(windows: SessionWindows) -> Iterator[str]:
-    impossible = {EMPTY}  # the cuts of few histories may leave a batch no record, or may not
+    impossible = {EMPTY}  # with few histories there may be no batch without records
     if windows.late == "own" or not windows.grace_ms:
         impossible.add(RESCUED)
     yield from (name for name in GOALS if name not in impossible)
@@ -192,7 +192,7 @@ def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
 
 
 _ASKED = (
-    # What has closed stays for a while: the clock up to which it has been emitted decides that it isn't again.
+    # Closed sessions stay for a while: the clock up to which closings were emitted keeps them from being repeated.
     Asked({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}),
     Asked({"gap_ms": 7, "grace_ms": 5, "aggregate": "max"}),
     Asked({"gap_ms": 10, "aggregate": "list", "emit": "close", "late": "own"}),

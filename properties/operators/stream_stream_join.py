@@ -59,9 +59,9 @@ def _build_native(join: StreamStreamJoin, frame: DataFrame, batches: Sequence[pa
 
 
 def _accepted_by_spark(history: History) -> History:
-    """Return a history without the records that Spark's own join drops as late where the reference need not.
+    """Return a history without the records that Spark's own join drops as late, though the reference may accept them.
 
-    It drops a record at or behind the watermark, which is the clock of the earlier batches less the grace.
+    Spark drops a record at or behind the watermark, which is the clock of the earlier batches minus the grace.
     """
     grace_ms = operator_named(history.operator).declare(history.options).grace_ms
     schedule = clock_schedule(history)
@@ -162,9 +162,9 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda join: FreeOrder.ANY,
     by_clock=lambda join: True,
-    # A join emitted at arrival or eagerly says who came first.
+    # A join emitted at arrival or eagerly shows which record came first.
     without_late_data={"outer, close": {"grace_ms": 1000}},
-    # A pair comes for either partner's second coming, everything else for one.
+    # A pair is repeated for either partner, everything else for one record.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
     spark=join_binding("stream_stream_join", "StreamStreamLogic", _common, _ASKED),
     native=Native(

@@ -87,7 +87,7 @@ def _group_named(options: Options) -> Callable[[Record], Key | None]:
 
 
 def _topology(builder: Builder, groups: TableAggregate) -> Any:
-    # A value comes as the JSON array of its group and its member's text.
+    # A value is the JSON array of its group and its member's text.
     grouped = builder.grouped_by_first(builder.table("events"))
     if groups.aggregate.name == "count":
         return grouped.count()
@@ -131,7 +131,7 @@ def _groups_of(history: History) -> list[Key]:
 
 
 def _concerns_group(history: History, group: Key) -> Callable[[Record], bool]:
-    """Return whether a change enters a group, stays in it, or leaves it."""
+    """Whether a change enters a group, stays in it, or leaves it."""
     groups = operator_named(history.operator).declare(history.options)
     rows: dict[Key | None, Value] = {}
 
@@ -149,7 +149,7 @@ def _content(groups: TableAggregate, record: Record) -> Content:
 
 
 def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
-    """Whether that is stored of a group without rows; a row's first field is its group, a text or null."""
+    """Whether the stored fields are of a group without rows; a row's first field is its group, a text or null."""
     value = fields[0]
     return value is not None and not isinstance(value, str) and bool(value == groups.aggregate.initializer())
 

@@ -1,4 +1,4 @@
-"""Windowed tables: what is aggregated has a column of its type, the other values are JSON text."""
+"""Windowed tables: aggregated values have a column of their type, the other values are JSON text."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _without_driver(table: WindowedTable, emitted: DataFrame) -> DataFrame:
         return emitted
     from pyspark.sql import functions as F
 
-    # A cohort knows its reserved key by its name alone.
+    # A cohort recognizes its reserved key by its name alone.
     return emitted.filter(~F.col(KEY).startswith(f"{WATERMARK_DRIVER}@"))
 
 
@@ -163,7 +163,7 @@ def _is_stream(options: Options) -> bool:
 
 
 def _start_named(options: Options) -> Callable[[Record], int | None] | None:
-    """Return what reads the start (ms) of the window that a record looks up; one that no window has is none."""
+    """Return the function that reads the start (ms) of the window that a record looks up; None if there is none."""
     name = options.get("window_start")
     if name is None:
         return None
@@ -283,7 +283,7 @@ def _goals(table: WindowedTable) -> Iterator[str]:
 
 
 def _is_of(table: WindowedTable, emitted: Key, key: Key) -> bool:
-    # A key may hold an @ of its own: the window's start is what follows the last one.
+    # A key may have an @ of its own: the window's start follows the last @.
     return key == (emitted.rpartition("@")[0] if table.to_stream == "window_in_key" else emitted)
 
 
@@ -297,7 +297,7 @@ def _retention_differences(history: History, retention_ms: int, outcome: Outcome
 
 
 def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
-    """Return an outcome without what it says of windows beyond the retention, which may have been forgotten by then."""
+    """Return an outcome without windows beyond the retention, which may have been forgotten by then."""
     table: WindowedTable = operator_named(history.operator).declare(history.options)
     entries = []
     for entry in outcome.entries:
@@ -312,7 +312,7 @@ def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
 
 
 def _end_emitted(table: WindowedTable, entry: Entry) -> int | None:
-    """Return when the window ends (ms) of which an entry emits; None if it emits of none."""
+    """Return the end (ms) of the window that an entry is about; None if it is about no window."""
     change = entry.output
     if not isinstance(change, Change):
         return None
@@ -353,7 +353,7 @@ def _decoded(table: WindowedTable, change: SharedChange) -> Value:
 
 
 def _are_windows(table: WindowedTable, fields: Sequence[Any]) -> bool:
-    """Whether windows are stored of a key, and nothing of the right input."""
+    """Whether a key's state has windows, and nothing of the right input."""
     events, right, row = fields
     return bool(events) and not right and row is None
 
@@ -411,7 +411,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda table: FreeOrder.ANY,
     by_clock=lambda table: True,
-    # A look-up isn't one of them: it finds what is there by then.
+    # A look-up isn't among them: it finds the windows that are there by then.
     without_late_data={"close": {"grace_ms": 1000, "aggregate": "list"}, "outer, shifted": {"grace_ms": 1000}},
     repeats=_repeats,
     keeps_lists_in_order=lambda table: table.aggregate.ordered,

@@ -1,1 +1,1 @@
-"""Outcomes of histories: when their values are equal, and how they are shown."""
+"""Outcomes of histories: the equality of their values, and their text."""

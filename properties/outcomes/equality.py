@@ -1,8 +1,8 @@
 """When values count as equal: one notion, for outcomes of operators, rows of jobs and data sets.
 
-Values are compared by value, not by type: 1, 1.0 and Decimal("1.00") are equal, as are 0.0 and -0.0. True and false are
-no numbers, text is none, and NaN is equal to itself. Times with and without a zone are compared in UTC. How near two
-floating-point numbers must be is an argument, for the order in which numbers are added up isn't fixed everywhere.
+Values are compared by value, not by type: 1, 1.0 and Decimal("1.00") are equal, as are 0.0 and -0.0. Truth values and
+text aren't numbers, and NaN is equal to itself. Times with and without a zone are compared in UTC. The tolerance for
+floating-point numbers is an argument, because the order in which numbers are added up isn't fixed everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..system.arguments import short
 
 Number: TypeAlias = int | float | Decimal
 MOST_DIGITS = 15
-"""A double has so many decimal digits; only *exactly* asks for more."""
+"""The decimal digits of a double; only *exactly* asks for more."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Equality:
     """When two values count as equal.
 
     Attributes:
-        digits: Two numbers, of which one is a floating-point number, are equal where they differ by no more than
-            10^-digits of the larger, or than 10^-digits; None: where they are the same number. Integers and decimals
-            are always compared exactly.
+        digits: Two numbers, one of them a floating-point number, are equal if they differ by at most 10^-digits of the
+            larger, or by at most 10^-digits; None: if they are the same number. Integers and decimals are always
+            compared exactly.
     """
 
     digits: int | None
@@ -46,19 +46,19 @@ class Equality:
         return "numbers exactly" if self.digits is None else f"floating-point numbers to {self.digits} digits"
 
     def same(self, one: Any, other: Any) -> bool:
-        """Tell whether two values are equal."""
+        """Whether two values are equal."""
         (shape, numbers), (other_shape, others) = comparable(one), comparable(other)
         return shape == other_shape and self._near(numbers, others)
 
     def unmatched(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[list[int], list[int]]:
-        """Return the indices of the values that are left over where as many equal ones as possible are paired.
+        """Pair as many equal values as possible, and return the indices of the values that are left over.
 
-        Values within a tolerance of each other can't be told apart by rounding them: two that are nearly the same may
-        lie on either side of where it goes up and down. So values of one shape are paired by their differences.
+        Rounding can't tell whether values are within a tolerance: two that are nearly the same may be rounded in
+        different directions. So values of one shape are paired by their differences.
 
         Args:
             left: A bag of values.
-            right: Another one.
+            right: Another bag.
         """
         groups: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         numbers: tuple[list[tuple[Number, ...]], list[tuple[Number, ...]]] = ([], [])
@@ -76,7 +76,7 @@ class Equality:
         return sorted(rest[0]), sorted(rest[1])
 
     def _paired(self, left: Sequence[tuple[Number, ...]], right: Sequence[tuple[Number, ...]]) -> dict[int, int]:
-        """Return a largest pairing of numbers, from the left index to the right one: first those that are the same."""
+        """Return a largest pairing of numbers, from the left index to the right index: equal numbers first."""
         waiting: dict[tuple[Number, ...], list[int]] = defaultdict(list)
         for index, numbers in enumerate(left):
             waiting[numbers].append(index)
@@ -87,7 +87,7 @@ class Equality:
         for start in range(len(left)):
             if start in paired or len(paired) == len(right):
                 continue
-            asked: dict[int, int] = {}  # by each right index that was tried the left one that would take it
+            asked: dict[int, int] = {}  # for each right index that was tried, the left index that would take it
             queue = [start]
             free: int | None = None
             for ours in queue:
@@ -101,7 +101,7 @@ class Equality:
                     queue.append(owner_of[theirs])
                 if free is not None:
                     break
-            while free is not None:  # each takes it, and leaves what it had to the one before
+            while free is not None:  # each takes it, and leaves its partner to the index before
                 owner_of[free] = taker = asked[free]
                 paired[taker], free = free, paired.get(taker)
         return paired
@@ -117,7 +117,7 @@ class Equality:
         tolerance = 10.0**-self.digits
         try:
             return isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
-        except OverflowError:  # an integer beyond what a double holds
+        except OverflowError:  # an integer too large for a double
             return False
 
 
@@ -126,16 +126,16 @@ TWELVE_DIGITS = Equality(12)
 
 
 def comparable(value: Any) -> tuple[Hashable, tuple[Number, ...]]:
-    """Return all of a value but its numbers, which is compared exactly, and its numbers in order.
+    """Return a value's shape, everything but its numbers, and its numbers in order.
 
-    Two values are the same number by number where both are equal; so the pair is a key for values that are the same.
+    Two values are the same exactly if both parts are equal; so the pair is a key for values that are the same.
     """
     numbers: list[Number] = []
     return _shape(value, numbers), tuple(numbers)
 
 
 def _shape(value: Any, numbers: list[Number]) -> Hashable:
-    """Return all of a value but its numbers, which are added to a list."""
+    """Return a value's shape, everything but its numbers, which are added to a list."""
     if isinstance(value, bool):
         return "truth", value
     if isinstance(value, int | float | Decimal):
@@ -147,7 +147,7 @@ def _shape(value: Any, numbers: list[Number]) -> Hashable:
         in_utc = value.astimezone(UTC) if value.tzinfo else value
         return "time", in_utc.replace(tzinfo=None, fold=0).isoformat()
     if isinstance(value, Mapping):
-        # In the order of their names, so that numbers meet those of the same field.
+        # In the order of their names, so that numbers of the same field are compared.
         named = sorted(((repr(comparable(name)), member) for name, member in value.items()), key=lambda pair: pair[0])
         return "fields", tuple((name, _shape(member, numbers)) for name, member in named)
     if isinstance(value, list | tuple):
@@ -159,7 +159,7 @@ def _shape(value: Any, numbers: list[Number]) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """True or false as a value that is compared by `==`: other than 1 and 0, which Python takes for equal to them."""
+    """True or false as a value that isn't `==` to 1 or 0, unlike Python's own."""
 
     value: bool
 
@@ -168,10 +168,9 @@ class Truth:
 
 
 def typed(value: Any) -> Any:
-    """Return a value of a history that is equal by `==` to those that are equal exactly, for where that must be fast.
+    """Return a history's value in a form in which `==` means exactly equal, for fast comparisons.
 
-    1 and 1.0 are equal, for JSON has one type of number: a column of type double makes 1.0 of the 1 of a history, and
-    is right.
+    1 and 1.0 are equal, because JSON has one type of number: a column of type double rightly turns 1 into 1.0.
     """
     kind = type(value)
     if kind is int or kind is str:

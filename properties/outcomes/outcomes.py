@@ -1,4 +1,4 @@
-"""What a witness says came out of a history, and how two answers are compared.
+"""The outcome of a history on a witness, and the comparison of two outcomes.
 
 Outcomes are compared at the finer grain that both have, as ordered lists per key where both keep order: a map would
 hide duplicate and swapped tombstones.
@@ -19,11 +19,11 @@ from .equality import EXACT, Equality, typed
 
 Result: TypeAlias = Table | Bag
 Step: TypeAlias = tuple[int, Key | None, str]
-"""A batch (or arrival), a key, and of what kind is what a witness says of them."""
+"""A batch (or arrival), a key, and the kind of output."""
 
 
 class Grain(IntEnum):
-    """How finely a witness says when something came out; a larger grain is coarser."""
+    """The precision with which a witness says when something was emitted; a larger grain is coarser."""
 
     ARRIVAL = 0
     BATCH = 1
@@ -32,16 +32,16 @@ class Grain(IntEnum):
 
 @dataclass
 class Outcome:
-    """What came out of one history.
+    """The outcome of a history.
 
     Attributes:
         history: The history's name.
         grain: `ARRIVAL`: entries have arrival and batch; `BATCH`: the batch alone (arrival is -1); `END`: only the
             table is known, and `entries` is empty.
         entries: The outputs, in order; a witness at batch grain keeps the order within a key only.
-        final: The table (of a stream: the bag) at the end; where there are entries, it is what they come to.
+        final: The table (of a stream: the bag) at the end; if there are entries, they fold to it.
         knows_dropped: Whether dropped records are among the entries.
-        is_stream: Whether the result is a stream, of which all results count, rather than a table.
+        is_stream: Whether the result is a stream, in which all results count, rather than a table.
     """
 
     history: str
@@ -92,7 +92,7 @@ def _entry_line(history: str, grain: Grain, entry: Entry) -> dict[str, Any]:
 
 
 class Difference(NamedTuple):
-    """Where two outcomes differ: the key, the batch or arrival (None at the end), and what each said there."""
+    """A difference between two outcomes: the key, the batch or arrival (None at the end), and both outputs there."""
 
     history: str
     key: Key | None
@@ -104,8 +104,8 @@ class Difference(NamedTuple):
 def differences(left: Outcome, right: Outcome, unordered: bool = False, equality: Equality = EXACT) -> list[Difference]:
     """Return every key and step at which two outcomes differ.
 
-    At the end, tables (of streams: bags) are compared; else the ordered list of changes of each key in each batch (or
-    arrival), and beside them, where both know, the dropped records.
+    At the end, tables (of streams: bags) are compared; otherwise the ordered list of changes of each key in each batch
+    (or arrival), and the dropped records, if both know them.
 
     Args:
         left: One outcome.
@@ -130,8 +130,8 @@ def differing_steps(
 
     Args:
         name: The history's name.
-        ours: By step, what one side says.
-        theirs: By step, what the other side says.
+        ours: One side's outputs, by step.
+        theirs: The other side's outputs, by step.
         equality: When two values count as equal.
     """
     steps = (
@@ -144,7 +144,7 @@ def differing_steps(
 
 
 def _differ(ours: Sequence[Any], theirs: Sequence[Any], equality: Equality) -> bool:
-    """Whether outputs at a step, their values typed, differ; `==` is the fast way to see that they don't."""
+    """Whether outputs at a step, their values typed, differ; `==` is the fast test that they don't."""
     return ours != theirs and (equality == EXACT or not equality.same(ours, theirs))
 
 
@@ -161,7 +161,7 @@ def result_differences(
         equality: When two values count as equal.
     """
     if left == right:
-        return []  # most are, and to sort a large table takes longer than all else
+        return []  # most are, and sorting a large table takes longer than everything else
     ours, theirs = dict(sorted_rows(left)), dict(sorted_rows(right))
     differing = [
         row for row in ours.keys() | theirs.keys() if _differ(ours.get(row, []), theirs.get(row, []), equality)
@@ -222,27 +222,27 @@ def _steps(entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, unord
                 output = output._replace(value=value)
             steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
         if by_arrival:
-            # Where both know it, the order across keys is part of the answer too.
+            # If both know it, the order across keys is part of the answer too.
             steps[arrival, None, "order of keys"].append(output)
     return steps
 
 
 def are_same(one: Output | None, other: Output | None) -> bool:
-    """Say whether two outputs are equal, as `differences` compares them; None stands for none."""
+    """Whether two outputs are equal, as `differences` compares them; None stands for no output."""
     if isinstance(one, Change) and isinstance(other, Change):
         return one._replace(value=typed(one.value)) == other._replace(value=typed(other.value))
     return one == other
 
 
 def _sorted(value: Any) -> Any:
-    """Return a value with the members of a list in one order, in which equal ones stand together."""
+    """Return a value with the members of a list sorted, equal members together."""
     if not isinstance(value, list):
         return value
     return sorted(value, key=lambda member: json.dumps(_whole(member), sort_keys=True, default=repr))
 
 
 def _whole(value: Any) -> Any:
-    """Return a value whose numbers are whole where they can be, for 1 and 1.0 are equal."""
+    """Return a value with whole numbers as integers, because 1 and 1.0 are equal."""
     match value:
         case float() if value.is_integer():
             return int(value)

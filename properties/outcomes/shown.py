@@ -32,11 +32,11 @@ def _shown(output: Any, value: str) -> str:
 
 
 def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str]:
-    r"""Return two outputs, or lists of them, as `shown`: where they differ and look alike, so that it shows.
+    r"""Return two outputs, or lists of them, as `shown`; if they differ but look alike, so that the difference shows.
 
-    Where the texts agree, with types of values: `a=1 (str)` against `a=1 (int)`, as deep within lists and objects as is
-    needed to see what differs. Where they differ by spaces at their ends, or by how a letter is written, as Python
-    writes them in ASCII: `a='e\u0301'` against `a='\xe9'`.
+    If the texts agree, the types of values are added: `a=1 (str)` against `a=1 (int)`, as deep within lists and objects
+    as the difference is. If they differ by spaces at their ends, or by how a letter is encoded, they are written as
+    Python's ASCII: `a='e\u0301'` against `a='\xe9'`.
 
     Args:
         one: One output or list.
@@ -68,13 +68,13 @@ def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str
 
 
 def _look_alike(one: Any, other: Any) -> bool:
-    """Whether values that differ are read as the same."""
+    """Whether different values look the same."""
     seen = [normalize("NFKC", str(value)).strip() for value in (one, other)]
     return one != other and seen[0] == seen[1]
 
 
 def _with_types(one: Any, other: Any, text: Callable[[Any], str] = repr) -> tuple[str, str]:
-    """Two values as texts, with the types of what differs in them."""
+    """Return two values as texts, with the types of the parts that differ."""
     if typed(one) == typed(other):
         return text(one), text(other)
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):

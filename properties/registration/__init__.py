@@ -1,1 +1,1 @@
-"""What an operator declares to the framework, and the registry of the operators."""
+"""The registration of an operator with the framework, and the registry of the operators."""

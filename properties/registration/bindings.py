@@ -1,4 +1,4 @@
-"""How an operator is run on Spark: which columns its records have, how it is called, how its values are decoded."""
+"""How an operator is run on Spark: the columns of its records, the call of it, the decoding of its values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Field(NamedTuple):
     Attributes:
         name: Its name.
         type: Its arrow type.
-        of: Its value for a record; keys that a value names are to be prefixed by the function handed over.
+        of: Takes a record and a function that prefixes keys; returns its value, with prefixed keys.
         for_driver: Its value in the row under the reserved key, which drives the watermark.
         holds: The values that the law *columns* may put there: a value of any type, a value that a list may have, a
             number, a key.
@@ -69,7 +69,7 @@ class Columns:
 
 
 OF_COHORT = Columns()
-"""The columns of every cohort, but for the law *columns*: a key of one column, an order of arrival, dropped rows."""
+"""The columns of cohorts, except in the law *columns*: a key of one column, an order of arrival, dropped rows."""
 
 
 def of_key_column(table: pa.Table) -> list[Key | None]:
@@ -83,7 +83,7 @@ class NativeProfile:
 
     Attributes:
         options: The options.
-        settings: Spark settings of its queries, on top of those of every query on Spark's own operator.
+        settings: Spark settings of its queries, in addition to the settings for all of Spark's own operators.
         without_late_data: Whether its histories have a clock that stands still, so that nothing is late.
     """
 
@@ -98,7 +98,7 @@ def _refuse_nothing(of: Any) -> None:
 
 @dataclass(frozen=True)
 class Native:
-    """How to call Spark's own operator, where Spark has one with the same meaning.
+    """How to call Spark's own operator, if Spark has one with the same meaning.
 
     Attributes:
         check: Refuses a definition that Spark's operator can't serve, with a `BadInput` that says why.

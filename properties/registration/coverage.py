@@ -41,7 +41,7 @@ def changes_of(played: Played) -> list[Change]:
 
 
 def rows_changed(records: Iterable[Record]) -> Iterable[str]:
-    """Name what happens to the rows of tables."""
+    """Name the kinds of changes of tables' rows."""
     rows: dict[tuple[str, str | None], Any] = {}
     for record in records:
         old = rows.get((record.input, record.key))

@@ -1,9 +1,9 @@
 """The domain of an operator's random histories: the distances that matter to it, and the values of its records.
 
-Draws are small integers; a domain turns them into keys and values, and says where the edges lie that uniform
-timestamps would hardly ever hit. All times scale with them: a gap of 30 days is drawn over months.
+Draws are small integers; a domain turns them into keys and values, and gives the edges that uniform timestamps would
+hardly ever hit. All times scale with the edges: a gap of 30 days is drawn over months.
 
-A domain also says which numbers of a declaration affect the output. The neighbours of a declaration have one of
+A domain also lists the numbers of a declaration that affect the output. The neighbours of a declaration have one of
 them larger or smaller by one; a cohort of histories that emits the same under a neighbour could pass a job that is off
 by 1 ms, and so shows nothing.
 """
@@ -108,14 +108,14 @@ def number_of(definition: Any, option: str, also: Mapping[str, Any] = MappingPro
     Args:
         definition: The definition.
         option: The option's name.
-        also: What else differs in its neighbours, so that they are not refused.
+        also: Further options that differ in its neighbours, so that they are not refused.
         apart: The distance to its neighbours.
     """
     return Number(option, getattr(definition, option), lambda value: {option: value, **also}, apart)
 
 
 def domain_of_duration(option: str) -> Domain:
-    """Return the domain of an operator with one duration, which decides what is near, late, and 1 ms off."""
+    """Return the domain of an operator with one duration: its only distance, edge and number."""
 
     def duration(definition: Any) -> tuple[int, ...]:
         return (getattr(definition, option),)

@@ -1,4 +1,4 @@
-"""An operator on Kafka Streams: its topology, and how values are encoded and decoded."""
+"""An operator on Kafka Streams: its topology, and the encoding and decoding of values."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def value_text(definition: Any, record: Record) -> str | None:
 
 
 def read_text(definition: Any, key: Key | None, text: str) -> Value:
-    """Return the value that is a JSON text."""
+    """Parse a JSON text into a value."""
     return json.loads(text)
 
 
 def read_members(aggregate: Aggregate, key: Key | None, text: str) -> Value:
-    """Return an aggregate: a count, or what its members, a line each, come to.
+    """Return an aggregate: a count, or the aggregate of its members, a line each.
 
-    Kafka keeps the members in their order; Python folds them, for arithmetic on JSON takes more than a method handle.
+    Kafka keeps the members in their order; Python folds them, because method handles can't do arithmetic on JSON.
     """
     if text == "null" or aggregate.name == "count":
         return json.loads(text)
@@ -46,16 +46,17 @@ class Kafka:
     """An operator on Kafka Streams.
 
     Attributes:
-        topology: Of a builder (of the Kafka witness) and a definition: the KTable or KStream that is the result.
-        refusals: Of a definition and a history's records: why Kafka has no counterpart; none where it has one.
-        clocks: Of a definition: an input for each of its clocks: a windowed aggregate has its own, a join one.
-        moves_all_clocks: Whether a record on one of these inputs is to move the other clocks too, as in the reference.
+        topology: Takes a builder (of the Kafka witness) and a definition; returns the resulting KTable or KStream.
+        refusals: Takes a definition and a history's records; returns the reasons why Kafka has no counterpart, if any.
+        clocks: Takes a definition; returns an input for each of its clocks: a windowed aggregate has its own, a join
+            one.
+        moves_all_clocks: Whether a record on one of these inputs must move the other clocks too, as in the reference.
         is_windowed: Whether the result's keys are windowed.
-        sent: Of a definition and a record: the text that is sent as its value.
+        sent: Takes a definition and a record; returns the text that is sent as its value.
         is_text: Whether the result's values are texts already.
-        read: Of a definition, a key and the text of a value: the value.
-        observed: The name of the model in `witnesses.kafka.divergences` of what Kafka was seen to do instead; None
-            where it does as the reference.
+        read: Takes a definition, a key and the text of a value; returns the value.
+        observed: The name of the model, in `witnesses.kafka.divergences`, of Kafka's observed behaviour; None if it
+            agrees with the reference.
     """
 
     topology: Callable[[Any, Any], Any]
@@ -70,7 +71,7 @@ class Kafka:
 
 
 def refuse_dropped_null_keys(definition: Any, records: Sequence[Record]) -> Iterable[str]:
-    """Say that Kafka's left and outer joins keep null keys."""
+    """Refuse `null_key` drop for left and outer joins: Kafka's keep null keys."""
     if definition.null_key != "drop" or definition.join == "inner":
         return
     sides = ("left", "right") if definition.join == "outer" else ("left",)

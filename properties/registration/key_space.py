@@ -9,7 +9,7 @@ WATERMARK_DRIVER = "~clock"
 
 
 def prefixed_key(index: int, key: Key) -> Key:
-    """Return the key in a cohort of a key of the history with that index."""
+    """Return a history's key with the prefix for its index in the cohort."""
     return f"{index:05d}|{key}"
 
 

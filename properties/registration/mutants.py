@@ -1,4 +1,4 @@
-"""Mutants of an operator's logic on Spark: their declaration, and how many of them run in one cohort."""
+"""Mutants of an operator's logic on Spark: their declaration, and the logic by which many run in one cohort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...spark_impl.runtime.logic import Key, Logic
 from .key_space import owner
 
 MakeLogic = Callable[[Any], Any]
-"""Makes the logic of a definition; of an operator in stages, the named tuple of each stage's logic."""
+"""Makes the logic of a definition; for an operator in stages, the named tuple of each stage's logic."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Mutant:
         logic: The mutated logic.
         right: The operator's own logic.
         profile: The profile of histories that it is checked on.
-        sentence: The sentence that says what is wrong with it.
+        sentence: The bug, in a sentence.
         scheduled: Whether it shows only when messages wait: then it is played by schedules of delivery.
     """
 
@@ -89,7 +89,7 @@ def name_of(logic: type) -> str:
 
 
 def sentence_of(logic: type) -> str:
-    """Say what is wrong with a mutant, from its docstring."""
+    """Return the bug of a mutant in a sentence, from its docstring."""
     return (logic.__doc__ or "").split("\n")[0].rstrip(".")
 
 
@@ -107,7 +107,7 @@ class LogicByHistory(Logic[Any]):
 
     @property
     def retention_ms(self) -> int | None:
-        """The retention (ms) of all of them, where the operator takes one."""
+        """The retention (ms) of all mutants, if the operator takes one."""
         return getattr(self.right, "retention_ms", None)
 
     @retention_ms.setter

@@ -1,4 +1,4 @@
-"""Which options of an operator may be drawn: the values of each, and which of them go together."""
+"""The options of an operator that may be drawn: the values of each, and their legal combinations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Absent(Enum):
 
 
 ABSENT = Absent.ABSENT
-"""Stands for an option that is left out, among its values, where its default depends on other options."""
+"""The value of an option that is left out, if its default depends on other options."""
 
 
 def _anything(options: Mapping[str, Any]) -> bool:

@@ -34,9 +34,9 @@ Options: TypeAlias = Mapping[str, Any]
 class FreeOrder(Enum):
     """The records of a history that may be swapped without effect; the value is the wording in a law's sentence.
 
-    `ANY`: all, where nothing is late: a window or a pair doesn't ask who came first, and the final result stays.
-    `INPUTS`: those of different keys or inputs: of a table's rows the last to arrive stands, and the final values stay.
-    `KEYS`: those of different keys: earlier records decide a record's output, and each key's changes stay.
+    `ANY`: all records, if nothing is late: a window or a pair doesn't depend on the order, and the final result stays.
+    `INPUTS`: records of different keys or inputs: a table's last row to arrive counts, and the final values stay.
+    `KEYS`: records of different keys: earlier records decide a record's output, and each key's changes stay.
     """
 
     ANY = "when nothing is late"
@@ -54,7 +54,7 @@ def _concerns_key(history: History, key: Key) -> Callable[[Record], bool]:
 
 @dataclass(frozen=True)
 class KeyIndependence:
-    """How the law *keys* divides a history by key: what is emitted for a key depends on what concerns that key alone.
+    """How the law *keys* divides a history by key: a key's output depends only on the records that concern the key.
 
     Attributes:
         keys: Takes a history; returns the keys under which something may be emitted, sorted.
@@ -71,14 +71,13 @@ class KeyIndependence:
 
 @dataclass(frozen=True)
 class Retention:
-    """The retention of an operator that keeps rows for ever unless its Spark parameter `retention` says otherwise.
+    """The retention of an operator that keeps rows for ever unless its Spark parameter `retention` is given.
 
     Attributes:
         profiles: The options that differ from a profile's, and the retention (ms), by the name of that profile.
         build: Takes a definition, the cohort's streaming input, a logic (None for the operator's own), the number of
             state groups and a retention such as `"11 ms"`; returns the changelog.
-        differences: Takes a history, a retention (ms) and Spark's output; returns where that differs from the
-            reference.
+        differences: Takes a history, a retention (ms) and Spark's output; returns the differences from the reference.
         sides: Takes a history and a retention (ms); returns which of `within the retention` and `beyond the retention`
             it met.
     """
@@ -100,10 +99,10 @@ class Tables:
     Attributes:
         inputs: Takes a definition; returns the inputs that are such tables, none if the definition stores no table's
             rows.
-        keeps: The state that it is declared to store even then, and why, as a law's sentence says it; empty for
-            nothing.
-        is_kept: Takes a definition and the fields that its logic has packed of a key; returns whether they are that
-            state alone.
+        keeps: The state that it is declared to store even then, and why, in the words of the law's sentence; empty for
+            no state.
+        is_kept: Takes a definition and the fields that its logic has packed for a key; returns whether they are only
+            that state.
     """
 
     inputs: Callable[[Any], tuple[str, ...]]
@@ -122,7 +121,7 @@ class Registration:
         profiles: Named sets of options, which are always checked; every option is in at least one.
         space: The options that are drawn beside the profiles; without it only the profiles are checked.
         domain: Distances, edges, values and numbers of a definition, from which histories are drawn.
-        coverage: The coverage goals; without them a law shows nothing but that something was emitted.
+        coverage: The coverage goals; without them the only goal of a law is that something was emitted.
         free_order: Takes a definition; returns which records may be swapped.
         by_clock: Takes a definition; returns whether it depends on the clock: a record may be late, or something waits
             for the clock. If it doesn't, histories of any order are without late data.
@@ -139,11 +138,11 @@ class Registration:
         native: How to call Spark's own operator; None if Spark has none with the same meaning.
         sql: The statement for DuckDB; None if there is none.
         kafka: The topology of Kafka Streams; None if it has no counterpart.
-        protocol: The model of its messages, where it has channels.
+        protocol: The model of its messages, if it has channels.
         bounded_state: Takes a definition; returns whether its state on Spark is empty once the clock has passed
             everything.
         tables: The tables whose rows it stores on Spark until they are deleted: then its state is empty.
-        unbounded: The definitions for which neither holds, and why, as the law *state* says it.
+        unbounded: The definitions for which neither holds, and why, in the words of the law *state*.
         has_timers: Whether its Spark implementation sets timers.
         retention: How its Spark implementation is made to forget rows that the definition keeps for ever.
         mutants: The mutants of its Spark implementation, by name.
@@ -185,7 +184,7 @@ class Registration:
         return self.operator.declare(options)
 
     def bounds_state(self, definition: Any) -> bool:
-        """Whether nothing of a definition is stored any more once the clock has passed everything."""
+        """Whether a definition's state is empty once the clock has passed everything."""
         return self.bounded_state is not None and self.bounded_state(definition)
 
     def tables_stored(self, definition: Any) -> tuple[str, ...]:
@@ -224,7 +223,7 @@ def add(registration: Registration) -> None:
     """Add an operator to the registry without validation; `register` validates it first.
 
     Raises:
-        BadInput: There is an operator of that name.
+        BadInput: The name is taken.
     """
     name = registration.name
     if name in OPERATORS:
@@ -253,7 +252,7 @@ def registration_of(name: str) -> Registration:
     """Return an operator's registration.
 
     Raises:
-        BadInput: There is no operator of that name; the message lists those there are.
+        BadInput: No operator has this name; the message lists the known names.
     """
     operator_named(name)
     if name not in _REGISTERED:

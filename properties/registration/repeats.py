@@ -1,4 +1,4 @@
-"""What becomes of a result when every record comes twice in a row: of an outcome and the other, expected and actual."""
+"""The expected result when every record comes twice in a row: functions from both outcomes to expected and actual."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..outcomes.outcomes import Outcome, Result
 
 
 def unchanged(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
-    """Expect of a table that it stays: a row that comes again changes nothing."""
+    """Expect that a table stays the same: a row that comes again changes nothing."""
     return once.result, twice.result
 
 
 def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
-    """Expect of a table of aggregates (or of pairs of them) that every value counts twice."""
+    """Expect that every value in a table of aggregates, or of pairs of them, counts twice."""
     result = once.result
     assert isinstance(result, dict)
     return {row: (_doubled(definition, value), at) for row, (value, at) in result.items()}, twice.result
@@ -25,7 +25,7 @@ def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Res
 def emitted_again(
     times: Callable[[Value], int] = lambda value: 2,
 ) -> Callable[[Any, Outcome, Outcome], tuple[Result, Result]]:
-    """Expect of a stream that each of its results comes so many times, by its value."""
+    """Expect that each result of a stream comes `times(value)` times."""
 
     def again(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
         result = once.result

@@ -1,4 +1,4 @@
-"""How an operator's logic runs in a query that it shares with others: what it takes, and how its changes are read."""
+"""How an operator's logic runs in a query shared with other operators: its input, and the decoding of its changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...spark_impl.runtime.processor import Hop
 
 FAILED = "failed"
-"""The change that says that a logic has raised; its reason is the error."""
+"""The kind of change for an error that a logic has raised; its reason is the error."""
 
 
 class SharedChange(NamedTuple):
@@ -36,10 +36,10 @@ class SharedChange(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a record is in a shared query.
+    """A record in a shared query.
 
     Attributes:
-        value: What the logic takes as its value.
+        value: The value that the logic takes.
         stage: The stage that takes it (from 0).
     """
 
@@ -61,12 +61,12 @@ class Shared:
     """How an operator's logic runs in a shared query.
 
     Attributes:
-        logic: Makes the operator's own logic of a definition: a `Logic`, or the named tuple of each stage's.
-        content: Of a definition and a record: what the logic takes.
-        decode: Of a definition and the value of a change: the value as the reference emits it.
-        key: Of a definition and what was emitted: the key as the reference emits it.
+        logic: Makes the operator's own logic of a definition: a `Logic`, or the named tuple of each stage's logic.
+        content: Takes a definition and a record; returns the logic's input.
+        decode: Takes a definition and the value of a change; returns the value as the reference emits it.
+        key: Takes a definition and a change; returns the key as the reference emits it.
         windowed: Whether the changes of a definition have their window beside the key and the value.
-        hops: Of an operator in stages: makes what sends the messages of each stage but the last.
+        hops: For an operator in stages: makes the hop of each stage except the last.
     """
 
     logic: Callable[[Any], Any]
@@ -90,7 +90,7 @@ def decode_sides(definition: Any, change: SharedChange) -> Value:
 
 
 def referring_content(definition: Any, record: Record) -> Content:
-    """Return what a record of a join by foreign key is: a left row with its foreign key, or a right one as it is."""
+    """Return the content of a record of a join by foreign key: a left row with its foreign key, or a right row."""
     if record.input != "left":
         return Content(record.value, stage=1)
     return Content((record.value, definition.foreign_key_of(record.value)))

@@ -1,10 +1,9 @@
-"""An operator on DuckDB: one statement over the arrivals of many definitions, and how its answer is decoded.
+"""An operator on DuckDB: one statement over the arrivals of many definitions, and the decoding of its answer.
 
-Values stay behind, for any JSON value must come back as it was: an answer names the position of its arrival. Only what
-a statement has to reckon with goes along: numbers and strings that an aggregate compares, keys that a value names.
-
-Options are read here as they are in a history file, never as the reference has read them: else both would misread them
-alike. Defaults are therefore written down a second time, in the statements and beside them.
+Values aren't sent, because any JSON value must come back unchanged: an answer names the position of its arrival. Only
+values that a statement computes with are sent: numbers and strings that an aggregate compares, keys that a value names.
+Options are read here as they are in a history file, never as the reference has read them: otherwise both could misread
+them alike. Defaults are therefore written down a second time, in the statements and beside them.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ AGGREGATES = {
         "members: count(value.position)}"
     ),
 }
-"""What statements call `aggregated(value, place)` has a field for each aggregate: over `value`, a struct of the number
-of its arrival (`position`) and, where the definition's aggregate computes with it, of the value itself, as something to
-compare (`whole`, `fraction`, `text`) or to add (`whole_term`, `fraction_term`); and over `place`, its order."""
+"""The macro `aggregated(value, place)` of statements has a field for each aggregate: over `value`, a struct of the
+number of its arrival (`position`) and, if the definition's aggregate computes with it, of the value itself, to be
+compared (`whole`, `fraction`, `text`) or added (`whole_term`, `fraction_term`); and over `place`, its order."""
 
 CLOCK = """
     coalesce(CASE clock_kind
@@ -40,12 +39,12 @@ CLOCK = """
             PARTITION BY history ORDER BY batch RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     END, 0)
 """
-"""What statements call `clock_at(clock_kind, timestamp, moves, history, position, batch)`: the clock of an arrival,
-which is the largest timestamp of those that move it, so far or of earlier batches."""
+"""The macro `clock_at(clock_kind, timestamp, moves, history, position, batch)` of statements: the clock of an arrival,
+which is the largest timestamp of the arrivals that move it, so far or of earlier batches."""
 
 
 class Answer(Protocol):
-    """What a statement answers of one definition, column by column."""
+    """A statement's answer for a definition, column by column."""
 
     def records(self, column: str) -> list[Value]:
         """Return the values of the arrivals whose positions a column names; null stays null."""
@@ -57,7 +56,7 @@ class Answer(Protocol):
 
 
 def beside(file: str, *before: str) -> str:
-    """Return the statement that lies beside a module, under its name, after parts of it under names of their own."""
+    """Return the statement in the .sql file beside a module, under its name, preceded by its shared parts."""
     paths = (*map(Path(file).with_name, before), Path(file).with_suffix(".sql"))
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -68,18 +67,20 @@ def _never(options: Options) -> bool:
 
 @dataclass(frozen=True)
 class Sql:
-    """An operator on DuckDB; options are those of a history file.
+    """An operator on DuckDB; options are as in a history file.
 
     Attributes:
-        statement: The statement, over the relations `arrivals` and `definitions`; it knows the defaults of the options.
-        aggregated: Of options: the aggregate's name, and the inputs whose values it aggregates; None without one.
-        member: Of options: what of a value is aggregated, where it isn't the whole of it.
-        key_named: Of options: of a record, the key that its value names (a foreign key, a group), if any.
-        number_named: Of options: of a record, the number that its value names (a window's start), if any.
-        is_stream: Of options: whether the result is a stream (a bag of all results) rather than a table.
-        values: Of options and an answer: the values of its rows.
-        changed: Of options: what is made of each change of the answer.
-        refusal: Of options: why there is no statement for them; None where there is one.
+        statement: The statement, over the relations `arrivals` and `definitions`; it has the defaults of the options.
+        aggregated: Takes options; returns the aggregate's name, and the inputs whose values it aggregates, or None.
+        member: Takes options; returns the function from a value to its aggregated part; None for the whole value.
+        key_named: Takes options; returns the function from a record to the key that its value names (a foreign key, a
+            group), if any.
+        number_named: Takes options; returns the function from a record to the number that its value names (a window's
+            start), if any.
+        is_stream: Takes options; returns whether the result is a stream (a bag of all results) rather than a table.
+        values: Takes options and an answer; returns the values of its rows.
+        changed: Takes options; returns a function for each change of the answer.
+        refusal: Takes options; returns the reason why there is no statement for them, or None.
     """
 
     statement: str
@@ -99,7 +100,7 @@ def aggregated_events(options: Options) -> tuple[str, tuple[str, ...]]:
 
 
 def always(options: Options) -> bool:
-    """Say of an operator whose result is a stream, whatever its options, that it is."""
+    """Return True, for an operator whose result is a stream, whatever its options."""
     return True
 
 

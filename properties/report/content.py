@@ -1,8 +1,8 @@
-"""What a report says, whatever was checked: counts and verdicts of laws, and counterexamples; as plain data.
+"""The content of a report as plain data: counts and verdicts of laws, and counterexamples.
 
-It is made of the check of an operator, of a user's job or of a specification, and written as HTML, text, JSON and
-JUnit XML. Histories go in as counts, but for those of counterexamples. Texts are as users wrote them: what writes them
-escapes them.
+It is made from the check of an operator, a user's job or a specification, and written as HTML, text, JSON and JUnit
+XML. It has only counts of histories, except for counterexamples. Texts are as users wrote them: the writers escape
+them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Step:
     Attributes:
         batch: Its batch, from 0.
         kind: A record, a table's tombstone, a clock advance, or a delivery of a message.
-        text: What is written beside it.
-        time: Its event time; None where it has none.
-        clock: What the clock said when it was judged; None where that isn't known.
-        remark: Why it doesn't count, such as `dropped: late`; empty where it does.
+        text: The text beside it.
+        time: Its event time; None if it has no event time.
+        clock: The clock when it was judged; None if that isn't known.
+        remark: The reason why it doesn't count, such as `dropped: late`; empty if it counts.
         number: The arrival, from 0.
     """
 
@@ -47,12 +47,12 @@ class Timeline:
     """A history, as it is drawn: event time against arrival.
 
     Attributes:
-        steps: What arrives, in order.
-        batches: How many batches there are.
-        clock: What the clock is called, such as `watermark`.
-        last_clock: What it says at the end.
+        steps: The arrivals, in order.
+        batches: The number of batches.
+        clock: The name of the clock, such as `watermark`.
+        last_clock: The clock at the end.
         marked_batch: The batch in which the outcomes differ first; None: at the end.
-        marked_step: The arrival at which they do, where that is known.
+        marked_step: The arrival at which they differ first, if that is known.
         unit: The unit of times: milliseconds, or microseconds since 1970.
     """
 
@@ -67,12 +67,12 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Vote:
-    """What a witness says of a counterexample's history.
+    """The vote of a witness on a counterexample's history.
 
     Attributes:
         witness: The witness.
-        says: Whether that is what is expected, or why it wasn't asked.
-        agrees: Whether it is what is expected; None where it wasn't asked, or says the same as both.
+        says: The vote in words, or the reason why the witness wasn't asked.
+        agrees: Whether it agrees with the expected outcome; None if it wasn't asked, or agrees with both.
     """
 
     witness: str
@@ -86,20 +86,20 @@ class Found:
 
     Attributes:
         subject: What was checked, such as `session_windows, on Spark`.
-        law: What is broken.
-        sentence: The reason in words: what should hold, where it fails, what was expected and what came.
-        expected_by: Who says what is expected.
-        actual_by: From whom it came.
-        where: Where they differ first, such as `key a, batch 0`.
+        law: The broken law.
+        sentence: The reason in words: the law, where it fails, the expected and the actual outcome.
+        expected_by: The witness with the expected outcome.
+        actual_by: The witness with the actual outcome.
+        where: The place of the first difference, such as `key a, batch 0`.
         timeline: The history, as it is drawn.
-        compared: What is expected and what came, side by side.
-        votes: What each witness says.
+        compared: The expected and the actual outcome, side by side.
+        votes: The vote of each witness.
         history: The history as a file, whole.
-        original: The history that it is a variant of, as a file; empty where it is none.
-        test: The test to paste; empty where there is none.
-        unconfirmed: Why it isn't confirmed, if it isn't.
-        path: Where it is saved; empty where it isn't.
-        seed: What it was drawn from.
+        original: The history that it is a variant of, as a file; empty if it isn't a variant.
+        test: The test to paste; empty if there is none.
+        unconfirmed: The reason why it isn't confirmed, if it isn't.
+        path: The path where it is saved; empty if it isn't.
+        seed: The seed that it was drawn from.
     """
 
     subject: str
@@ -131,7 +131,7 @@ class Chart:
     Attributes:
         subject: The model.
         law: The property that is violated.
-        sentence: What it says.
+        sentence: The property's text.
         svg: The chart, an SVG element whose texts are escaped.
         steps: The behaviour as text, a line for each step and change.
         is_expected: Whether the model should violate it.
@@ -150,13 +150,13 @@ class Content:
     """A report.
 
     Attributes:
-        verdict: The verdict of all.
-        checks: What was checked.
+        verdict: The verdict of all checks.
+        checks: The checks.
         found: The counterexamples.
-        charts: Those of specifications.
+        charts: The counterexamples of specifications.
         versions: The versions that it depends on.
-        command: The command that does it again; empty where there is none.
-        missing: What is missing, and why, a sentence each; none where everything was finished.
+        command: The command that repeats the checks; empty if there is none.
+        missing: The missing checks, and why, a sentence each; empty if everything was finished.
     """
 
     verdict: Verdict
@@ -169,7 +169,7 @@ class Content:
 
     @property
     def counts(self) -> str:
-        """How many checks came to which verdict, in words."""
+        """The number of checks with each verdict, in words."""
         if len(self.checks) == 1:
             return "1 check"
         order: Sequence[Verdict] = ("violated", "inconclusive", "conforms", "not checked")
@@ -179,7 +179,7 @@ class Content:
 
 
 MARKS: Mapping[Verdict, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
-"""What stands before a verdict, so that it is seen without colour."""
+"""The mark before a verdict, so that it is seen without colour."""
 
 
 def content_of(
@@ -194,9 +194,9 @@ def content_of(
     Args:
         checks: The checks.
         found: Their counterexamples.
-        charts: Those of specifications.
-        command: The command that does the same again; empty where there is none.
-        ended: What ended the checks before they were done, in words; empty where nothing did.
+        charts: The counterexamples of specifications.
+        command: The command that repeats the checks; empty if there is none.
+        ended: Why the checks ended early, in words; empty if they didn't.
     """
     verdicts = {check.verdict for check in checks}
     verdict: Verdict = "conforms" if verdicts == {"conforms"} else "inconclusive"

@@ -1,6 +1,6 @@
-"""Draws a history as SVG: event time to the right, arrival downwards, with the clock, the cuts and what is dropped.
+"""Draw a history as SVG: event time to the right, arrival downwards, with the clock, the cuts and dropped records.
 
-What is drawn is told apart by shape and by text, and needs no colour. A long history is drawn in part, and says so.
+Shapes and texts tell the marks apart, without colour. A long history is drawn in part, with a note.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from .content import Step, Timeline, Unit
 from .rendering import rendered
 
 MOST_LINES = 72
-"""Lines that are drawn."""
+"""The most lines that are drawn."""
 FIRST, AROUND, LAST = 26, 26, 10
-"""Lines of a longer history that are drawn of its beginning, around its first difference, and of its end."""
+"""The lines of a longer history that are drawn from its beginning, around its first difference, and from its end."""
 MOST_CHARACTERS = 30
-"""Characters of a record that are written beside its mark, whose title has all."""
+"""The most characters of a record beside its mark; the mark's title has all."""
 LEFT, RIGHT, TOP = 132, 780, 46
-"""Where the axis of event time begins and ends, and how high it is, in pixels."""
+"""The left and right end of the axis of event time, and its height, in pixels."""
 PLOT = RIGHT - LEFT - 190
-"""How wide the axis is, with room for a text at its right end."""
+"""The width of the axis, with room for a text at its right end, in pixels."""
 ROW, CUT = 26, 24
-"""How high an arrival is, and a cut."""
+"""The height of an arrival, and of a cut, in pixels."""
 CHARACTER = 7.0
 APART = 16
-"""If two times would come closer, in pixels, times are drawn in order and not to scale."""
+"""The least distance of two times in pixels: if they would be closer, times are drawn in order and not to scale."""
 
 
 @dataclass
 class _Line:
-    """A line of the drawing: an arrival, the beginning of a batch, or what is left out."""
+    """A line of the drawing: an arrival, the beginning of a batch, or a gap."""
 
     step: Step | None = None
     batch: int | None = None
@@ -49,12 +49,12 @@ class _Line:
 
 
 def drawn(timeline: Timeline, name: str, title: str) -> Markup:
-    """Return a history as an SVG element that stands alone.
+    """Return a history as an SVG element that needs no other element.
 
     Args:
         timeline: The history.
-        name: What its ids begin with: no other element of the page has such.
-        title: Its title, for those who can't see it.
+        name: The prefix of its ids, which no other element of the page has.
+        title: Its title, for people who can't see it.
     """
     lines = _laid_out(timeline)
     scale = _Scale(_times(timeline, lines), timeline.unit)
@@ -84,7 +84,7 @@ def drawn(timeline: Timeline, name: str, title: str) -> Markup:
 
 
 def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
-    """Return what is drawn, as text."""
+    """Return the drawing as text."""
     said = []
     for line in lines:
         if line.left_out:
@@ -119,7 +119,7 @@ def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:
 
 
 def _laid_out(timeline: Timeline) -> list[_Line]:
-    """Return the lines from top to bottom, those in the middle of a long history left out."""
+    """Return the lines from top to bottom, without the middle of a long history."""
     by_batch: list[list[Step]] = [[] for _ in range(timeline.batches)]
     for step in timeline.steps:
         by_batch[step.batch].append(step)
@@ -145,7 +145,7 @@ def _laid_out(timeline: Timeline) -> list[_Line]:
 
 
 def _bands(lines: Sequence[_Line]) -> list[dict[str, Any]]:
-    """Return how far each batch goes, as far as it is drawn."""
+    """Return the top and bottom of each batch, as far as it is drawn."""
     bands: list[dict[str, Any]] = []
     for line in lines:
         if line.batch is not None:
@@ -162,7 +162,7 @@ def _times(timeline: Timeline, lines: Sequence[_Line]) -> list[int]:
 
 
 class _Scale:
-    """Where a time is: to scale where that can be read, else one after the other."""
+    """The position of a time: to scale if that can be read, otherwise one after the other."""
 
     def __init__(self, times: Sequence[int], unit: Unit) -> None:
         self.times, self.unit = times, unit
@@ -176,7 +176,7 @@ class _Scale:
         self.at = to_scale if self.is_to_scale else in_order
 
     def ticks(self) -> list[dict[str, Any]]:
-        """Return the times whose texts don't run into each other; the last one always."""
+        """Return the times whose texts don't overlap; the last time always."""
         kept: list[dict[str, Any]] = []
         for time in reversed(self.times):
             text = time_text(time, self.unit)

@@ -1,4 +1,4 @@
-"""What a check says on GitHub: a summary of the job, in Markdown, and an annotation for each law that is broken."""
+"""The output of a check on GitHub: a summary of the job, in Markdown, and an annotation for each broken law."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .drawing import shortened
 from .page import shown_lines
 
 MOST_FOUND = 10
-"""Counterexamples that the summary shows, and as many annotations: GitHub shows ten of a step."""
+"""The most counterexamples in the summary, and the most annotations: GitHub shows ten of a step."""
 MOST_LAWS = 400
-"""Laws that have a line in the summary, which may have a megabyte."""
+"""The most laws in the summary, which may have a megabyte."""
 _MARKDOWN = re.compile(r"[^\w \-.,;:()/+='∅≠✓✗…?]")
 
 
@@ -37,7 +37,7 @@ def announce(content: Content, environment: Mapping[str, str] = os.environ) -> l
 
 
 def commands(content: Content) -> Iterator[str]:
-    """Yield a workflow command for each counterexample, each inconclusive check and all that is missing."""
+    """Yield a workflow command for each counterexample, each inconclusive check and each missing check."""
     for found in content.found[:MOST_FOUND]:
         yield _command("error", found.sentence, f"{found.subject} breaks {found.law}", found.path)
     for chart in [one for one in content.charts if not one.is_expected][:MOST_FOUND]:

@@ -1,4 +1,4 @@
-"""Writes a report as JUnit XML: a suite for what was checked, a test case for each of its laws."""
+"""Write a report as JUnit XML: a suite for each check, a test case for each of its laws."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .drawing import shortened
 from .rendering import safe
 
 MOST_CHARACTERS = 20_000
-"""Characters of a counterexample that are written."""
+"""The most characters of a counterexample that are written."""
 
 
 def junit(content: Content) -> str:
     """Return a report as JUnit XML.
 
-    A law that is violated fails, one that is inconclusive or missing is an error, one that isn't checked is skipped.
+    A violated law fails, an inconclusive or missing law is an error, a law that isn't checked is skipped.
     """
     xml = JUnitXml("streamproof")
     for check in content.checks:

@@ -1,4 +1,4 @@
-"""What mutation testing shows: the worth of each law, mutants that a check kills too rarely, how short they shrink."""
+"""The results of mutation testing: the worth of each law, mutants that are killed too rarely, sizes after shrinking."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ..laws.runs import PART
 from ..laws.worth import why
 from ..registration.registration import Options, Registration, registration_of
 
-DEFAULT_HISTORIES = 2000  # of a check
-MIN_KILLING = 10  # histories of a check, in which each mutant is to be killed
-MIN_IN_COMMON = 3  # what fewer histories have in common says nothing
+DEFAULT_HISTORIES = 2000  # for a check
+MIN_KILLING = 10  # the least histories of a check that should kill a mutant
+MIN_IN_COMMON = 3  # options common to fewer histories show nothing
 MAX_MUTANTS_NAMED, MAX_OPTIONS_NAMED = 3, 2
 
 
 class Worth(NamedTuple):
-    """What a law adds to the others.
+    """The worth of a law: what it adds to the others.
 
     Attributes:
         law: Its name.
-        kills: How many mutants it kills.
-        alone: The names of those that no other law kills.
-        why: Those, or why the law is asked all the same.
+        kills: The number of mutants that it kills.
+        alone: The names of mutants that no other law kills.
+        why: These mutants, or the reason why the law is asked without any.
     """
 
     law: str
@@ -57,7 +57,7 @@ def worth_of_laws(kills: Sequence[Kill]) -> list[Worth]:
 
 
 def laws_not_asked(kills: Sequence[Kill]) -> dict[str, str]:
-    """Return by name the laws that judged no mutant of an operator, and why."""
+    """Return the reasons why laws judged no mutant of an operator, by the laws' names."""
     _, unasked = asked_of(registration_of(kills[0].mutant.operator), ON_SPARK)
     judging = _judging(kills)
     return {law.name: unasked.get(law.name, why(law.name)) for law in ON_SPARK if law.name not in judging}
@@ -71,12 +71,12 @@ class Rare(NamedTuple):
     """A mutant that a check would kill in few histories.
 
     Attributes:
-        kill: What became of it.
-        law: The law that would kill it in most.
-        histories: In how many histories of a check of the default size that would be.
-        of: How many such a check draws of the operator.
-        needed: For how many histories a check must be asked, so that it is killed in enough.
-        options: The values of options that are seldom drawn, and that all histories which killed it have.
+        kill: Its result.
+        law: The law that would kill it in the most histories.
+        histories: The number of killing histories in a check of the default size.
+        of: The number of histories that such a check draws for the operator.
+        needed: The number of histories of a check in which enough histories kill it.
+        options: The seldom drawn values of options that all killing histories have.
     """
 
     kill: Kill
@@ -101,12 +101,12 @@ class Rare(NamedTuple):
 def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
     """Return the mutants that a check of the default size would kill in too few histories.
 
-    Their number is reckoned from the share of the drawn histories on which a law was broken. Where a check asks a law
-    of a smaller part of them than mutation testing does, that part counts.
+    The number is estimated from the share of drawn histories that broke a law. If a check asks a law about a smaller
+    part of them than mutation testing does, that part counts.
 
     Args:
-        kills: What became of the mutants of an operator.
-        seed: What definitions are drawn from.
+        kills: The results of an operator's mutants.
+        seed: The seed of the definitions.
     """
     found = []
     operators = {kill.mutant.operator for kill in kills}
@@ -129,7 +129,7 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
 
 
 def asked_by_check(law: Law) -> Fraction:
-    """Return how much of what mutation testing asks a law about, for as many histories, a check asks it about."""
+    """Return the share of mutation testing's histories about which a check of the same size asks a law."""
     if isinstance(law, RerunLaw):
         return Fraction(1, PART)
     if isinstance(law, VariantLaw):
@@ -138,7 +138,7 @@ def asked_by_check(law: Law) -> Fraction:
 
 
 def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int], int]:
-    """Return a function from the histories that a check is asked for to those it draws that might kill a mutant."""
+    """Return a function from a check's number of histories to the number drawn that might kill a mutant."""
     registration = registration_of(kill.mutant.operator)
     profiles = len(registration.profiles)
     if kill.mutant.scheduled:
@@ -149,7 +149,7 @@ def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int]
 
 
 def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
-    """Return for how many histories, in two digits, a check must be asked to draw `drawn` that might kill a mutant."""
+    """Return a check's number of histories, to two digits, that draws `drawn` histories that might kill a mutant."""
     asked = drawn
     while drawn_by(asked) < drawn:
         asked += max(1, asked // 10)
@@ -158,7 +158,7 @@ def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
 
 
 def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[str]:
-    """Return the values of options that all histories have on which a law was broken, and few definitions."""
+    """Return the values of options that all histories that broke a law have, but few definitions."""
     registration, shown = registration_of(kill.mutant.operator), kill.shown[law]
     if len(shown) < MIN_IN_COMMON:
         return []
@@ -170,13 +170,13 @@ def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[s
 
 
 def _values(registration: Registration, options: Options) -> set[str]:
-    """Return the goals that values of options meet, written down or not; no pairs of values."""
+    """Return the goals that values of options meet, defaults included; no pairs of values."""
     goals = met_by(registration, options)
     return {goal for goal in goals if " with " not in goal and not goal.endswith(" left out")}
 
 
 def survivors(kills: Sequence[Kill]) -> list[str]:
-    """Return a line for each mutant that survived: in how many histories, the remedy, and which laws aren't asked."""
+    """Return a line for each mutant that survived: the number of histories, the remedy, and the laws not asked."""
     return [_survived(kill) for kill in kills if not kill.killed]
 
 
@@ -186,7 +186,7 @@ def _survived(kill: Kill) -> str:
     reasons = "".join(f"; {mutant.operator} isn't asked {law}: {reason}" for law, reason in unasked.items())
     if not kill.drawn:
         return f"survived: {mutant.name}: no history was judged{reasons}"
-    # By the rule of three: what shows in a larger share is missed by so many histories in one case of 20.
+    # By the rule of three: 1 time in 20, this many histories miss a bug that shows in a larger share.
     share = max(1, kill.drawn // 3)
     histories = max(DEFAULT_HISTORIES, 10 * kill.drawn)
     return (
@@ -196,7 +196,7 @@ def _survived(kill: Kill) -> str:
 
 
 def shrunk_sentence(kills: Sequence[Kill]) -> str | None:
-    """Say how short the shrunk histories are; None where nothing was shrunk."""
+    """Return a sentence on the length of the shrunk histories; None if nothing was shrunk."""
     sizes = [(len(one.records), len(trimmed(one).batches)) for kill in kills if (one := kill.shrunk) is not None]
     if not sizes:
         return None

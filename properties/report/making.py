@@ -1,4 +1,4 @@
-"""Makes the content of a report of checks: of operators' references, of operators on Spark, and of users' jobs."""
+"""Make the content of a report of checks: of operators' references, of operators on Spark, and of users' jobs."""
 
 from __future__ import annotations
 
@@ -93,58 +93,68 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
 
 
 def counterexample_found(
-    one: Counterexample | JobCounterexample, subject: str, path: str = "", ask: bool = True, job: object = None
+    counterexample: Counterexample | JobCounterexample,
+    subject: str,
+    path: str = "",
+    ask: bool = True,
+    job: object = None,
 ) -> Found:
     """Return a counterexample as a report shows it.
 
     Args:
-        one: The counterexample.
+        counterexample: The counterexample.
         subject: The subject of the check.
         path: The path where it is saved; empty if it isn't.
         ask: Whether witnesses that took no part are asked for their answers.
         job: The user's job that was compared with an operator's reference, if one was.
     """
-    if isinstance(one, JobCounterexample):
-        batch = None if one.difference is None else one.difference.batch
-        lines = ["check_job(", "    …,", *("    " + line for line in pasted(one.history, one.sources)), ")", ""]
+    if isinstance(counterexample, JobCounterexample):
+        batch = None if counterexample.difference is None else counterexample.difference.batch
+        lines = [
+            "check_job(",
+            "    …,",
+            *("    " + line for line in pasted(counterexample.history, counterexample.sources)),
+            ")",
+            "",
+        ]
         return Found(
             subject,
-            one.oracle,
-            one.sentence,
-            one.oracle,
-            one.job,
+            counterexample.oracle,
+            counterexample.sentence,
+            counterexample.oracle,
+            counterexample.job,
             "at the end" if batch is None else f"batch {batch}",
-            timeline_of_job(one),
-            _rows_compared(one),
-            _sides(one.oracle, one.job),
-            to_text(one.history, one.sources),
+            timeline_of_job(counterexample),
+            _rows_compared(counterexample),
+            _sides(counterexample.oracle, counterexample.job),
+            to_text(counterexample.history, counterexample.sources),
             test="\n".join(lines),
             path=path,
-            seed=one.seed,
+            seed=counterexample.seed,
         )
-    (expected_by, expected), (actual_by, actual) = one.left, one.right
-    # Of a variant the original's may be expected, whose arrivals are others.
-    of_history = expected if expected_by == REFERENCE and one.original is None else None
+    (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
+    # For a variant, the original's outcome may be expected, which has other arrivals.
+    of_history = expected if expected_by == REFERENCE and counterexample.original is None else None
     by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
-    first = one.differences[0] if one.differences else None
+    first = counterexample.differences[0] if counterexample.differences else None
     when = None if first is None else first.when
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
     return Found(
         subject,
-        one.law,
-        one.sentence,
+        counterexample.law,
+        counterexample.sentence,
         expected_by,
-        actual_by if one.mutant is None else f"{actual_by}, the mutant {one.mutant}",
+        actual_by if counterexample.mutant is None else f"{actual_by}, the mutant {counterexample.mutant}",
         step if first is None or first.key is None else f"key {first.key}, {step}",
-        timeline_of(one.history, when, by_arrival, of_history),
-        compared_rows(expected, actual, {difference.key for difference in one.differences}),
-        [*_sides(expected_by, actual_by), *_votes(one, ask)],
-        one.history.to_text(),
-        "" if one.original is None else one.original.to_text(),
-        test_to_paste(one, job) or "",
-        "" if one.confirmed else one.unconfirmed or ALONE,
+        timeline_of(counterexample.history, when, by_arrival, of_history),
+        compared_rows(expected, actual, {difference.key for difference in counterexample.differences}),
+        [*_sides(expected_by, actual_by), *_votes(counterexample, ask)],
+        counterexample.history.to_text(),
+        "" if counterexample.original is None else counterexample.original.to_text(),
+        test_to_paste(counterexample, job) or "",
+        "" if counterexample.confirmed else counterexample.unconfirmed or ALONE,
         path,
-        one.seed,
+        counterexample.seed,
     )
 
 
@@ -152,10 +162,10 @@ def _sides(expected_by: str, actual_by: str) -> list[Vote]:
     return [Vote(expected_by, "expects this", True), Vote(actual_by, "differs", False)]
 
 
-def _rows_compared(one: JobCounterexample) -> list[ComparedLine]:
+def _rows_compared(counterexample: JobCounterexample) -> list[ComparedLine]:
     """Return the rows of each batch: those on both sides, then those on one side, beside each other."""
     compared: list[ComparedLine] = []
-    for when, group in groupby(one.results, lambda row: row.when):
+    for when, group in groupby(counterexample.results, lambda row: row.when):
         rows = [(row.side, shown_row(row.row)) for row in group]
         both, missing, surplus = (
             [text for side, text in rows if side == wanted] for wanted in ("both", "only expected", "only emitted")
@@ -165,11 +175,11 @@ def _rows_compared(one: JobCounterexample) -> list[ComparedLine]:
     return compared
 
 
-def _votes(one: Counterexample, ask: bool) -> list[Vote]:
+def _votes(counterexample: Counterexample, ask: bool) -> list[Vote]:
     """Return the votes of the witnesses that took no part; those that need no JVM are asked now, if any is."""
-    (expected_by, expected), (actual_by, actual) = one.left, one.right
+    (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
     taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
-    # On a broker other operators than one aren't played, and what comes out of that one is a matter of chance.
+    # A broker plays only one operator, and its output is a matter of chance.
     taken |= {"kafka-broker", *(["spark"] if "the job" in taken else [])}
     said = []
     for name in WITNESSES:
@@ -180,7 +190,7 @@ def _votes(one: Counterexample, ask: bool) -> list[Vote]:
         elif not ask:
             said.append(Vote(name, "not asked: the check was ended", None))
         else:
-            said.append(_vote(name, one.history, expected, actual))
+            said.append(_vote(name, counterexample.history, expected, actual))
     return said
 
 

@@ -1,4 +1,4 @@
-"""Writes a report as one page of HTML that stands alone, and as text."""
+"""Write a report as a page of HTML that needs no other file, and as text."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .drawing import drawn, shortened, time_text
 from .rendering import rendered, safe
 
 MOST_DRAWN = 40
-"""Counterexamples that the page draws; and as many charts."""
+"""The most counterexamples that the page draws, and the most charts."""
 MOST_GOALS = 100
-"""Coverage goals that the page names of those that no history met."""
+"""The most unmet coverage goals that the page names."""
 MOST_LINES = 120
-"""Lines of a file that are shown."""
+"""The most lines of a file that are shown."""
 MOST_COMPARED = 60
-"""Lines of the comparison of a counterexample that are shown."""
+"""The most lines of a counterexample's comparison that are shown."""
 MOST_RECORDS = 4
-"""Records that are named above a drawing."""
+"""The most records that are named above a drawing."""
 MOST_CHARACTERS = 2000
-"""Characters of a line that are shown."""
+"""The most characters of a line that are shown."""
 
 
 def html(content: Content) -> str:
@@ -86,7 +86,7 @@ def _found_as_text(found: Found) -> list[str]:
 
 
 def shown_lines(lines: Sequence[ComparedLine]) -> tuple[int, Sequence[ComparedLine], int]:
-    """Return those lines that are shown, around the first difference, and how many are left out before and after."""
+    """Return the lines to show, around the first difference, and the numbers of lines left out before and after."""
     first = next((number for number, line in enumerate(lines) if line.differ), 0)
     start = max(0, min(first - MOST_COMPARED // 2, len(lines) - MOST_COMPARED))
     shown = lines[start : start + MOST_COMPARED]
@@ -94,7 +94,7 @@ def shown_lines(lines: Sequence[ComparedLine]) -> tuple[int, Sequence[ComparedLi
 
 
 def records_of(found: Found) -> str:
-    """Return the first records of a counterexample as text, and how many more there are."""
+    """Return the first records of a counterexample as text, and the number of further records."""
     timeline = found.timeline
     records = [step for step in timeline.steps if step.kind in ("record", "tombstone")]
     said = [

@@ -1,4 +1,4 @@
-"""Recorded answers: what a witness once said of some histories, in files, and compared with a witness of today.
+"""Recorded answers of a witness to histories, in files, and their comparison with a witness of today.
 
 So the reference is checked against the real Kafka Streams where Kafka can't run, and a user's witness against its past.
 A file is JSON Lines, one an operator and definition; each line holds a history file's text, the witness, its grain, the
@@ -33,12 +33,12 @@ ARRIVALS = 12  # of a recorded history: enough for every coverage goal, and a fi
 
 @dataclass
 class RecordedComparison:
-    """What today's answers are against the recorded ones.
+    """The comparison of today's answers with recorded answers.
 
     Attributes:
-        histories: How many were compared.
-        mismatches: Those on which they differ, and where, with today's outcome and the recorded one.
-        divergences: In how many histories a named divergence of Kafka Streams explains why they differ.
+        histories: The number of compared histories.
+        mismatches: The histories with differences, with today's outcome and the recorded outcome.
+        divergences: The number of histories whose difference is explained by each named divergence of Kafka Streams.
     """
 
     histories: int = 0
@@ -51,10 +51,10 @@ def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[H
 
     Args:
         operator: The operator's name.
-        count: How many histories, at the least; where there are not so many that aren't refused, fewer.
-        seed: What they are drawn from.
+        count: The least number of histories; fewer if too many are refused.
+        seed: The seed of the draws.
         clock: `batch`, or `stream_time`.
-        refused: Of a history: why the witness can't answer it, or None.
+        refused: Takes a history; returns the reason why the witness can't answer it, or None.
     """
     found: dict[str, list[History]] = {}
     for name, options in registration_of(operator).profiles.items():
@@ -73,8 +73,8 @@ def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome]
     Args:
         on: The name of the witness.
         histories: The histories.
-        outcomes: What came out of each.
-        seed: What the histories were drawn from; None where that isn't known.
+        outcomes: The outcome of each.
+        seed: The seed of the histories; None if that isn't known.
     """
     lines = []
     for history, outcome in zip(histories, outcomes, strict=True):
@@ -89,7 +89,7 @@ def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome]
 
 
 def record(path: Path, text: str) -> None:
-    """Write a recording's text into a file, whole or not at all; a file that is there is replaced.
+    """Write a recording's text into a file, whole or not at all; an existing file is replaced.
 
     Raises:
         BadInput: The file can't be written.
@@ -101,14 +101,14 @@ def record(path: Path, text: str) -> None:
 
 
 def refuse_others(recordings: Mapping[Path, str], seed: int) -> list[Path]:
-    """Refuse to replace other files by recordings, and return the paths at which the same recording is there already.
+    """Refuse to replace other files by recordings, and return the paths that have the same recording already.
 
     Args:
-        recordings: Their texts, by path.
-        seed: What their histories were drawn from.
+        recordings: The recordings' texts, by path.
+        seed: The seed of their histories.
 
     Raises:
-        BadInput: A file of its path is there and differs; the message names the file, its seed and the remedy.
+        BadInput: A file exists at a path and differs; the message names the file, its seed and the remedy.
     """
     same = []
     for path, text in recordings.items():
@@ -137,7 +137,7 @@ def _without_seed(text: str) -> str:
 
 
 def _named(path: Path) -> str:
-    """Return what messages call the content of a file."""
+    """Return the name of a file's content in messages."""
     try:
         content = next(_lines(path))[1]
     except (BadInput, StopIteration):
@@ -147,11 +147,11 @@ def _named(path: Path) -> str:
 
 
 def recorded(path: Path) -> Iterator[tuple[str, History, Outcome]]:
-    """Read the answers of a file: the witness, the history, and what the witness said.
+    """Read the answers of a file: the witness, the history, and the witness's answer.
 
     Raises:
-        BadInput: The file can't be read, or a line is none of a recording; the message names the file, the line and
-            the remedy.
+        BadInput: The file can't be read, or a line isn't a recording's; the message names the file, the line and the
+            remedy.
     """
     try:
         for number, content in _lines(path):
@@ -183,7 +183,7 @@ _KINDS = {str: "a string", int: "a whole number", list: "a list", dict: "an obje
 
 @dataclass
 class _Recorded:
-    """Reads one line of a recording; `source` is what messages call it."""
+    """Reads a line of a recording; `source` is its name in messages."""
 
     source: str
     content: dict[str, Any]
@@ -244,7 +244,7 @@ class _Recorded:
         return Change(key, window, line["value"], self.field(line, "timestamp", int, where=where))
 
     def field(self, content: dict[str, Any], name: str, *kinds: type, where: str = "") -> Any:
-        """Return a field of one of those types."""
+        """Return a field that has one of the given types."""
         if name not in content:
             self.fail(f"{where}without {name!r}: add it")
         if not any(_is(content[name], kind) for kind in kinds):
@@ -260,7 +260,7 @@ def _is(value: Any, kind: type) -> bool:
 def compare_recorded(
     paths: Sequence[Path], evaluate: Callable[[Sequence[History]], list[Outcome]]
 ) -> RecordedComparison:
-    """Compare what a witness says of every recorded history with what was recorded.
+    """Compare a witness's answers to all recorded histories with the recorded answers.
 
     Raises:
         BadInput: A file isn't a recording, or the witness refuses a history.

@@ -1,4 +1,4 @@
-"""Fills the templates of reports: whatever users wrote is escaped, and shown where it can't be seen."""
+"""Fill the templates of reports: users' texts are escaped, and invisible characters shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def safe(text: str) -> str:
-    r"""Return a text without control characters, escape sequences and what XML forbids: they are shown, as `\x1b`."""
+    r"""Return a text with control characters, escape sequences and characters that XML forbids shown, as `\x1b`."""
     return _NOT_XML.sub("\ufffd", visible(text, lines=True))
 
 
@@ -25,7 +25,7 @@ def rendered(template: str, **names: Any) -> str:
 
     Args:
         template: The template's file.
-        names: What it speaks of.
+        names: The values of its names.
     """
     return _environment().get_template(template).render(**names)
 
@@ -43,7 +43,7 @@ def _environment() -> Environment:
 
 
 def _finished(value: Any) -> Any:
-    """Return what a template writes: coordinates with one decimal at the most, and texts that are safe."""
+    """Convert a value for a template: coordinates with at most one decimal, and safe texts."""
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     if isinstance(value, Markup):

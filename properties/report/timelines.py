@@ -1,4 +1,4 @@
-"""Histories as they are drawn: what arrives and when, the clock, what is dropped, and where the outcomes differ."""
+"""Histories as they are drawn: arrivals and their times, the clock, dropped records, and the first difference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..outcomes.outcomes import Grain, Outcome
 from .content import Kind, Step, Timeline
 
 MOST_LINES = 200
-"""The lines of a history about which a witness is asked for a report: DuckDB takes seconds for more."""
+"""The most lines of a history about which a witness is asked for a report: DuckDB takes seconds for more."""
 
 
 def timeline_of(history: History, when: int | None, by_arrival: bool, expected: Outcome | None = None) -> Timeline:
@@ -28,7 +28,7 @@ def timeline_of(history: History, when: int | None, by_arrival: bool, expected: 
         history: The history.
         when: The batch, or arrival, at which the outcomes differ first; None: at the end.
         by_arrival: Whether that is an arrival.
-        expected: What is expected of it, by arrival: which records are dropped. Without, the reference is asked.
+        expected: The expected outcome, by arrival, which shows dropped records. Without it, the reference is asked.
     """
     dropped = {
         arrival: f"dropped: {output.reason}"
@@ -56,24 +56,24 @@ def timeline_of(history: History, when: int | None, by_arrival: bool, expected: 
 
 
 def _by_arrival(history: History, expected: Outcome | None) -> Sequence[Entry]:
-    """Return what the reference emits of a history, as far as that is known or soon found."""
+    """Return the reference's outcome of a history by arrival, if it is known or quickly found."""
     if expected is not None and expected.grain is Grain.ARRIVAL and expected.knows_dropped:
         return expected.entries
     if len(history.lines) <= MOST_LINES:
-        with suppress(StreamproofError):  # one that it refuses is drawn without
+        with suppress(StreamproofError):  # a refused history is drawn without
             return play(history).entries
     return ()
 
 
 def _moves(line: ClockAdvance | Record, history: History, remark: str) -> bool:
-    """Whether a line moves the clock: a record that is dropped unseen, as one without a key, doesn't."""
+    """Whether a line moves the clock: a record that is dropped unseen, such as a record without a key, doesn't."""
     if isinstance(line, ClockAdvance):
         return True
     return remark != "dropped: filtered" and (line.key is not None or history.options.get("null_key") == "keep")
 
 
 def _drawn(line: Line) -> tuple[Kind, str]:
-    """Return what a line is, and what is written beside it."""
+    """Return the kind of a line, and the text beside it."""
     match line:
         case Record():
             of = "" if line.input == "events" else f"{line.input}: "
@@ -88,10 +88,10 @@ def _drawn(line: Line) -> tuple[Kind, str]:
     raise AssertionError(line)
 
 
-def timeline_of_job(one: JobCounterexample) -> Timeline:
-    """Return a job's history as it is drawn: with the watermarks if they are known, else the event time reached."""
-    watermarks, history = one.watermarks, one.history
-    sources = {source.name: source for source in one.sources}
+def timeline_of_job(counterexample: JobCounterexample) -> Timeline:
+    """Return a job's history as it is drawn: with the watermarks if known, otherwise the event time reached."""
+    watermarks, history = counterexample.watermarks, counterexample.history
+    sources = {source.name: source for source in counterexample.sources}
     steps: list[Step] = []
     reached: int | None = None
     for number, batch in enumerate(history.batches):
@@ -108,6 +108,6 @@ def timeline_of_job(one: JobCounterexample) -> Timeline:
             steps.append(Step(number, "record", f"{record.input}: no row", None, before, record.fault, len(steps)))
         reached = history.clock[number] if history.clock else reached
     last = watermarks[-1].after_us if watermarks else reached
-    marked = None if one.difference is None else one.difference.batch
+    marked = None if counterexample.difference is None else counterexample.difference.batch
     clock = "watermark" if watermarks else "event time reached"
     return Timeline(steps, len(history.batches), clock, last, marked, unit="us")

@@ -1,4 +1,4 @@
-"""Writes a report into a folder, as HTML, text, JSON and JUnit XML; each file whole or not at all."""
+"""Write a report into a folder, as HTML, text, JSON and JUnit XML; each file whole or not at all."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FORMAT = 1
 
 
 class Format(NamedTuple):
-    """How one file of a report is written.
+    """How a file of a report is written.
 
     Attributes:
         text: Returns the text of the file.
-        mark: A part of its first 200 characters, by which a file is known as streamproof's own, which may be replaced.
+        mark: A part of its first 200 characters that identifies streamproof's own files, which may be replaced.
     """
 
     text: Callable[[Content], str]
@@ -33,12 +33,12 @@ class Format(NamedTuple):
 
 
 def to_json(content: Content) -> str:
-    """Return a report as JSON in ASCII: what is drawn is left out, for it is made of the history."""
+    """Return a report as JSON in ASCII, without the drawings, which can be made from the histories."""
     plain: dict[str, Any] = msgspec.to_builtins(content)
     for found in plain["found"]:
         del found["timeline"]
         for line in found["compared"]:
-            del line["key"]  # the format has none
+            del line["key"]  # the format has no key
     return json.dumps({"streamproof_report": FORMAT, **plain}, indent=1, allow_nan=False).replace("{\n ", "{", 1) + "\n"
 
 
@@ -52,7 +52,7 @@ FORMATS = {
 
 
 def write_content(folder: Path, content: Content) -> Path:
-    """Write a report into a folder, in place of the one that is there, and return the path of its page.
+    """Write a report into a folder, replacing an earlier report, and return the path of its page.
 
     Raises:
         BadInput: The folder can't be written.
@@ -72,7 +72,7 @@ def require_folder(folder: Path) -> None:
     """Refuse a folder in which a report can't be written, or would replace a file that streamproof didn't make.
 
     Raises:
-        BadInput: It is no folder, can't be written, or has another file of such a name.
+        BadInput: The path isn't a folder, can't be written, or has another file with a report's name.
     """
     if folder.exists() and not folder.is_dir():
         raise BadInput(

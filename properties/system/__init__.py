@@ -1,1 +1,1 @@
-"""What is not about streams: files, signals, consoles, work folders."""
+"""Parts that have nothing to do with streams: files, signals, consoles, work folders."""

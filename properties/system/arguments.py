@@ -1,4 +1,4 @@
-"""Arguments that users give, checked against the types that a signature declares, before anything is done with them."""
+"""Check users' arguments against the types that a signature declares, before they are used."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 def checked(callee: _Callee) -> _Callee:
     """Let a function, or a dataclass, refuse arguments that aren't of the types that its signature declares.
 
-    In what it raises, what can't be seen is escaped: names of inputs, columns, functions and files are the user's.
-    Of names that are imported for type checkers alone nothing is known, so that anything is taken; so it is where
-    there may be any number of an argument.
+    In the errors that it raises, invisible characters are escaped: names of inputs, columns, functions and files are
+    the user's. Types that are imported only for type checkers aren't known here, so that any value passes; so does any
+    value of a variadic argument.
     """
     if isinstance(callee, type):
         callee.__init__ = checked(callee.__init__)  # type: ignore[misc]
@@ -75,7 +75,7 @@ def checked(callee: _Callee) -> _Callee:
 
 
 class _Names(dict[str, Any]):
-    """The names of a module; one that it imports for type checkers alone stands for anything."""
+    """The names of a module; a name that it imports only for type checkers stands for any type."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(builtins, name, Any)
@@ -86,7 +86,7 @@ def _resolved(annotation: Any, names: _Names) -> Any:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Check that a value is of a type as annotations write it; a truth value is no number, and NaN is none."""
+    """Whether a value is of an annotated type; truth values and NaN aren't numbers."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(fits(value, one) for one in inner)
@@ -139,11 +139,11 @@ def folder_at(path: str | Path) -> Path:
     with contextlib.suppress(UnicodeError):
         if b"\0" not in os.fsencode(path):
             return Path(path)
-    raise BadInput(f"folder is {short(str(path))}, and no folder can have such a path: name another")
+    raise BadInput(f"folder is {short(str(path))}, which can't be the path of a folder: name another")
 
 
 def short(value: Any) -> str:
-    """Return a value as a message shows it, cut where it is long, with what can't be seen escaped."""
+    """Return a value as a message shows it, cut if it is long, with invisible characters escaped."""
     try:
         return visible(_SHORT.repr(value))
     except ValueError:  # a number of more than 4,300 digits

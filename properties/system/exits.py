@@ -1,4 +1,4 @@
-"""Code of the user's that ends the program: a message, where whoever called it would end without a word."""
+"""Turn an exit by the user's code into a message, because its caller would end silently."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...reference.core.errors import BadInput
 def without_exit(where: str) -> Iterator[None]:
     """Refuse code that ends the program within the block, by `sys.exit` or `os._exit`.
 
-    A process that the code forks ends where it would leave the block: what follows is the first one's to do.
+    A process that the code forks ends where it would leave the block: only the first process continues.
 
     Args:
-        where: What messages call the code, such as a function with its file and line.
+        where: The code's name in messages, such as a function with its file and line.
 
     Raises:
-        BadInput: It would have ended the program.
+        BadInput: The code would have ended the program.
     """
     own, leave, within = os.getpid(), os._exit, True
 

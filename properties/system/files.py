@@ -1,6 +1,6 @@
 """Files that are written whole or not at all: under another name beside it first, and renamed once they are complete.
 
-A file is held by its writer until then: what a killed process left is removed by the next one that writes there.
+Its writer holds the file until then: the next process that writes there removes the files of killed processes.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import TextIO
 from .held import hold, remove_unless_held
 
 HIDDEN = ".writing-"
-"""How the name of a file or folder begins that isn't whole yet."""
+"""The prefix of the name of a file or folder that isn't whole yet."""
 _FILE = re.compile(rf"{re.escape(HIDDEN)}\d+-[0-9a-f]{{8}}")
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """Open a text file that replaces `path` when the block ends; readers see the old one or the new.
+    """Open a text file that replaces `path` when the block ends; readers see the old file or the new.
 
-    Folders that are missing are made. Where the block fails or is interrupted, on a full disk for example, nothing of
-    it is left, and what stood at `path` stands there still; where the process is killed, what it left is removed when
-    another file is written there. A link is followed; a pipe or a device is written to.
+    Missing folders are made. If the block fails or is interrupted, on a full disk for example, nothing of it is left,
+    and `path` stays as it was; if the process is killed, its rest is removed when another file is written there. A link
+    is followed; a pipe or a device is written to.
 
     Raises:
         OSError: The file can't be written.

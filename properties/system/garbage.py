@@ -1,4 +1,4 @@
-"""Keeps Python's search for cycles of garbage from going through millions of records again and again."""
+"""Keep Python's search for cycles of garbage from going through millions of records again and again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Iterator
 THRESHOLDS = 50_000, 10, 5
 """The number of new objects that sets off a search of the youngest, and of searches that set off the next generation's.
 
-With Python's own a fifth of the time of drawing, playing and judging is such searches, which find next to nothing.
+With Python's own thresholds, searches take a fifth of the time of drawing, playing and judging, and find almost
+nothing.
 """
 
 
 @contextlib.contextmanager
 def searched_seldom() -> Iterator[None]:
-    """Search for garbage seldom while work is done that makes many objects and few cycles."""
+    """Search for garbage seldom during a block that makes many objects and few cycles."""
     before = gc.get_threshold()
     gc.set_threshold(*THRESHOLDS)
     try:

@@ -1,4 +1,4 @@
-"""Files and folders that a process holds by a lock for as long as it lives; what nobody holds has no owner any more."""
+"""Files and folders that a process holds by a lock for as long as it lives; without a holder they have no owner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-# Where there is no such module, nothing is held, and so nothing is removed.
+# Without the module nothing is held, and so nothing is removed.
 _fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
 
 
@@ -29,7 +29,7 @@ def hold(descriptor: int, wait: bool = True) -> bool:
 
 
 def remove_unless_held(path: Path, by: Path | None = None) -> None:
-    """Remove a file or folder that no process holds; what is held, or can't be locked or removed, stays.
+    """Remove a file or folder that no process holds; if it is held, or can't be locked or removed, it stays.
 
     Args:
         path: The file or folder. A link is neither followed nor removed, nor is a pipe or a device.

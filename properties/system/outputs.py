@@ -1,4 +1,4 @@
-"""The files that a command is to write: none that streamproof didn't make is replaced without `--force`."""
+"""The files that a command writes: without `--force`, only files that streamproof made are replaced."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import NamedTuple
 from ...reference.core.errors import BadInput
 
 _LOOKED_AT = 1 << 12
-"""How many characters distinguish a chart or a line of JSON from another file."""
+"""The number of characters that distinguish a chart or a line of JSON from another file."""
 
 
 class Kind(NamedTuple):
-    """What is written.
+    """A kind of file that commands write.
 
     Attributes:
-        name: What it is called in a message.
-        ending: How the file's name ends.
+        name: Its name in messages.
+        ending: The ending of the file's name.
         is_ours: Whether the file at a path was made by streamproof, by its content.
     """
 
@@ -33,22 +33,22 @@ def require_replaceable(path: Path, kind: Kind, force: bool) -> None:
 
     Args:
         path: The file.
-        kind: What is to be written.
-        force: Whether a name with another ending is taken, and any file replaced.
+        kind: The kind of file.
+        force: Whether a name with another ending is accepted, and any file replaced.
 
     Raises:
-        BadInput: The file is another one than streamproof's, its name ends otherwise, or its folder can't be written.
+        BadInput: The file isn't streamproof's, its name has another ending, or its folder can't be written.
     """
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        pass  # what is in the way is named below
+        pass  # the obstacle is named below
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror}): name another path") from None
     if path.is_dir():
         raise BadInput(f"{path}: can't be written (it is a folder): name a file that ends in {kind.ending}")
     if path.exists() and not path.is_file():
-        return  # a pipe or a device holds nothing that could be lost
+        return  # a pipe or a device has no content to lose
     if not force:
         if path.suffix.lower() != kind.ending:
             raise BadInput(f"{path}: {kind.name} has a name that ends in {kind.ending}: name it so, or add --force")
@@ -84,7 +84,7 @@ def _is_report(path: Path) -> bool:
 
 
 def _has_header(path: Path, *names: str) -> bool:
-    """Whether a file begins with a line that is a JSON object with these fields."""
+    """Whether a file begins with a JSON object with the given fields, on one line."""
     header = json.loads(_start(path).partition("\n")[0])
     return isinstance(header, dict) and {*names} <= header.keys()
 

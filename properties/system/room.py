@@ -1,4 +1,4 @@
-"""How much memory and disk there is for what is about to start, and what is too little of them."""
+"""The memory and disk that are free for Spark, and the least that it needs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 LEAST_MEMORY_GB, ENOUGH_MEMORY_GB = 1.0, 4.0
 LEAST_DISK_GB, ENOUGH_DISK_GB = 0.2, 2.0
-"""With less than the least Spark's JVM dies or its disk fills under way; with enough, neither was ever seen."""
+"""With less than the least, Spark's JVM dies or its disk fills during a check; with enough, neither was ever seen."""
 
 
 def too_small(folders: Mapping[str, Path], root: Path = Path("/")) -> str | None:
-    """Say what the machine has too little of for Spark, with the remedy; None where it has enough of everything.
+    """Return a sentence on memory or disk that is too small for Spark, with the remedy; None if there is enough.
 
     Args:
         folders: The folders that are written to, by the option or variable that names them.
-        root: Where the system's own files are.
+        root: The root of the system's own files.
     """
     memory = free_memory(root)
     if memory is not None and memory < LEAST_MEMORY_GB:
@@ -36,16 +36,16 @@ def too_small(folders: Mapping[str, Path], root: Path = Path("/")) -> str | None
 
 
 def free_disk(folder: Path) -> float | None:
-    """Return how much (GB) may still be written into a folder; None where it can't be asked."""
+    """Return the free space (GB) for a folder; None if the system doesn't tell."""
     with suppress(OSError):
         return shutil.disk_usage(folder).free / 1e9
     return None
 
 
 def free_memory(root: Path = Path("/")) -> float | None:
-    """Return how much memory (GB), swap included, processes may still take; None where the system doesn't say.
+    """Return the memory (GB), swap included, that processes may still take; None if the system doesn't tell.
 
-    That is what Linux says of the machine, or less where a control group (as of a container) may have less.
+    That is Linux's figure for the machine, or the limit of a control group (as of a container), if that is less.
 
     Sources: proc_meminfo(5), and https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
     """

@@ -1,7 +1,7 @@
-"""The handling of Ctrl-C, SIGTERM and SIGHUP, all alike: what was started is ended, what was found is reported.
+"""Handle Ctrl-C, SIGTERM and SIGHUP, all alike: end the started processes, and report the results so far.
 
-The first of them ends the JVMs at once, so that no call into one is waited for, and interrupts what runs. Once the
-command is leaving, further ones change nothing. This module is imported before anything that takes time to import.
+The first signal ends the JVMs at once, so that no call into a JVM is waited for, and interrupts the command. Once the
+command is leaving, further signals change nothing. This module is imported before anything that takes time to import.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _leaving = False
 
 
 def install() -> None:
-    """Handle the signals in this process from now on; one that is ignored, as under `nohup`, is still ignored."""
+    """Handle the signals in this process from now on; an ignored signal, as under `nohup`, is still ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _handle)
@@ -37,7 +37,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def _silence_threads() -> None:
-    """Keep the threads that speak with a JVM from printing a traceback when it ends under them, and finalizers too."""
+    """Keep the threads that speak with a JVM, and finalizers, from printing a traceback when the JVM ends."""
     threading.excepthook = lambda raised: None
     sys.unraisablehook = lambda raised: None
     servers: Any = sys.modules.get("socketserver")
@@ -51,7 +51,7 @@ def on_signal(end: Callable[[], None]) -> None:
 
 
 def received() -> str:
-    """Return the name of the first signal that came, such as `SIGINT`; empty where none did."""
+    """Return the name of the first signal that came, such as `SIGINT`; empty if none came."""
     return signal.Signals(_received[0]).name if _received else ""
 
 
@@ -63,7 +63,7 @@ def leave() -> None:
 
 @contextlib.contextmanager
 def interrupting() -> Iterator[None]:
-    """Raise KeyboardInterrupt where a signal came, whatever became of the block: the end of a JVM breaks any call."""
+    """Raise KeyboardInterrupt if a signal came, whatever the block raised: the end of a JVM breaks any call."""
     try:
         yield
     except BaseException as error:

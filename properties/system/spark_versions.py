@@ -1,6 +1,6 @@
-"""What differs between the PySparks that users' own jobs are checked on; nothing else asks for the version.
+"""The differences between the PySparks that users' own jobs are checked on; no other module asks for the version.
 
-What a version doesn't know is left out or said otherwise here, so that all else is written once.
+The differences are bridged here, so that everything else is written once.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _STREAMING = "org.apache.spark.sql.execution.streaming"
 
 
 def spark_version() -> tuple[int, ...]:
-    """Return the version of the installed PySpark, as (4, 1, 3); empty where there is none."""
+    """Return the version of the installed PySpark, as (4, 1, 3); empty if it isn't installed."""
     return release(installed("pyspark"))
 
 
 def checkpoint_file_manager() -> str:
-    """Return the class of the manager of checkpoint files that starts no process for each of them."""
+    """Return the class of the manager of checkpoint files that doesn't start a process for each file."""
     package = f"{_STREAMING}.checkpointing" if spark_version() >= (4, 1) else _STREAMING  # SPARK-52787
     return f"{package}.FileSystemBasedCheckpointFileManager"
 
@@ -38,14 +38,14 @@ def has_unix_sockets() -> bool:
 
 
 def condition_of(error: PySparkException) -> str | None:
-    """Return the condition that an error of PySpark's names."""
+    """Return the name of the condition of PySpark's error."""
     ask = getattr(error, "getCondition", None) or error.getErrorClass  # renamed in 4.0
     named: str | None = ask()
     return named
 
 
 def frame_class() -> Any:
-    """Return the class of DataFrames whose methods are called: since 4.0 `DataFrame` is only their base."""
+    """Return the class of DataFrames with the called methods: since 4.0 `DataFrame` is only their base."""
     from pyspark.sql import DataFrame
 
     if spark_version() < (4, 0):
@@ -56,10 +56,10 @@ def frame_class() -> Any:
 
 
 def arrow_type_of(kind: DataType) -> pa.DataType:
-    """Return the arrow type of Spark's, timestamps in UTC.
+    """Return the Arrow type of a type of Spark's, timestamps in UTC.
 
     Raises:
-        PySparkException: There is none.
+        PySparkException: There is no such Arrow type.
     """
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -67,7 +67,7 @@ def arrow_type_of(kind: DataType) -> pa.DataType:
 
 
 def struct_of_arrow(schema: pa.Schema) -> StructType:
-    """Return Spark's schema of arrow's; a timestamp without a zone is one of Spark's without a zone.
+    """Return Spark's schema for an Arrow schema; a timestamp without a zone stays without a zone.
 
     Raises:
         PySparkException: Spark has no type for one of the columns.
@@ -85,7 +85,7 @@ def arrow_table_of(frame: DataFrame) -> pa.Table:
     batches: Any = frame._collect_as_arrow()  # type: ignore[operator]
     if not batches:
         return schema.empty_table()
-    # By position: two columns may have one name, which is refused where it matters.
+    # By position: two columns may have the same name, which is refused where it matters.
     columns = pa.Table.from_batches(batches).columns
     return pa.Table.from_arrays(
         [one.cast(field.type) for one, field in zip(columns, schema, strict=True)], schema=schema
@@ -93,7 +93,7 @@ def arrow_table_of(frame: DataFrame) -> pa.Table:
 
 
 def frame_of_arrow(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
-    """Return a frame of the rows of an arrow table; before 4.0 it reads them of a parquet file, which is made."""
+    """Return a frame with the rows of an Arrow table; before 4.0 through a parquet file at `path`."""
     if spark_version() >= (4, 0):
         return spark.createDataFrame(table)
     pq.write_table(table, path)

@@ -1,7 +1,7 @@
-"""Standard output and error made fit for use, even where they are closed, full, or a pipe that nobody reads.
+"""Prepare standard output and error for use, even if they are closed, full, or a pipe that nobody reads.
 
-What can't be written to standard output was not reported: that is an error. What can't be written to standard error
-is lost, and ends nothing.
+A result that can't be written to standard output was not reported: that is an error. A message that can't be written to
+standard error is lost, and ends nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OutputLost(StreamproofError):
 
 
 def prepare_streams() -> None:
-    """Make standard output and error take any text, and raise what can be handled.
+    """Make standard output and error take any text, and raise errors that can be handled.
 
     Raises:
         OutputLost: Standard output is closed, so that nothing could be reported.
@@ -40,11 +40,13 @@ def prepare_streams() -> None:
     _prepare("stderr", _Stream)
     if not has_output:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-        raise OutputLost("standard output is closed, and what is found is reported there: open it, or name /dev/null")
+        raise OutputLost(
+            "standard output is closed, but results are reported there: open it, or redirect it to /dev/null"
+        )
 
 
 def _open_descriptors() -> None:
-    """Occupy the first three descriptors: else the next file that is opened replaces a closed one."""
+    """Occupy the first three descriptors: otherwise the next file that is opened replaces a closed stream."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -61,7 +63,7 @@ def _prepare(name: str, kind: type[_Stream]) -> None:
     stream = getattr(sys, name)
     if not isinstance(stream, io.TextIOWrapper):
         return
-    if stream is not getattr(sys, f"__{name}__"):  # somebody's who calls `main` in a process of his own
+    if stream is not getattr(sys, f"__{name}__"):  # belongs to a caller of `main` in another program
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         return
     by_line = stream.isatty() or name == "stderr"
@@ -70,7 +72,7 @@ def _prepare(name: str, kind: type[_Stream]) -> None:
 
 
 class _Stream(io.RawIOBase):
-    """A descriptor that is written to; what can't be written is lost."""
+    """A descriptor that is written to; text that can't be written is lost."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.lost = descriptor, False
@@ -90,7 +92,7 @@ class _Stream(io.RawIOBase):
             try:
                 return os.write(self.descriptor, data)
             except OSError as error:
-                self.lost = True  # what is buffered is tried no more
+                self.lost = True  # buffered text isn't tried again
                 self.failed(error)
         return size
 

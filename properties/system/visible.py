@@ -1,4 +1,4 @@
-"""Text of others made safe to show: no name, key or option may control a terminal or pose as another line."""
+"""Make foreign text safe to show: no name, key or option may control a terminal or pose as another line."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def visible(text: object, *, lines: bool = False) -> str:
-    r"""Return a text with what can't be seen escaped, as Python writes it: `\x1b`, `\n`, `\u202e`.
+    r"""Return a text with invisible characters escaped as in Python: `\x1b`, `\n`, `\u202e`.
 
     Args:
-        text: Anything; what isn't a string is shown as `str` shows it.
+        text: Anything; other values than strings are shown as by `str`.
         lines: Whether newlines and tabs are the text's own and stay.
     """
     return (_LINES if lines else _ONE_LINE).sub(lambda found: _escaped(found[0]), str(text))
@@ -35,7 +35,7 @@ def json_line(content: Any) -> str:
 
 def _escaped(character: str) -> str:
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file's name that isn't UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that isn't UTF-8
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x100:
         return _SHORT.get(character, f"\\x{code:02x}")
@@ -47,7 +47,7 @@ def _as_json(character: str) -> str:
 
 
 def visible_path(path: str) -> str:
-    """Return a path as text, from the working directory where it lies below it."""
+    """Return a path as text, relative to the working directory if it lies below it."""
     with contextlib.suppress(ValueError, OSError):
         return visible(Path(path).resolve().relative_to(Path.cwd()))
     return visible(path)

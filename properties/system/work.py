@@ -1,8 +1,8 @@
-"""The folder of a process's temporary files, and the removal of those of processes that are gone.
+"""The folder of a process's temporary files, and the removal of the folders of dead processes.
 
-Each process works in one folder of its own, which it holds by a lock on a file in it for as long as it lives, however
-it ends. It removes the folder when it ends; where it couldn't, the next process that works there does. Logs outlive
-their process, for `LOG_DAYS`.
+Each process works in a folder of its own, which it holds by a lock on a file in it for as long as it lives. It removes
+the folder when it ends; if it couldn't, the next process that works there does. Logs outlive their process, for
+`LOG_DAYS`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 from .held import hold, remove_unless_held
 
 LOG_DAYS = 7
-"""How many days the log of a process stays after it was last written to."""
+"""The days for which the log of a process stays after it was last written to."""
 
 _OWNER = "owner"
 _OF_PROCESS = re.compile(r"(?P<pid>\d+)-[0-9a-f]{6}")
@@ -48,16 +48,16 @@ _making = threading.RLock()
 
 
 def user_folder() -> Path:
-    """Return the folder of this user below the temporary directory, which only this user enters; it is made.
+    """Return the folder of this user below the temporary directory, which only this user may enter; it is made.
 
     Raises:
-        OSError: It can't be made.
+        OSError: The folder can't be made.
     """
     user = _user()
     folder = Path(tempfile.gettempdir()) / f"streamproof-{user}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    # The temporary directory is everyone's: a link or another user's directory of that name isn't written to.
+    # The temporary directory is everyone's: don't write to a link or another user's directory with the folder's name.
     found = folder.lstat()
     if stat.S_ISDIR(found.st_mode) and found.st_uid == user:
         return folder
@@ -77,11 +77,11 @@ def own_folder(shared: Path | None = None) -> Path:
     """Return this process's own folder, made when it is first needed, and removed when the process ends.
 
     Args:
-        shared: The folder below which it is made, where other machines see it too; by default that of the user below
-            the temporary directory. What processes that are gone left there is removed first.
+        shared: The folder below which it is made, if other machines must see it too; by default the user's folder below
+            the temporary directory. Folders of dead processes there are removed first.
 
     Raises:
-        OSError: It can't be made.
+        OSError: The folder can't be made.
     """
     with _making:
         held = _own.get(shared)
@@ -97,7 +97,7 @@ def _made(shared: Path | None) -> _Own:
     while True:
         path = parent / f"{prefix}{os.getpid()}-{uuid.uuid4().hex[:6]}"
         path.mkdir(mode=0o700)
-        # Another process may sweep it in the moment before it is held.
+        # Another process may sweep it before it is held.
         try:
             lock = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
@@ -113,23 +113,23 @@ def _made(shared: Path | None) -> _Own:
 
 
 def _shared_prefix() -> str:
-    """Return how the folders of this machine's processes begin where those of other machines lie beside them."""
+    """Return the name prefix of this machine's folders in a folder that machines share."""
     return f"streamproof-{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())}-"
 
 
 @contextlib.contextmanager
 def temporary_folder(shared: Path | None = None) -> Iterator[Path]:
-    """Make a folder in this process's own one (see `own_folder`), removed with all that is in it when the block ends.
+    """Make a folder in this process's own folder (see `own_folder`), removed with its content when the block ends.
 
     Raises:
-        OSError: It can't be made.
+        OSError: The folder can't be made.
     """
     with tempfile.TemporaryDirectory(dir=own_folder(shared), prefix="", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 def remove_own(*shared: Path | None) -> None:
-    """Remove this process's folder below each of some, or all that it has."""
+    """Remove this process's folders below the given folders, or all of them."""
     for parent in shared or [*_own]:
         held = _own.get(parent)
         if held is not None and held.process == os.getpid():
@@ -139,10 +139,10 @@ def remove_own(*shared: Path | None) -> None:
 
 
 def sweep(shared: Path | None = None) -> None:
-    """Remove the folders of processes that are gone, and this user's logs of more than `LOG_DAYS`.
+    """Remove the folders of dead processes, and this user's logs older than `LOG_DAYS`.
 
-    Touched is only what streamproof made, of this user's: no link, nothing that a living process holds, and in a folder
-    that other machines share nothing that was made on another one. What can't be removed is left.
+    It removes only what streamproof made for this user: no links, nothing that a living process holds, and in a folder
+    that machines share nothing of another machine. Whatever can't be removed is left.
     """
     with contextlib.suppress(OSError):
         parent = user_folder() if shared is None else shared
@@ -162,7 +162,7 @@ def _sweep_folder(path: Path) -> None:
         remove_unless_held(path, by=path / _OWNER)
     else:
         with contextlib.suppress(OSError):
-            path.rmdir()  # ended before it could hold it; a folder with anything else in it isn't removed
+            path.rmdir()  # the process ended before it could hold it; a folder with other content isn't removed
 
 
 def _sweep_log(path: Path) -> None:
@@ -172,7 +172,7 @@ def _sweep_log(path: Path) -> None:
 
 
 def log_path(of: str) -> Path:
-    """Return the path of this process's log of something (`spark`, `kafka`, `kafka-broker`).
+    """Return the path of this process's log (`spark`, `kafka` or `kafka-broker`).
 
     Raises:
         OSError: The user's folder can't be made.
@@ -181,10 +181,10 @@ def log_path(of: str) -> Path:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a log anew, and hold it: it isn't swept while this process or one that inherits it lives.
+    """Open a log anew, and hold it: it isn't swept while this process or a process that inherits it lives.
 
     Raises:
-        OSError: It can't be written.
+        OSError: The log can't be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     file: Any = path.open("wb")
@@ -193,7 +193,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def logs_left() -> tuple[Path, int, int]:
-    """Return the folder of the logs, how many there are, and their bytes.
+    """Return the folder of the logs, their number, and their size in bytes.
 
     Raises:
         OSError: The folder can't be made or read.

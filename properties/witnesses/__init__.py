@@ -1,1 +1,1 @@
-"""The witnesses: whoever says what comes out of a history."""
+"""The witnesses: systems that run histories and return their outcomes."""

@@ -1,4 +1,4 @@
-"""What every witness is: it says what comes out of a history."""
+"""The interface of witnesses: they run histories and return their outcomes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .run_options import PLAIN, RunOptions
 
 
 class Witness(Protocol):
-    """Says what comes out of histories."""
+    """Runs histories, and returns their outcomes."""
 
     @property
     def name(self) -> str:
@@ -20,11 +20,11 @@ class Witness(Protocol):
 
     @property
     def grain(self) -> Grain:
-        """How finely it says when something came out."""
+        """The precision with which it says when something was emitted."""
         ...
 
     def refuses(self, history: History) -> str | None:
-        """Say why the witness can't answer a history, or None where it can."""
+        """Return the reason why the witness can't run a history, or None if it can."""
         ...
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""The witnesses by the names that commands give them; what one needs is imported with it."""
+"""The witnesses by their names in commands; each is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def witness_named(name: str) -> Witness:
     """Return a witness by its name.
 
     Raises:
-        BadInput: There is none of that name; the message lists those there are.
+        BadInput: No witness has this name; the message lists the known names.
     """
     if name not in _WITNESSES:
         raise BadInput(f"unknown witness {name!r}: use one of {', '.join(WITNESSES)}")

@@ -1,4 +1,4 @@
-"""Messages that wait: what a witness says of a history with manual delivery, and what the protocol's model says."""
+"""Messages that wait: a witness's outcome of a history with manual delivery, and the protocol's model's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Message(NamedTuple):
-    """A message that waits: to whom, what it asks or which right value it brings, and its timestamp (ms)."""
+    """A message that waits: its receiver, its instruction or right value, and its timestamp (ms)."""
 
     key: Key
     content: Any
@@ -28,7 +28,7 @@ Waiting: TypeAlias = Mapping[Route, tuple[Message, ...]]
 
 @dataclass
 class Staged:
-    """What came out of one history.
+    """The outcome of a history with manual delivery.
 
     Attributes:
         outcome: The outcome, by arrival.
@@ -40,7 +40,7 @@ class Staged:
 
 
 def staged_by_protocol(history: History) -> Staged:
-    """Return what comes out of a history on the reference's protocol, and which messages wait after each arrival."""
+    """Play a history on the reference's protocol; return its outcome, and the messages that wait after each arrival."""
     after: list[Waiting] = []
 
     class Watched(Protocol):
@@ -58,7 +58,7 @@ def staged_by_protocol(history: History) -> Staged:
             return emitted
 
     played = play(history, Watched)
-    # Each line has one of these, and so has the end.
+    # Each line has such an entry, and so has the end.
     waits = [waiting for line, waiting in zip(history.lines, after, strict=False) if not isinstance(line, Cut)]
     return Staged(Outcome.of_play(history.name, played), waits)
 
@@ -69,12 +69,12 @@ def _message(message: Subscription | Response) -> Message:
 
 
 def staged_differences(history: History, staged: Staged, expected: Staged | None = None) -> list[Difference]:
-    """Return where a witness differs from the reference's protocol: in what it emitted, or in what waits.
+    """Return a witness's differences from the reference's protocol, in its output or in its waiting messages.
 
     Args:
         history: The history.
-        staged: What the witness says.
-        expected: What the protocol says, where that is known already.
+        staged: The witness's outcome.
+        expected: The protocol's outcome, if that is known already.
     """
     expected = staged_by_protocol(history) if expected is None else expected
     found = differences(expected.outcome, staged.outcome)

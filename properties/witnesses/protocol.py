@@ -26,10 +26,10 @@ class ProtocolWitness(Witness):
         if registration_of(history.operator).protocol is not None:
             return None
         names = ", ".join(name for name, registration in registered().items() if registration.protocol is not None)
-        return f"protocol plays the messages of {names}, and {history.operator} has none"
+        return f"protocol plays the messages of {names}, but {history.operator} has none"
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return what comes out of each history, by arrival.
+        """Return the outcome of each history, by arrival.
 
         Raises:
             BadInput: A history is another operator's, which has no messages.

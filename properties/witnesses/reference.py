@@ -24,5 +24,5 @@ class ReferenceWitness(Witness):
         return None
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return what comes out of each history, by arrival."""
+        """Return the outcome of each history, by arrival."""
         return [Outcome.of_play(history.name, play(history)) for history in histories]

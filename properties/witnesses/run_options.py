@@ -9,17 +9,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from ...reference.core.errors import BadInput
 
 Trigger: TypeAlias = Literal["default", "available_now"]
-"""`default`: where the watermark moved, a batch without data follows each batch; `available_now`: the last one only."""
+"""`default`: a batch without data follows each batch that moves the watermark; `available_now`: only the last."""
 Mode: TypeAlias = Literal["append", "update", "complete"]
 Moment: TypeAlias = Literal["before its output", "between its output and its commit"]
 
 
 class Crash(NamedTuple):
-    """Where a query dies, in the function that `foreachBatch` is given; started again, it repeats the micro-batch.
+    """The moment at which a query dies, in the function of `foreachBatch`; started again, it repeats the micro-batch.
 
     Attributes:
         batch: The index of the batch.
-        data: Whether it dies in the micro-batch with the batch's rows, or in the one without data that follows.
+        data: Whether it dies in the micro-batch with the batch's rows, or in the following micro-batch without data.
         moment: Whether it dies before it has written the micro-batch, or after that and before the commit.
     """
 
@@ -37,19 +37,19 @@ class RunOptions:
 
     Attributes:
         stop_after: Stop after each of these batches (from 0), and restart from the checkpoint.
-        crash_in: Die in these places, and restart; a crash that comes twice happens again when the batch is replayed.
+        crash_in: Die at these moments, and restart; a crash that comes twice happens again when the batch is replayed.
         read_state: Read the state at the end.
-        state_groups: Over how many groups the state's keys are spread; None decides by the number of histories.
-        partitions: How many shuffle partitions the query has; None for the session's number.
-        trigger: Of a job: whether a batch without data follows each batch, or the last one alone.
-        mode: Of a job: its output mode; a sink has its own.
-        empty_batches: Of a job: whether under the default trigger an empty batch follows each batch, whatever its
+        state_groups: The number of groups over which the state's keys are spread; None: by the number of histories.
+        partitions: The number of shuffle partitions of the query; None for the session's number.
+        trigger: For a job, whether a batch without data follows each batch, or only the last.
+        mode: For a job, its output mode; a sink has its own.
+        empty_batches: For a job, whether an empty batch follows each batch under the default trigger, whatever its
             operators ask for.
-        processing_time: Of a job: whether the processing time of each batch is that of the history's clock, not of the
+        processing_time: For a job, whether the processing time of each batch is the history's clock, not the
             machine's.
-        row_by_row: Of a job: whether its functions with state get each row of a batch in a call of its own.
-        settings: Of a job: further settings of the session.
-        seconds: Of a job: how long its query may take.
+        row_by_row: For a job, whether its functions with state get each row of a batch in a call of its own.
+        settings: For a job, further settings of the session.
+        seconds: For a job, the most time that its query may take.
     """
 
     stop_after: tuple[int, ...] = ()
@@ -67,17 +67,17 @@ class RunOptions:
 
     @property
     def is_rerun(self) -> bool:
-        """Whether it differs from how histories are run first, which reads the state at most."""
+        """Whether it differs from the first run of histories, which at most reads the state."""
         return replace(self, read_state=False) != PLAIN
 
     @property
     def watermark_policy(self) -> Literal["min", "max"]:
-        """Which of several watermarks is the query's, by its settings."""
+        """The rule that makes the query's watermark from several, by its settings: `max` or `min`."""
         policy = self.settings.get("spark.sql.streaming.multipleWatermarkPolicy", "min")
         return "max" if policy.lower() == "max" else "min"  # Spark takes either case
 
     def delay_us(self, delays_us: Sequence[int]) -> int:
-        """Return by how much the query's watermark is behind a clock that all its inputs follow, in microseconds.
+        """Return the delay of the query's watermark behind a clock that all its inputs follow, in microseconds.
 
         Args:
             delays_us: The delays of its watermarks.
@@ -86,7 +86,7 @@ class RunOptions:
 
     @property
     def steps(self) -> int:
-        """How many micro-batches each batch of a job takes."""
+        """The number of micro-batches for each batch of a job."""
         return 2 if self.trigger == "default" else 1
 
     def clipped(self, batches: int) -> RunOptions:
@@ -114,7 +114,7 @@ class RunOptions:
 
 PLAIN = RunOptions()
 ALONE = RunOptions(partitions=1)
-"""How a history is run alone: its few keys need no second partition, which would cost a third more."""
+"""The options for a history alone: its few keys need no second partition, which would cost a third more."""
 SAVED = ("stop_after", "crash_in", "read_state", "state_groups", "partitions")
 """The options of a rerun that are saved with a counterexample."""
 

@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 
 class StreamTime:
-    """Kafka Streams' clock: the largest timestamp so far, with that of the record being processed."""
+    """Kafka Streams' clock: the largest timestamp so far; the record being processed counts too."""
 
     def __init__(self) -> None:
         self.now = 0

@@ -1,4 +1,4 @@
-"""Errors that a user can fix: each message is one sentence that names the thing and the remedy."""
+"""Errors that a user can fix: each message is one sentence that names the cause and the remedy."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from .errors import BadInput
 
 LARGEST_MB = 64
-"""The largest history file that is read (MB of 2^20 bytes): some 700,000 records."""
+"""A history file may have this size at most (MB of 2^20 bytes): some 700,000 records."""
 MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "Zstandard",
@@ -31,7 +31,8 @@ def read_text(path: Path, largest_mb: int = LARGEST_MB) -> str:
         largest_mb: The most that it may have (MB of 2^20 bytes).
 
     Raises:
-        BadInput: It can't be read, is a device or too large, has another format or isn't UTF-8; the message names it.
+        BadInput: The file can't be read, is a device or too large, has another format or isn't UTF-8; the message
+            names it.
     """
     try:
         return read_content(path, largest_mb).decode("utf-8-sig")
@@ -47,7 +48,7 @@ def read_content(path: Path, largest_mb: int = LARGEST_MB) -> bytes:
         largest_mb: The most that it may have (MB of 2^20 bytes).
 
     Raises:
-        BadInput: It can't be read, is a device or too large, or has another format; the message names it.
+        BadInput: The file can't be read, is a device or too large, or has another format; the message names it.
     """
     largest = largest_mb << 20
     try:

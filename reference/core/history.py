@@ -161,7 +161,7 @@ def read_object(text: str, source: str, number: int) -> dict[str, Any]:
         number: The line's number, from 1.
 
     Raises:
-        BadInput: The line is no such object; the message names the source, the line's number and the remedy.
+        BadInput: The line isn't a JSON object; the message names the source, the line's number and the remedy.
     """
     return _Reader(source).load(number, text)
 

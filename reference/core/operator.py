@@ -92,7 +92,7 @@ class Operator:
 
 
 def collect(definition: Definition, outputs: Iterable[Output]) -> Table | Bag:
-    """Return the result of outputs: the table that they fold to, or the bag of them if the result is a stream."""
+    """Fold outputs into a table, or collect them in a bag if the result is a stream."""
     return bag(outputs) if definition.is_stream else fold(outputs)
 
 
@@ -121,7 +121,7 @@ def operator_named(name: str) -> Operator:
     """Return an operator by its name.
 
     Raises:
-        BadInput: There is no operator of that name; the message lists the known names.
+        BadInput: No operator has this name; the message lists the known names.
     """
     if not isinstance(name, str) or name not in OPERATORS:
         raise BadInput(f"unknown operator {name!r}: use one of {', '.join(OPERATORS)}")

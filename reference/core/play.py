@@ -16,7 +16,7 @@ from .records import Accepted, Bag, Dropped, Output, Record, Table
 
 
 class Entry(NamedTuple):
-    """One output, with the arrival and the batch that set it off.
+    """An output, with the arrival and the batch that set it off.
 
     The output of a cut belongs to the batch after it, and to that batch's first arrival, if there is one; the output of
     the end of the history belongs to the last batch and the last arrival. Both count from 0.
@@ -106,5 +106,5 @@ def deliver(machine: Behaviour, delivery: Delivery) -> list[Output]:
         BadInput: No message waits there, or the behaviour has no channels.
     """
     if not isinstance(machine, Protocol):
-        raise BadInput("no message waits, for delivery is immediate: use the option delivery manual")
+        raise BadInput("no message waits, because delivery is immediate: use the option delivery manual")
     return [*machine.deliver(*delivery)]

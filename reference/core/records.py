@@ -16,7 +16,7 @@ Row: TypeAlias = tuple[Key | None, Window | None]
 
 
 class Record(NamedTuple):
-    """One record on a named input. On a table's input a null value is a tombstone."""
+    """A record on a named input. On a table's input a null value is a tombstone."""
 
     input: str
     key: Key | None
@@ -25,7 +25,7 @@ class Record(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One entry of a changelog: a value, or a tombstone (value None), for a key and its window.
+    """An entry of a changelog: a value, or a tombstone (value None), for a key and its window.
 
     The key is None only where an operator keeps records without one.
     """

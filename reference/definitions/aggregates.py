@@ -167,7 +167,7 @@ def named_aggregate(name: str, known: Mapping[str, Aggregate] = AGGREGATES) -> A
     """Return a known aggregate by its name.
 
     Raises:
-        BadInput: There is no aggregate of that name; the message lists the known names.
+        BadInput: No aggregate has this name; the message lists the known names.
     """
     if not isinstance(name, str) or name not in known:
         raise BadInput(f"unknown aggregate {name!r}: use one of {', '.join(known)}")

@@ -94,7 +94,7 @@ def not_negative(definition: Definition, *names: str) -> None:
 
 
 def one_of(definition: Definition, name: str, *values: str | None) -> None:
-    """Refuse an option whose value is none of these."""
+    """Refuse an option whose value isn't among the given values."""
     value = getattr(definition, name)
     if value not in values or isinstance(value, bool):
         shown = [str(value) for value in values if value is not None]

@@ -95,8 +95,8 @@ class StreamStreamJoin(Definition):
         for name in ("before_ms", "after_ms"):
             if getattr(self, name) is UNSET:
                 raise BadInput(
-                    f"{name} is missing: an unbounded stream-stream join is refused, for its predicate must include "
-                    "timestamps from both streams; give before_ms and after_ms"
+                    f"{name} is missing: an unbounded stream-stream join is refused, because its predicate must "
+                    "include timestamps from both streams; give before_ms and after_ms"
                 )
         not_negative(self, "before_ms", "after_ms", "grace_ms")
         if self.emit is UNSET:

@@ -177,7 +177,7 @@ class WindowAggregate(Definition):
         if self.type == "session" and self.unit == "tuple":
             raise BadInput("a session has a gap in time, no number of tuples: use unit ms")
         if self.type == "session" and self.step is not UNSET:
-            raise BadInput("a session has no step, for it begins where its first record is: leave step out")
+            raise BadInput("a session has no step, because it begins at its first record: leave step out")
         _check_steps(self, "size", "step")
         not_negative(self, "retention_ms")
         if self.late == "update" and not self.retention_ms:
@@ -297,7 +297,7 @@ class WindowedTable(Definition):
         one_of(self, "to_stream", None, "window_in_key", "window_in_value")
         whole_milliseconds(self, "shift_ms")
         if self.with_ is None and self.join is not UNSET:
-            raise BadInput(f"join is {self.join!r}, but nothing is joined: say with what, or leave join out")
+            raise BadInput(f"join is {self.join!r}, but no input is joined: give the option with, or leave join out")
         if self.join is UNSET:
             object.__setattr__(self, "join", "inner" if self.with_ == "windowed_table" else "left")
         if self.with_ is not None:

@@ -1,1 +1,1 @@
-"""Spark's own stateful operators as reference models: what is late to them, what they keep, and when they emit."""
+"""Spark's own stateful operators as reference models: which rows are late, which are kept, and when they emit."""

@@ -1,10 +1,10 @@
 """Deduplication: `dropDuplicates(columns)` and `dropDuplicatesWithinWatermark(columns)`.
 
-Sources: `StreamingDeduplicateExec` (what was seen is forgotten by its event time, where that is among the columns, and
-else never), `StreamingDeduplicateWithinWatermarkExec` (it is forgotten a delay after the event time of the row that was
-emitted), `BaseStreamingDeduplicateExec` (late rows are dropped wherever there is a watermark).
+Sources: `StreamingDeduplicateExec` (an emitted row is forgotten by its event time, if that is among the columns,
+otherwise never), `StreamingDeduplicateWithinWatermarkExec` (an emitted row is forgotten a delay after its event time),
+`BaseStreamingDeduplicateExec` (late rows are dropped wherever there is a watermark).
 
-Of several duplicates in one batch Spark emits any; here it is the first to arrive.
+Spark emits any of several duplicates in a batch; this model emits the first to arrive.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .aggregates import Row
 
 @dataclass(frozen=True)
 class DropDuplicates:
-    """What is deduplicated.
+    """The columns and watermark of a deduplication.
 
     Attributes:
         columns: The columns in which duplicates are equal; nulls are equal too.
         time: The column of the event time, in microseconds since 1970.
-        delay_us: The delay of the watermark in microseconds; None where there is none.
-        within_watermark: Whether what was seen is forgotten a delay after its event time.
+        delay_us: The delay of the watermark in microseconds; None without a watermark.
+        within_watermark: Whether an emitted row is forgotten a delay after its event time.
     """
 
     columns: tuple[str, ...]
@@ -50,14 +50,14 @@ class DropDuplicates:
 
 
 class State:
-    """What was seen, and when it is forgotten."""
+    """The duplicates' columns of the rows emitted so far, each with the watermark at which it is forgotten."""
 
     def __init__(self, duplicates: DropDuplicates) -> None:
         self.duplicates = duplicates
         self.seen: dict[tuple[Any, ...], int | None] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch, and return those that it emits."""
+        """Take the rows of a micro-batch, and return the emitted rows."""
         duplicates, emitted = self.duplicates, []
         for row in rows:
             time_us = row[duplicates.time]

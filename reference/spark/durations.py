@@ -1,7 +1,7 @@
 """Durations as Spark's SQL writes them, such as "1 hour 30 minutes".
 
 Source: `IntervalUtils.stringToInterval`, whose units and signs these are. Months and years have no fixed length:
-windows refuse them (`TimeWindow.parseExpression`), and so do these.
+windows refuse them (`TimeWindow.parseExpression`), and so does this module.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ UNITS_US = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-"""By the singular name of a unit of fixed length: its microseconds."""
+"""The microseconds of each unit of fixed length, by its singular name."""
 LONGEST_DAYS = 3_650
-"""The sum of several durations, and of all of a history's, is then a time that Python and Spark have."""
+"""A duration has at most this many days, so that Python and Spark can represent a history's times plus several."""
 _TERM = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d{0,9})?|\.\d{1,9})\s+([a-z]+)(?=\s|$)", re.IGNORECASE)
 _REMEDY = 'write it as "10 minutes", "1 hour 30 minutes" or "250 milliseconds", or give a timedelta'
 
 
 def microseconds_of(name: str, duration: object) -> int:
-    """Return a duration in microseconds; `name` is what messages call it.
+    """Return a duration in microseconds; `name` is its name in messages.
 
     Raises:
-        BadInput: It is no duration, has a unit without fixed length, is no whole number of microseconds, or too long.
+        BadInput: The text isn't a duration, or the duration has a unit without fixed length, isn't a whole number of
+            microseconds or is too long.
     """
     if isinstance(duration, timedelta):
         duration_us = duration // timedelta(microseconds=1)

@@ -19,12 +19,12 @@ Key: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class SessionWindows:
-    """What is aggregated, all times in microseconds since 1970.
+    """An aggregation by session windows; all times are microseconds since 1970.
 
     Attributes:
         time: The column of the event time.
         keys: The columns of the key.
-        gap_us: How long after its last row a session ends.
+        gap_us: The gap: a session ends this long after its last row.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode; Spark refuses `update`.
     """
@@ -42,14 +42,14 @@ class SessionWindows:
 
 
 class State:
-    """The sessions that haven't been evicted: for each key the rows of each, in order of time."""
+    """The sessions that haven't been evicted: by key, each session's rows in order of time."""
 
     def __init__(self, windows: SessionWindows) -> None:
         self.windows = windows
         self.sessions: dict[Key, list[list[Row]]] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch, and return what it emits: key, `start`, `end` (exclusive) and aggregates."""
+        """Take the rows of a micro-batch; return the emitted rows: key, `start`, `end` (exclusive) and aggregates."""
         windows = self.windows
         arrived: dict[Key, list[Row]] = {}
         for row in rows:

@@ -15,12 +15,12 @@ from .aggregates import Row
 
 @dataclass(frozen=True)
 class StaticJoin:
-    """What is joined.
+    """A join of a stream with a static table.
 
     Attributes:
-        join: `inner`, `left`, or one that keeps the stream's columns alone: `left_semi`, `left_anti`.
+        join: `inner` or `left`; or `left_semi` or `left_anti`, which keep only the stream's columns.
         keys: The columns of the stream's key.
-        table_keys: Those of the table that equal them, in the same order.
+        table_keys: The table's key columns, in the same order.
         added: The columns of the table that the output has, beside all of the stream.
         table: The rows of the table.
     """
@@ -32,7 +32,7 @@ class StaticJoin:
     table: tuple[Row, ...]
 
     def batch(self, rows: Iterable[Row], late_ms: int = 0, eviction_ms: int = 0) -> list[Row]:
-        """Take the rows of a micro-batch, and return what it emits, whatever the watermarks."""
+        """Take the rows of a micro-batch, and return the emitted rows; watermarks play no part."""
         emitted: list[Row] = []
         for row in rows:
             matches = [of_table for of_table in self.table if self.matches(row, of_table)]
@@ -44,7 +44,7 @@ class StaticJoin:
                     emitted.append({**row, **dict.fromkeys(self.added)})
         return emitted
 
-    def matches(self, row: Row, of_table: Row) -> bool:
+    def matches(self, row: Row, table_row: Row) -> bool:
         """Whether the keys are equal, and none is null."""
-        pairs = [(row[one], of_table[two]) for one, two in zip(self.keys, self.table_keys, strict=True)]
+        pairs = [(row[one], table_row[two]) for one, two in zip(self.keys, self.table_keys, strict=True)]
         return all(one is not None and one == two for one, two in pairs)

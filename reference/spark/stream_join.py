@@ -7,9 +7,9 @@ joins), `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which si
 A null key matches nothing, but in a full join, where Spark looks rows up by their key as it is kept and infers no
 `IsNotNull` for either side (`InferFiltersFromConstraints`): there nulls are equal. A batch query has no such pairs.
 
-Versions differ in what a batch loses that evicts rows of its own; `Dialect` names it, and `dialect_of` says which is
-whose. Since SPARK-55973 a semi join takes the right rows first, and yet keeps none that the same batch evicts: a left
-row that comes with it is lost.
+Versions differ in the pairs that a batch loses when it evicts rows of its own: see `Dialect`, and `dialect_of` for each
+version. Since SPARK-55973 a semi join takes the right rows first, but doesn't keep a right row that the same batch
+evicts: a left row in that batch loses its partner.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ RIGHT_FIRST: tuple[Side, Side] = ("right", "left")
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between versions of Spark.
+    """A behaviour that differs between versions of Spark.
 
     Attributes:
-        semi_takes: The side whose rows of a batch a semi join takes first: since SPARK-55973 (4.2.0) the right one.
+        semi_takes: The side whose rows of a batch a semi join takes first: since SPARK-55973 (4.2.0) the right side.
         keeps_evicted: Whether a row is kept for the rest of the batch that evicts it: since SPARK-49829 (3.5.4, 4.0.0).
-            Before, what comes with it in that batch isn't joined with it, and an outer join doesn't emit it alone.
+            Before, it isn't joined with other rows of that batch, and an outer join doesn't emit it alone.
     """
 
     semi_takes: Side = "right"
@@ -50,16 +50,16 @@ def dialect_of(version: Sequence[int]) -> Dialect:
 
 @dataclass(frozen=True)
 class StreamJoin:
-    """What is joined, all times in microseconds.
+    """A join of two streams; all times are microseconds.
 
     Attributes:
         join: `inner`, `left`, `right`, `full`, or `left_semi`, whose pairs have no right row.
         keys: The columns of the key on each side, in the same order.
         times: The column of the event time on each side.
-        before_us: How long before the left row's time the right one's may be; None for any time.
-        after_us: How long after it; None for any time.
+        before_us: The right row's time may be this long before the left row's; None for no limit.
+        after_us: The right row's time may be this long after the left row's; None for no limit.
         watermarks: The sides that have a watermark.
-        dialect: What the version of Spark does; by default the newest one's.
+        dialect: The behaviour of the version of Spark; by default of the newest.
     """
 
     join: Literal["inner", "left", "right", "full", "left_semi"]
@@ -71,18 +71,18 @@ class StreamJoin:
     dialect: Dialect = NEWEST
 
     def reach_us(self, side: Side) -> int | None:
-        """Return how far behind the watermark a side's state is kept; None for ever, where it has no bound."""
+        """Return how far behind the watermark a side's state is kept (microseconds); None if it is kept forever."""
         reach = self.after_us if side == "left" else self.before_us
         return reach if len(self.watermarks) == 2 else None
 
     @property
     def order(self) -> tuple[Side, Side]:
-        """Whose rows of a batch are joined first."""
+        """The sides in the order in which a batch joins their rows."""
         return RIGHT_FIRST if self.join == "left_semi" and self.dialect.semi_takes == "right" else LEFT_FIRST
 
     @property
     def asks_for_batch_without_data(self) -> bool:
-        """Whether a batch without data follows where the watermark has moved: where state can be evicted."""
+        """Whether a batch without data follows where the watermark has moved: yes, if state can be evicted."""
         return self.reach_us("left") is not None or self.reach_us("right") is not None
 
     def matches(self, left: Row, right: Row) -> bool:
@@ -117,7 +117,7 @@ class State:
         self.kept: dict[Side, dict[tuple[Any, ...], list[_Kept]]] = {"left": {}, "right": {}}
 
     def batch(self, left: Iterable[Row], right: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Pair]:
-        """Take the rows of a micro-batch, and return what it emits: left and right row, None where one is missing."""
+        """Take the rows of a micro-batch; return the emitted pairs of left and right row, None for a missing side."""
         arriving: dict[Side, Iterable[Row]] = {"left": left, "right": right}
         emitted: list[Pair] = []
         for side in self.join.order:
@@ -126,7 +126,7 @@ class State:
         return emitted + self.evict("left", eviction_ms) + self.evict("right", eviction_ms)
 
     def in_time(self, side: Side, rows: Iterable[Row], late_ms: int) -> list[Row]:
-        """Return the rows that aren't late: a side without a watermark has none."""
+        """Return the rows that aren't late: without a watermark, no row of a side is late."""
         time = self.join.times[side == "right"]
         return [
             row for row in rows if side not in self.join.watermarks or row[time] is None or row[time] > late_ms * 1_000
@@ -152,7 +152,7 @@ class State:
         return self.join.dialect.keeps_evicted and (side == "left" or self.join.order == LEFT_FIRST)
 
     def evict(self, side: Side, eviction_ms: int) -> list[Pair]:
-        """Forget the rows that can't be joined any more, and return those that an outer join then emits alone."""
+        """Forget the rows that can't be joined any more; return the rows that an outer join then emits alone."""
         outer, emitted = self.join.join in (side, "full"), list[Pair]()
         for key, rows in [*self.kept[side].items()]:
             old = [kept for kept in rows if self.is_old(side, kept.row, eviction_ms)]
@@ -167,7 +167,7 @@ class State:
         reach_us, time_us = self.join.reach_us(side), row[self.join.times[side == "right"]]
         if reach_us is None or time_us is None:
             return False
-        # Spark cuts the bound to milliseconds towards 1970, and takes one off, for the range has its ends.
+        # Spark cuts the bound to milliseconds towards 1970, and subtracts 1, because the range includes its ends.
         return bool(time_us <= (int((eviction_ms * 1_000 - reach_us) / 1_000) - 1) * 1_000)
 
     def key(self, side: Side, row: Row) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Which micro-batches Spark executes, and with which watermarks.
+"""The micro-batches that Spark executes, and their watermarks.
 
 Sources, of Spark 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker` (the
 watermark of each input and of the query), `PropagateWatermarkSimulator` (since SPARK-40925 in 3.5 late rows are tested
@@ -15,8 +15,8 @@ class MicroBatch(NamedTuple):
     """A micro-batch that Spark executes.
 
     Attributes:
-        data: Which of the batches with data it is, or comes after, from 0.
-        has_data: Whether it has that batch's rows; else it only emits what the moved watermark has closed.
+        data: The ordinal, from 0, of the batch with data that it is, or that it follows.
+        has_data: Whether it has that batch's rows; otherwise it only emits the results that the watermark has closed.
         late_ms: Rows at or behind this watermark are late (milliseconds since 1970).
         eviction_ms: State at or behind this watermark is emitted and forgotten.
     """
@@ -41,9 +41,9 @@ def micro_batches(
         largest_us: For each batch with data, the largest event time of each input in it (microseconds since 1970); None
             or nothing for an input without rows.
         delays_us: The delay of each input that has a watermark, in microseconds; Spark cuts it to milliseconds.
-        policy: Whether the query's watermark is the least or the largest of its inputs'.
-        trigger: `default`: a batch is taken when the one before it is done, with the batch without data that follows
-            it. `available_now`: all are there from the beginning, so that such a batch comes at the end alone.
+        policy: Whether the query's watermark is the least or the largest of its inputs' watermarks.
+        trigger: `default`: a batch starts when the batch before it is done, and the batch without data that follows
+            that. `available_now`: all data is there from the beginning, so a batch without data comes at the end alone.
         follows: Whether the query's operators ask for a batch without data where the watermark has moved.
     """
     of_inputs: dict[str, int] = {}

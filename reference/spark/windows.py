@@ -17,14 +17,14 @@ Group: TypeAlias = tuple[tuple[Any, ...], int]
 
 @dataclass(frozen=True)
 class Windows:
-    """What is aggregated, all times in microseconds since 1970.
+    """An aggregation by windows; all times are microseconds since 1970.
 
     Attributes:
         time: The column of the event time.
         keys: The columns of the key.
-        size_us: How long a window is.
-        slide_us: From one window's start to the next; at most the size.
-        start_us: Where a window starts, of which all others follow.
+        size_us: The length of a window.
+        slide_us: The time from one window's start to the next; at most the size.
+        start_us: The start of one window; all other starts are a multiple of the slide away.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode.
     """
@@ -56,7 +56,7 @@ class State:
         self.rows: dict[Group, list[Row]] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch, and return what it emits: key, `start`, `end` (exclusive) and aggregates."""
+        """Take the rows of a micro-batch; return the emitted rows: key, `start`, `end` (exclusive) and aggregates."""
         windows, updated = self.windows, dict[Group, None]()
         for row in rows:
             if row[windows.time] is None:

@@ -1,1 +1,1 @@
-"""What the operators on Spark share: keyed state, columns, stages, checkpoints."""
+"""Parts that all operators on Spark share: keyed state, columns, stages, checkpoints."""

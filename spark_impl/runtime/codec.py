@@ -1,6 +1,6 @@
 """How rows, state and changes travel: as lists of Python values, in MessagePack, with Spark's types at the ends.
 
-MessagePack executes nothing of what it reads. Numbers, text, booleans and binaries need no types to be read again;
+MessagePack executes no code when it reads. Numbers, text, booleans and binaries need no types to be read again;
 dates, timestamps and decimals do, so every binary is read by the types that the operator declares.
 """
 
@@ -23,7 +23,7 @@ from .columns import KEY_TYPES
 FORM = 2
 """The form of a packed state; a checkpoint of another form is refused."""
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
-"""Python looks for garbage after this many new objects: a batch makes many, and no cycles of them."""
+"""Python looks for garbage after this many new objects: a batch makes many objects, but no cycles."""
 EVERY_LEVEL = 64
 """A depth that no type has."""
 _PYTHON: dict[type[T.DataType], Any] = {
@@ -40,7 +40,7 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 def collect_seldom() -> None:
-    """Let this worker look for garbage seldom, and never among what it has imported; Spark lets it after each task."""
+    """Let this worker look for garbage seldom, and never among imported modules; Spark does so after each task."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     # The first task still imports, and Spark has looked for garbage after it.
     if next(_tasks) == 1:
@@ -52,7 +52,7 @@ class Anything(T.DataType):
 
 
 def spark_type(kind: T.DataType) -> T.DataType:
-    """Give the type of a column that holds values of a type, in which any part may be null: a join fills with nulls."""
+    """Return the type of a column for values of a type; any part may be null, because a join fills in nulls."""
     match kind:
         case Anything():
             return T.BinaryType()
@@ -96,7 +96,7 @@ def require_supported(parameter: str, kind: T.DataType) -> None:
 
 
 def python_type(kind: T.DataType) -> Any:
-    """Give the type by which MessagePack reads values of a type again; `Any` where it needs none."""
+    """Return the type by which MessagePack reads values of a type again; `Any` where it needs no type."""
     match kind:
         case T.ArrayType():
             inner = python_type(kind.elementType)
@@ -117,12 +117,12 @@ def python_type(kind: T.DataType) -> Any:
 
 
 def decoder(*kinds: Any) -> msgspec.msgpack.Decoder[Any]:
-    """Make what reads a tuple of so many values or columns, by Python's types."""
+    """Make the decoder of a tuple of values or columns, by Python's types."""
     return msgspec.msgpack.Decoder(tuple[kinds])  # type: ignore[valid-type]
 
 
 def key_decoder(kinds: list[T.DataType]) -> msgspec.msgpack.Decoder[Any]:
-    """Make what reads the bytes of a key of columns of such types; a key of any length without them."""
+    """Make the decoder of a key's bytes, by the types of its columns; without types, of a key of any length."""
     return decoder(*map(python_type, kinds)) if kinds else decoder(Any, ...)
 
 
@@ -154,7 +154,7 @@ def listed(column: pa.Array, kind: T.DataType, as_tuples: int = 0) -> list[Any]:
 
 
 def _with_dicts(value: Any, kind: T.DataType) -> Any:
-    """Make dicts of maps, which Arrow lists as pairs; it does so itself from version 20 on."""
+    """Make dicts of maps, which Arrow lists as pairs; Arrow does so itself from version 20 on."""
     if value is None:
         return None
     match kind:
@@ -198,5 +198,5 @@ def _has_map(kind: T.DataType) -> bool:
 
 
 def arrow_type(kind: T.DataType) -> pa.DataType:
-    """Give the Arrow type of a type's values, timestamps in UTC."""
+    """Return the Arrow type of a type's values, timestamps in UTC."""
     return to_arrow_type(spark_type(kind), timezone="UTC")

@@ -25,11 +25,11 @@ def resolve(frame: DataFrame, parameter: str, column: ColumnLike) -> tuple[Colum
 
     Args:
         frame: The DataFrame.
-        parameter: What messages call the column.
+        parameter: The column's name in messages.
         column: A name or an expression.
 
     Raises:
-        BadInput: The frame has no such column; the message lists those that it has.
+        BadInput: The frame doesn't have the column; the message lists its columns.
     """
     try:
         chosen = frame.select(F.col(column) if isinstance(column, str) else column)
@@ -49,7 +49,7 @@ def key_columns(frame: DataFrame, key: ColumnLike | Sequence[ColumnLike]) -> lis
     """Return the columns of a key and their fields.
 
     Raises:
-        BadInput: There is none, one is missing, two have one name, or one's type can't be a key.
+        BadInput: No column is named, a column is missing, two have the same name, or a column's type can't be a key.
     """
     chosen = [key] if isinstance(key, str | Column) else list(key)
     if not chosen:
@@ -68,7 +68,7 @@ def key_columns(frame: DataFrame, key: ColumnLike | Sequence[ColumnLike]) -> lis
 
 
 def same_bits(column: Column, field: T.StructField) -> Column:
-    """Give equal floating-point keys equal bits: both zeros, and whatever is no number."""
+    """Give equal floating-point keys equal bits: both zeros, and all NaNs."""
     if not isinstance(field.dataType, T.FloatType | T.DoubleType):
         return column
     return F.when(F.isnan(column), F.lit(float("nan"))).otherwise(column + F.lit(0.0)).cast(field.dataType)
@@ -106,7 +106,7 @@ def value_and_result(
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
 
     Raises:
-        BadInput: It is missing, the aggregate can't take it, or the aggregate's type isn't known.
+        BadInput: The column is missing, the aggregate can't take it, or the aggregate's type isn't known.
     """
     if value is None:
         if aggregate.name != "count":
@@ -141,7 +141,7 @@ def value_and_result(
 
 
 def accumulator_type(frame: DataFrame, aggregate: Aggregate, column: Column, result: T.DataType) -> T.DataType:
-    """Return the type of an unfinished aggregate of a column: of an average sum and count, of others the result."""
+    """Return the type of an unfinished aggregate of a column: an average's is sum and count, any other's the result."""
     if aggregate.name != "average":
         return result
     whole = isinstance(frame.select(column).schema[0].dataType, WHOLE_NUMBERS)

@@ -11,12 +11,12 @@ Duration = str | timedelta
 
 
 def milliseconds(name: str, duration: Duration) -> int:
-    """Return a duration in whole milliseconds; `name` is what messages call it.
+    """Return a duration in whole milliseconds; `name` is its name in messages.
 
     Raises:
-        BadInput: It can't be parsed, has no unit, or is no whole number of milliseconds.
+        BadInput: The duration can't be parsed, has no unit, or isn't a whole number of milliseconds.
     """
-    import pandas as pd  # half of what a Python of Spark's takes to start, which needs the operator's module alone
+    import pandas as pd  # half of the start-up time of Spark's Python workers, which need only the operator's module
 
     remedy = 'write it as "5 minutes", "1 hour 30 minutes" or "250 ms", or give a timedelta'
     if isinstance(duration, timedelta):

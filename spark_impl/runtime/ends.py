@@ -1,4 +1,4 @@
-"""The two ends of an operator: its input packed by group before the shuffle, and what it emits unpacked into columns.
+"""The two ends of an operator: its input is packed by group before the shuffle, its output unpacked into columns.
 
 Spark hands these functions record batches (`mapInArrow`), so that a row costs a microsecond on either way.
 """
@@ -27,7 +27,7 @@ BEFORE_ANY = -(2**63)
 
 
 def packed_schema(timed: bool) -> T.StructType:
-    """Give the columns of packed rows; only those of a timed operator have a clock."""
+    """Return the columns of packed rows; only a timed operator's rows have a clock."""
     packed = T.StructType().add(GROUP, "integer").add(SIDE, "integer").add(PACKED, "binary")
     return packed.add(CLOCK, "long") if timed else packed
 
@@ -41,7 +41,7 @@ class Pack:
         keys: The types of the key's columns.
         order: The type of the order of arrival.
         value: The type of the values.
-        groups: Over how many groups the keys are spread.
+        groups: The number of groups over which the keys are spread.
         timed: Whether the rows move the clock.
         as_tuples: How many levels of structs reach the logic as tuples.
     """
@@ -72,7 +72,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Route:
-    """Groups the messages of a stage anew, by the keys that they are for."""
+    """Groups the messages of a stage anew, by their receivers' keys."""
 
     groups: int
 
@@ -92,11 +92,12 @@ class Route:
 
 @dataclass(frozen=True)
 class Unpack:
-    """Unpacks changes into columns: the key's, start, end, value, timestamp, change, reason, cause, phase, at, ordinal.
+    """Unpacks changes into columns: the key's columns, start, end, value, timestamp, change, reason, cause, phase, at,
+    ordinal.
 
     Attributes:
         columns: The columns' names and types.
-        keys: How many columns the key has.
+        keys: The number of the key's columns.
     """
 
     columns: Sequence[tuple[str, T.DataType]]
@@ -121,7 +122,7 @@ class Unpack:
 
 
 def at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put record batches together until they have many rows."""
+    """Concatenate record batches until they have many rows."""
     gathered: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Why the file system refused something, in a few words, found in the errors of Spark, DuckDB and Python."""
+"""Find in errors of Spark, DuckDB and Python why the file system refused to read or write, in a few words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OTHERS = {
 
 
 def file_system_reason(error: BaseException) -> str | None:
-    """Return why files couldn't be read or written, such as `No space left on device`; None for another error."""
+    """Return the reason why files couldn't be read or written, such as `No space left on device`; None for others."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = str(error)

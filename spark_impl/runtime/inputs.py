@@ -17,10 +17,10 @@ from .processor import WITHIN
 
 
 class Input(NamedTuple):
-    """One input of an operator, resolved.
+    """An input of an operator, resolved.
 
     Attributes:
-        side: What its rows are called.
+        side: Its name in messages, such as `left`.
         frame: The rows.
         keys: The key's columns.
         time: Event time, a timestamp.
@@ -29,7 +29,7 @@ class Input(NamedTuple):
         value: The value.
         value_type: Its type.
         as_tuples: How many levels of a value's structs reach the logic as tuples, as dicts below.
-        clock: What its rows move the clock to (a timestamp); their event time by default.
+        clock: The timestamp to which a row moves the clock; its event time by default.
     """
 
     side: str
@@ -76,10 +76,10 @@ def resolved(
 
 
 def in_one_order(inputs: Sequence[Input]) -> list[Input]:
-    """Return two inputs with comparable orders of arrival: a row comes before the changes that its order has set off.
+    """Return two inputs with comparable orders of arrival: a row comes before changes set off by a row of its order.
 
     Raises:
-        BadInput: Their orders are of types that can't be compared; the message names both.
+        BadInput: Their orders are of types that can't be compared; the message names both types.
     """
     if len(inputs) != 2 or inputs[0].order_type == inputs[1].order_type:
         return list(inputs)
@@ -154,7 +154,7 @@ def require_same_order(first: Input, other: Input) -> None:
     if first.order_type != other.order_type:
         raise BadInput(
             f"order: {first.order_type.simpleString()} on the {first.side} and {other.order_type.simpleString()} on "
-            f"the {other.side} clash: cast one of them, for the order of arrival goes across both"
+            f"the {other.side} clash: cast one of them, because the order of arrival spans both"
         )
 
 

@@ -1,8 +1,8 @@
-"""Runs a `Logic` over the rows of each key on Spark, and gives its changelog.
+"""Run a `Logic` over the rows of each key on Spark, and return its changelog.
 
 Rows travel packed: by group of keys to the processor that has their state, as messages from stage to stage, and as
-changes to the end, where they become columns. This module does what Spark needs for that: the clock, which Spark calls
-watermark, the order of arrival, which the shuffle loses, and the declaration by which checkpoints are told apart.
+changes to the end, where they become columns. This module adds to Spark's plan the clock, which Spark calls watermark,
+the order of arrival, which the shuffle loses, and the declaration by which checkpoints are told apart.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .processor import PACKED, Hop, KeyedProcessor, Side, Stage
 from .required import require_pyspark
 
 STATE_GROUPS = 256
-"""Over this many groups an operator's keys are spread by default."""
+"""The number of groups over which an operator's keys are spread by default."""
 InitialState = DataFrame | Sequence[DataFrame] | None
-"""What `read_state` has read; of an operator in stages for each of them, first to last."""
+"""The result of `read_state`; for an operator in stages a result for each stage, first to last."""
 STATEFUL = ("TransformWithState", "FlatMapGroups", "Aggregate", "Deduplicate", "Distinct", "Join")
 """The names in a logical plan of operators that emit when the watermark moves."""
 
@@ -39,11 +39,11 @@ class StageOf(NamedTuple):
     """A stage of an operator.
 
     Attributes:
-        logic: What happens to a key.
+        logic: The logic of a key.
         inputs: The rows that enter here.
         keys: The fields of its keys.
         state: The fields of a key's packed state.
-        hop: Where its messages go, and their content; the last stage's are the operator's result.
+        hop: Addresses its messages, and makes their content; the last stage's changes are the operator's result.
         messages: The type of the content, a struct with the fields of `SEEN` before it.
     """
 
@@ -69,9 +69,9 @@ def keyed(
 ) -> DataFrame:
     """Run a logic over the rows of each key, and return its changelog.
 
-    **Chaining**: a changelog is a valid input of the next operator, with `order="place"`: the next one then takes the
-    changes as if each row had passed all operators before the next row arrived; what the clock closes comes before the
-    rows of its batch. Another input beside a changelog needs only a plain order: a row comes before the changes that a
+    **Chaining**: a changelog is a valid input of the next operator, with `order="place"`: it then takes the changes
+    as if each row had passed all operators before the next row arrived; changes that the clock closes come before the
+    rows of their batch. Another input beside a changelog needs only a plain order: a row comes before changes that a
     row of the same order has set off. A null value deletes a table's row, and a stream's row is left out; a window
     stays in the result only as a part of the key, or of a value that isn't null. Filter out rows whose change is
     `dropped` first, for their value is null too.
@@ -79,23 +79,24 @@ def keyed(
     A streaming result is written in append or update mode, which are the same here; Spark refuses complete.
 
     All operators of a query have one clock, for Spark has one watermark: it follows the rows of the timed operator
-    nearest the source (of the slowest one, where several sources have one each), and other rows don't move it. What an
-    operator emits on close is as far behind the clock as it has waited (for sessions more than gap + grace): the next
-    timed operator needs so much more grace.
+    nearest the source (of the slowest source, if each has such an operator), and other rows don't move it. A change
+    emitted on close is as far behind the clock as it has waited (for sessions more than gap + grace): the next timed
+    operator needs that much more grace.
 
-    **Restarting**: a checkpoint belongs to a declaration. Under another one the query fails before the batch emits
-    anything, with both in its message.
+    **Restarting**: a checkpoint belongs to a declaration. Under another declaration the query fails before the batch
+    emits anything; the message has both declarations.
 
     Args:
         inputs: The inputs; where there are several, their keys are of the same types.
-        logic: What happens to a key.
+        logic: The logic of a key.
         state_type: The fields of a key's packed state.
         value_type: The type of the changes' values.
-        state_groups: Over how many groups the keys are spread; None: `STATE_GROUPS`. A group is served by one task, and
-            its keys share a binary in the state. A checkpoint goes on with the number that it was written with.
-        initial_state: The state with which a new checkpoint begins, as `read_state` has read it of another one: under
-            another `state_groups`, or another declaration that stores the same. What it was read of must have ended.
-        report_dropped: Whether rows that were dropped are emitted too.
+        state_groups: The number of groups over which the keys are spread; None: `STATE_GROUPS`. One task serves a
+            group, and its keys share a binary in the state. A checkpoint keeps the number that it was written with.
+        initial_state: The state with which a new checkpoint begins, as `read_state` has read it from another
+            checkpoint: with another `state_groups`, or another declaration that stores the same fields. The query of
+            that checkpoint must have ended.
+        report_dropped: Whether dropped rows are emitted too.
         timed: Whether the logic needs the clock and timers.
         declaration: The `declaration_of` the operator; with None no checkpoint is refused.
 
@@ -106,8 +107,8 @@ def keyed(
         `place`, a struct that can be the next operator's `order`.
 
     Raises:
-        BadInput: `state_groups` isn't positive, two inputs clash, an input that comes from a timed operator has been
-            given a watermark of its own, or a batch DataFrame an initial state. When the query runs: its checkpoint was
+        BadInput: `state_groups` isn't positive, two inputs clash, an input that comes from a timed operator has a
+            watermark of its own, or a batch DataFrame has an initial state. When the query runs: its checkpoint was
             written by another declaration.
         MissingTool: PySpark is too old for the operators.
     """
@@ -136,23 +137,23 @@ def staged(
     declaration: str | None = None,
     processor: type[KeyedProcessor] = KeyedProcessor,
 ) -> DataFrame:
-    """Run an operator of several stages, of which each reads its own inputs and the messages of the stage before.
+    """Run an operator of several stages; each stage reads its own inputs and the messages of the stage before.
 
     All messages of a batch are delivered in it. A stage takes rows and messages by place, as if each arrival had passed
     all stages before the next one: the order of the row that set a message off, then its ordinal in each stage.
 
     Args:
         stages: The stages, first to last.
-        value_type: As in `keyed`, as are all others but `processor`.
+        value_type: As in `keyed`.
         state_groups: As in `keyed`, for each stage.
         initial_state: As in `keyed`, for each stage.
         report_dropped: As in `keyed`.
         timed: As in `keyed`; an operator of several stages has no clock.
         declaration: As in `keyed`.
-        processor: What serves a group.
+        processor: The class of the processor that serves a group.
 
     Returns:
-        As `keyed`, under the key of the last stage. Between stages the place has the ordinals of all of them.
+        As `keyed`, under the key of the last stage. Between stages the place has the ordinals of all stages.
 
     Raises:
         BadInput: As `keyed`.
@@ -167,7 +168,7 @@ def staged(
         require_supported(f"{one.side} value".lstrip(), one.value_type)
     require_supported("value", value_type)
     streaming = any(one.frame.isStreaming for one in inputs)
-    has_clock = [_has_clock(one) for one in inputs]  # each, for it refuses a watermark after a clock
+    has_clock = [_has_clock(one) for one in inputs]  # call it for each: it refuses a watermark after a clock
     moves = streaming and timed and not any(has_clock)
     states = _initial_states(initial_state, len(stages), streaming)
     sent: DataFrame | None = None
@@ -214,7 +215,7 @@ def _served(packed: DataFrame, processor: KeyedProcessor, timed: bool, initial_s
 
 
 def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[DataFrame]:
-    """List the initial state of each stage; none where none is given."""
+    """List the initial state of each stage; None for each if none is given."""
     states = [given] if isinstance(given, DataFrame) else list(given or ())
     if states and len(states) != stages:
         raise BadInput(f"initial_state: {len(states)} given for {stages} stages: give read_state's of each, in order")
@@ -223,38 +224,38 @@ def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[D
     return states
 
 
-def _order_type(one: Input, steps: Sequence[int] | None) -> T.DataType:
-    """Give the type of the order in which a stage takes rows; `steps`: the ordinals of an input's rows in stages."""
+def _order_type(source: Input, steps: Sequence[int] | None) -> T.DataType:
+    """Return the type of the order in which a stage takes rows; `steps`: the ordinals of an input's rows in stages."""
     if steps is None:
-        return one.order_type
-    place = T.StructType().add("order", one.order_type).add("at", "long")
+        return source.order_type
+    place = T.StructType().add("order", source.order_type).add("at", "long")
     return reduce(lambda kind, step: kind.add(f"step_{step}", "integer"), range(1, len(steps) + 1), place)
 
 
 def _packed(
-    one: Input, side: int, null_keys_move_the_clock: bool, groups: int, moves: bool, steps: Sequence[int] | None
+    source: Input, side: int, null_keys_move_the_clock: bool, groups: int, moves: bool, steps: Sequence[int] | None
 ) -> DataFrame:
     """Pack the rows of an input."""
-    timestamp, order = F.unix_millis(one.time), one.order
+    timestamp, order = F.unix_millis(source.time), source.order
     if steps is not None:
         at = F.coalesce(timestamp, F.lit(BEFORE_ALL_TIMES))
         order = F.struct(order, at, *map(F.lit, steps))
-    keys = [same_bits(column, field).alias(f"key_{number}") for number, (column, field) in enumerate(one.keys)]
-    columns = [*keys, timestamp.alias("timestamp"), order.alias("order"), one.value.alias("value")]
+    keys = [same_bits(column, field).alias(f"key_{number}") for number, (column, field) in enumerate(source.keys)]
+    columns = [*keys, timestamp.alias("timestamp"), order.alias("order"), source.value.alias("value")]
     if moves:
-        clock = timestamp if one.clock is None else F.unix_millis(one.clock)
-        has_key = F.lit(True) if null_keys_move_the_clock else ~any_null([column for column, _ in one.keys])
+        clock = timestamp if source.clock is None else F.unix_millis(source.clock)
+        has_key = F.lit(True) if null_keys_move_the_clock else ~any_null([column for column, _ in source.keys])
         columns.append(F.when(has_key, clock).alias(CLOCK))
-    kinds = [field.dataType for _, field in one.keys]
-    pack = Pack(side, kinds, _order_type(one, steps), one.value_type, groups, moves, one.as_tuples)
-    return one.frame.select(*columns).mapInArrow(pack, packed_schema(moves))
+    kinds = [field.dataType for _, field in source.keys]
+    pack = Pack(side, kinds, _order_type(source, steps), source.value_type, groups, moves, source.as_tuples)
+    return source.frame.select(*columns).mapInArrow(pack, packed_schema(moves))
 
 
 def _regrouped(state: DataFrame, stage: StageOf, groups: int) -> GroupedData:
     """Pack a state that another checkpoint has handed over into groups.
 
     Raises:
-        BadInput: It isn't `read_state`'s, or what it stores is of another type.
+        BadInput: The state isn't a result of `read_state`, or its fields are of other types.
     """
     kinds = T.StructType().add("key", T.StructType([*stage.keys])).add("state", stage.state)
     found, wanted = T.StructType(state.schema.fields[:2]).simpleString(), kinds.simpleString()
@@ -291,7 +292,7 @@ def _unpacked(
     ]
     schema = T.StructType([T.StructField(name, spark_type(kind)) for name, kind in columns])
     bounds = [F.timestamp_millis(name).alias(name) for name in ("start", "end")]
-    # The keys order what the clock closes at one instant; of one row they are the same.
+    # Changes that the clock closes at one instant are in order of their keys; changes of one row have the same key.
     place = [F.col("cause").alias("order"), "at", *names] if not in_stages else ["cause.*"]
     return sent.mapInArrow(Unpack(columns, len(keys)), schema).select(
         *(F.col(name).alias(field.name) for name, field in zip(names, keys, strict=True)),
@@ -307,12 +308,12 @@ def _unpacked(
 
 
 def declaration_of(operator: str, definition: Definition, **further: Any) -> str:
-    """Return a declaration as the text by which its checkpoints are recognized.
+    """Return a declaration as text: its checkpoints are recognized by it.
 
     Args:
         operator: The operator's name.
         definition: Its options.
-        further: What else the state depends on, or what replaces the definition's own options.
+        further: Further options on which the state depends; they may replace the definition's own.
     """
     options = {
         field.name.removesuffix("_"): getattr(definition, field.name)
@@ -325,13 +326,13 @@ def declaration_of(operator: str, definition: Definition, **further: Any) -> str
     return f"{operator}({', '.join(shown)})"
 
 
-def _has_clock(one: Input) -> bool:
+def _has_clock(source: Input) -> bool:
     """Whether an input comes from a timed operator, whose clock is then the query's.
 
     Raises:
-        BadInput: It has been given a watermark of its own after that.
+        BadInput: The input has a watermark of its own after that operator.
     """
-    return _clocks(one.frame._jdf.queryExecution().analyzed(), one.side)[1]
+    return _clocks(source.frame._jdf.queryExecution().analyzed(), source.side)[1]
 
 
 def _clocks(node: Any, side: str) -> tuple[bool, bool]:

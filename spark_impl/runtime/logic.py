@@ -1,4 +1,4 @@
-"""What an operator decides, in pure Python: a `Logic` takes one row of one key at a time."""
+"""The logic of an operator, in pure Python: a `Logic` takes one row of one key at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Arrived(_Fields):
 
 
 class Emitted(_Fields):
-    """A change of one key, or a dropped row; `start` and `end` are those of its window, if it has one (all ms)."""
+    """A change of one key, or a dropped row; `start` and `end` bound its window, if it has one (all ms)."""
 
     start: int | None
     end: int | None
@@ -90,16 +90,16 @@ def _comparable(value: Any) -> tuple[Any, ...]:
 
 
 class Logic(Generic[State]):
-    """What happens to one key, in pure Python: no Spark, and no state but the one that it is given."""
+    """The logic of a key, in pure Python: without Spark, and without a state of its own; it is given the key's."""
 
     keeps_null_keys = False
 
     def for_key(self, key: Key) -> Logic[State]:
-        """Give the logic for this key: the same for all keys, unless several mutants share a query."""
+        """Return the logic for this key: the same for all keys, unless several mutants share a query."""
         return self
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
-        """Put the rows of a batch in order of arrival, which the shuffle has lost."""
+        """Sort the rows of a batch in order of arrival, which the shuffle has lost."""
         return in_order_of(rows, _by_arrival)
 
     def empty(self) -> State:
@@ -115,7 +115,7 @@ class Logic(Generic[State]):
         raise NotImplementedError
 
     def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
-        """Process one row: change the state in place, and list what is to be emitted.
+        """Process one row: change the state in place, and return the changes to emit.
 
         Args:
             key: The key, a tuple of its columns.
@@ -126,7 +126,7 @@ class Logic(Generic[State]):
         raise NotImplementedError
 
     def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
-        """List what the clock has closed.
+        """Return the changes to emit because the clock has closed something.
 
         Args:
             state: The key's state.
@@ -136,9 +136,9 @@ class Logic(Generic[State]):
         return []
 
     def keep(self, state: State, emitted: int, clock: int) -> State:
-        """Forget what is emitted and out of retention; the arguments are those of `close`."""
+        """Return the state without anything that is emitted and out of retention; arguments as in `close`."""
         return state
 
     def due(self, state: State, clock: int) -> int | None:
-        """Say when (ms), after `clock`, `close` or `keep` is needed next; None: never."""
+        """Return the time (ms), after `clock`, at which `close` or `keep` is needed next; None: never."""
         return None

@@ -29,8 +29,8 @@ def changelog(
     `place` is missing, for Spark's operators lose the order of arrival that the next operator would need.
 
     Args:
-        rows: What Spark's operator emits.
-        keys: The name of each key column, and that of the column of `rows` that holds it.
+        rows: The output of Spark's operator.
+        keys: The name of each key column, and the name of the column of `rows` that holds it.
         value: The value.
         timestamp: Its timestamp.
         window: `struct<start: timestamp, end: timestamp>`; none by default.
@@ -49,7 +49,7 @@ def changelog(
 
 
 def closed_windows(events: Input, *, size_ms: int, step_ms: int, grace_ms: int, aggregate: Aggregate) -> DataFrame:
-    """Aggregate a stream by Spark's own `window`: each window from 1970 on once, when its end <= clock - grace."""
+    """Aggregate a stream by Spark's own `window`; each window from 1970 on is emitted once: end <= clock - grace."""
     names = [f"key_{number}" for number in range(len(events.keys))]
     has_key = ~any_null([column for column, _ in events.keys])
     rows = events.frame.filter(has_key & events.time.isNotNull()).select(
@@ -74,5 +74,5 @@ def closed_windows(events: Input, *, size_ms: int, step_ms: int, grace_ms: int, 
 
 
 def key_names(keys: Sequence[tuple[Column, T.StructField]], prefix: str) -> list[str]:
-    """Return names for the columns of a key that clash with none of another side's."""
+    """Return names for the columns of a key that clash with no name of another side."""
     return [f"{prefix}_key_{number}" for number in range(len(keys))]

@@ -1,4 +1,4 @@
-"""The packed state of a group of keys: pages, of which a batch opens only those that it concerns.
+"""The packed state of a group of keys, in pages: a batch opens only the pages with keys that it serves.
 
 A key costs nothing while its page is closed, so that a batch's cost follows its own keys, not the state.
 """
@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 KEYS_OF_PAGE = 16
-"""The pages of a group hold this many keys at most, on average."""
+"""The most keys that the pages of a group hold on average."""
 
 
 class Stored(msgspec.Struct, array_like=True, gc=False):
@@ -21,7 +21,7 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
     Attributes:
         fields: The fields that its logic packed, as MessagePack.
         emitted: The clock up to which closings have been emitted (ms).
-        due: When the key is served next without a row (ms), if ever.
+        due: The time (ms) at which the key is served next without a row, if ever.
     """
 
     fields: msgspec.Raw
@@ -48,7 +48,7 @@ _KEYS = msgspec.msgpack.Decoder(Keys)
 _NO_KEYS = _encode({})
 _CODEC = pa.Codec("lz4")
 _SIZE_BYTES, _MOST_TIMES = 8, 256
-"""LZ4 compresses at most so many bytes into a byte."""
+"""The bytes of the size before a compressed state; LZ4 compresses 256 bytes into one at most."""
 
 
 class Pages:
@@ -56,7 +56,7 @@ class Pages:
 
     Args:
         packed: The group's state as it was stored, if it has one.
-        keys_of_page: This many keys its pages hold at most, on average.
+        keys_of_page: The most keys that its pages hold on average.
     """
 
     def __init__(self, packed: bytes | None, keys_of_page: int = KEYS_OF_PAGE) -> None:
@@ -66,7 +66,7 @@ class Pages:
 
     def page_of(self, key: bytes) -> Keys:
         """Open the page of a key."""
-        # The low bits say in which group the key is.
+        # The low bits select the key's group.
         return self.open((crc32(key) >> 12) % len(self.closed))
 
     def open(self, number: int) -> Keys:
@@ -103,7 +103,7 @@ class Pages:
         return _compressed(_Pages(count, self.closed)), first
 
     def spread(self, pages: int) -> None:
-        """Put all keys into so many pages."""
+        """Spread all keys over a number of pages."""
         keys = [found for number in range(len(self.closed)) for found in self.open(number).items()]
         self.closed, self.opened = [Page(None, _NO_KEYS)] * pages, {number: {} for number in range(pages)}
         for key, stored in keys:
@@ -111,10 +111,10 @@ class Pages:
 
 
 def unpacked(packed: bytes) -> Iterator[tuple[bytes, Stored]]:
-    """List the keys of a packed group, and what is stored of each.
+    """List the keys of a packed group, each with its stored state.
 
     Raises:
-        ValueError: The binary is no state.
+        ValueError: The binary isn't a state.
     """
     for page in _decompressed(packed).pages:
         yield from _KEYS.decode(page.keys).items()

@@ -1,6 +1,6 @@
 """Serves the keys of a group in Spark: their packed rows and state, one pending timer, and a guard of checkpoints.
 
-One runtime: what `streamproof check` asks is what runs in production.
+One runtime: `streamproof check` checks the same code that runs in production.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ DECLARATION = "declaration"
 MAX_BYTES_OF_GROUP = 2**30
 """A group's state has this many bytes at most: Spark holds it in one array, several times over."""
 BEFORE, WITHIN, AFTER = -1, 0, 1
-"""The phases of a batch: what the clock closes at its start, its rows, and what the end of a history closes."""
+"""The phases of a batch: closings by the clock at its start, its rows, closings by the end of a history."""
 
 Hop = Callable[[Key, Emitted], tuple[Key, Any]]
-"""Of a key and what it emitted: the key of the next stage that it is for, and what that takes as a value."""
+"""Takes a key and its change; returns the receiver's key in the next stage, and the message's content."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Side:
     """An input of a stage.
 
     Attributes:
-        name: What rows of it are called.
+        name: The input's name in messages, such as `left`.
         order: The type of its order of arrival.
         value: The type of its values.
     """
@@ -55,17 +55,17 @@ class Side:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a processor runs.
+    """A stage of an operator, as a processor runs it.
 
     Attributes:
-        logic: What happens to a key.
+        logic: The logic of a key.
         sides: Its inputs.
         key: The fields of its keys; none: keys of any length and type.
         state: The fields of a key's packed state.
-        hop: Where a message goes, and its content; None where changes are the operator's result.
-        report_dropped: Whether rows that were dropped are emitted too.
+        hop: Addresses a message, and makes its content; None if the changes are the operator's result.
+        report_dropped: Whether dropped rows are emitted too.
         ended: Whether the history has ended: a batch DataFrame, in which all closes.
-        declaration: The declaration by which checkpoints are told apart; None: none is refused.
+        declaration: The declaration by which checkpoints are told apart; None: no checkpoint is refused.
     """
 
     logic: Logic[Any]
@@ -90,17 +90,17 @@ class Held(Struct, gc=False):
 
 _HANDED_OVER = decoder(list[bytes], list[int], list[None], list[Raw])
 Change = tuple[bytes, Emitted, int, int | None]
-"""A key's bytes, what it emitted, the phase, and the time (ms) that set it off."""
+"""A key's bytes, its change, the phase, and the time (ms) that set the change off."""
 
 
 class KeyedProcessor(StatefulProcessor):
     """Runs a stage in Spark: the packed state of a group of keys, and at most one pending timer.
 
     A key is served as if it had a state and a timer of its own. Every partition of the state has the text of the
-    declaration too. A batch reads it in each of them before it emits anything, even where there is no row and no timer.
+    declaration too. A batch reads it in each partition before it emits anything, even without a row or a timer.
 
     Attributes:
-        keys_of_page: This many keys of a group share a page at most, on average.
+        keys_of_page: The most keys of a group that share a page on average.
     """
 
     keys_of_page: ClassVar[int] = KEYS_OF_PAGE
@@ -149,7 +149,7 @@ class KeyedProcessor(StatefulProcessor):
                 f"the checkpoint was written by {found}, and can't go on as {declaration}: declare the operator as "
                 "before, or give the query a new checkpointLocation"
             )
-        # Whether a column may be null, and what is said of it, may change.
+        # Nullability and metadata of a column may change.
         elif (before := T.StructType.fromJson(json.loads(stored)).simpleString()) != types.simpleString():
             raise BadInput(
                 f"the checkpoint stores {before}, and can't go on with {types.simpleString()}: cast the columns to "
@@ -184,11 +184,11 @@ class KeyedProcessor(StatefulProcessor):
         self.save(pages, held, self.clock(timerValues), timer)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """Emit what the clock has closed, forget what is out of retention, and set the next timer."""
+        """Emit the changes that the clock has closed, forget state out of retention, and set the next timer."""
         return self.serve({}, timerValues, has_fired=True)
 
     def serve(self, arrived: dict[bytes, list[Arrived]], timerValues: Any, has_fired: bool = False) -> Iterator[Row]:
-        """Close what is due in a group, then process its rows; save it, and emit what came out as one row."""
+        """Serve the keys that are due in a group, then process its rows; save it, and emit its output as one row."""
         stage = self.stage
         clock = self.clock(timerValues)
         found = None if stage.ended else self.state.get()
@@ -223,7 +223,7 @@ class KeyedProcessor(StatefulProcessor):
         return self.emitted(changes)
 
     def held(self, of_key: bytes, page: Keys) -> Held:
-        """Unpack the state of a key on its page; make it where there is none."""
+        """Unpack the state of a key on its page; make a new state if it has none."""
         key, stored = self.key_of(of_key), page.get(of_key)
         logic = self.stage.logic.for_key(key)
         if stored is None:
@@ -255,7 +255,7 @@ class KeyedProcessor(StatefulProcessor):
         return [change for _, _, change in closed]
 
     def save(self, pages: Pages, held: dict[bytes, Held], clock: int, timer: int | None) -> list[Change]:
-        """Store the keys that were served, with a timer for the one that is due first; list failures."""
+        """Store the keys that were served, with a timer for the key that is due first; return the failures."""
         failed: list[Change] = []
         for of_key, one in held.items():
             try:
@@ -285,24 +285,24 @@ class KeyedProcessor(StatefulProcessor):
             self.state.update(packed)
         return failed
 
-    def stored(self, one: Held, clock: int) -> Stored | None:
+    def stored(self, held: Held, clock: int) -> Stored | None:
         """Pack the state of a key that was served; None where there is nothing to store."""
-        logic = one.logic
-        state = logic.keep(one.state, one.emitted, clock)
+        logic = held.logic
+        state = logic.keep(held.state, held.emitted, clock)
         fields = logic.pack(state)
         if fields is None:
             return None
         due = logic.due(state, clock)
         if due is not None and due <= clock:
             raise ValueError(f"the timer {due} isn't after the watermark {clock}, as Spark wants it")
-        return Stored(Raw(encode(fields)), one.emitted, due)
+        return Stored(Raw(encode(fields)), held.emitted, due)
 
     def failure(self, error: Exception) -> Emitted:
-        """Say what stands for an error of a logic: here it ends the query."""
+        """Handle an error of a logic: raise it, which ends the query."""
         raise error
 
     def emitted(self, changes: list[Change]) -> Iterator[Row]:
-        """Pack what came out of a group, by column, into one row."""
+        """Pack the changes of a group, by column, into one row."""
         if not self.stage.report_dropped:
             changes = [change for change in changes if change[1].change != DROPPED]
         if not changes:
@@ -310,14 +310,14 @@ class KeyedProcessor(StatefulProcessor):
         return iter([Row(packed=encode(self.messages(changes) if self.stage.hop is not None else by_column(changes)))])
 
     def messages(self, changes: list[Change]) -> tuple[Any, ...]:
-        """Turn what was emitted into messages: by column their keys' hashes, keys, timestamps, places and values."""
+        """Turn changes into messages: by column their keys' hashes, keys, timestamps, places and values."""
         hop = self.stage.hop
         assert hop is not None
         rows = []
         for ordinal, (of_key, change, _, _) in enumerate(changes):
             key, value = hop(self.key_of(of_key), change)
             to = encode(key)
-            # Messages without a key, of which there may be many, need no state in common.
+            # Messages without a key, often many, share no state.
             hashed = crc32(of_key if None in key else to)
             message = (change.timestamp, change.reason, *value)
             rows.append((hashed, to, change.timestamp or 0, (*change.cause, ordinal), message))

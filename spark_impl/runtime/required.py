@@ -1,4 +1,4 @@
-"""The PySpark that the operators need, and what they take of it; an older one can import them, not run them."""
+"""The PySpark that the operators need, and its names that they import; an older PySpark can't run them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_pyspark() -> None:
         found = "none"
     if not _at_least(found, OLDEST):
         raise MissingTool(
-            f"the ten operators of streamproof need PySpark {OLDEST} or newer, and {found} is installed: "
+            f"the ten operators of streamproof need PySpark {OLDEST} or newer, but {found} is installed: "
             f"`pip install 'pyspark~={OLDEST}.0'`; jobs of your own are checked on older ones too, by check_job"
         )
 

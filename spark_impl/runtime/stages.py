@@ -1,7 +1,7 @@
-"""What operators of several stages have in common: keys under numbered names, and what an earlier stage has dropped.
+"""Parts shared by operators of several stages: keys under numbered names, and rows that an earlier stage has dropped.
 
-A stage emits messages, with new keys, to the next one: tuples that begin with the timestamp (ms) and the reason of the
-row that set them off, which is None unless that row was dropped.
+A stage emits messages, with new keys, to the next stage: tuples that begin with the timestamp (ms) of the row that set
+them off, and the reason why that row was dropped, or None.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SEEN = (T.StructField("timestamp", T.LongType()), T.StructField("reason", T.Stri
 
 @dataclass(frozen=True)
 class To:
-    """Sends a message to the next stage: it begins with the key that it is for; a dropped row's is all null.
+    """Sends a message to the next stage: it begins with its receiver's key; a dropped row's is all null.
 
     Attributes:
-        width: How many columns that key has.
-        rest: How many fields follow it.
+        width: The number of columns of that key.
+        rest: The number of fields after the key.
         with_sender: Whether the content ends with the sender's key.
     """
 
@@ -41,14 +41,14 @@ class To:
     with_sender: bool = False
 
     def __call__(self, key: Key, sent: Emitted) -> tuple[Key, tuple[Any, ...]]:
-        """Give the key that a message is for, and its content."""
+        """Return the receiver's key of a message, and its content."""
         value = sent.value or (None,) * (self.width + self.rest)
         rest = value[self.width :]
         return value[: self.width], (*rest, *key) if self.with_sender else rest
 
 
 class ReferringLogic(Logic[list[Key]]):
-    """What happens to a left row that refers to a foreign key: its state is a list of at most one foreign key."""
+    """The logic of a left row that refers to a foreign key: its state is a list of at most one foreign key."""
 
     def empty(self) -> list[Key]:
         """No foreign key."""
@@ -75,7 +75,7 @@ class ReferredState:
 
     Attributes:
         right: Its right row, if there is one.
-        lefts: What is stored of each left row that refers to it, by left key.
+        lefts: The stored part of each left row that refers to it, by left key.
     """
 
     def __init__(self, right: Row | None, lefts: dict[Key, Any]) -> None:
@@ -84,10 +84,10 @@ class ReferredState:
 
 
 class ReferredLogic(Logic[ReferredState]):
-    """What happens to a foreign key: its right row, and the left rows that refer to it.
+    """The logic of a foreign key: its right row, and the left rows that refer to it.
 
     Attributes:
-        stored: What is stored of a left row, a NamedTuple.
+        stored: The type of the stored part of a left row, a NamedTuple.
     """
 
     keeps_null_keys = True
@@ -98,7 +98,7 @@ class ReferredLogic(Logic[ReferredState]):
         return ReferredState(None, {})
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        """The right row and the left ones, if there are any."""
+        """Pack the right row and the left rows, if there are any."""
         if state.right is None and not state.lefts:
             return None
         return (*(state.right or (None, None)), [(*key, *left) for key, left in state.lefts.items()])
@@ -156,11 +156,11 @@ def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any 
 
 
 def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequence[ColumnLike]) -> Columns:
-    """Return the columns of a key as `key_columns` does, equal ones with equal bits, as the key of a stage has them.
+    """Return the columns of a key as `key_columns` does; equal values have equal bits, as a stage's keys must.
 
     Args:
         frame: The DataFrame.
-        parameter: What messages call the columns.
+        parameter: The columns' name in messages.
         columns: One or several, by name or as expressions.
 
     Raises:
@@ -225,7 +225,7 @@ def referring_tables(
     """Return both tables of a join by foreign key with their columns resolved.
 
     Raises:
-        BadInput: As `two_sides`, or the foreign key is missing, or of other types than the key that it refers to.
+        BadInput: As `two_sides`, or the foreign key is missing, or its types differ from the right key's.
     """
     lefts, rights = two_sides(left, right)
     refers = named_columns(lefts.frame, "foreign_key", foreign_key)

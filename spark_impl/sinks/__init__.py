@@ -1,1 +1,1 @@
-"""Where a changelog goes: tables that every batch reaches exactly once."""
+"""Sinks of a changelog: tables that every batch reaches exactly once."""

@@ -2,8 +2,8 @@
 
 After a crash Spark repeats a batch whose output was written, but not committed in the checkpoint. So a target writes
 a batch's rows and the batch's number in one atomic step, and recognizes a repeated batch by its number. Numbers belong
-to one checkpoint, so the query's id and a digest of what the batch read are written beside them: a table that another
-query or an older copy of the checkpoint would continue is refused, for batches would be lost.
+to one checkpoint, so the query's id and a digest of the batch's source offsets are written beside them. If another
+query, or an older copy of the checkpoint, would continue a table, it is refused, because batches would be lost.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ ANEW = "materialize into a new table from an empty checkpoint"
 
 
 class Content(NamedTuple):
-    """What a target contains.
+    """The content of a target.
 
     Attributes:
         query: The id of the query that writes it, the same after restarts.
         batch: The newest batch that it includes; it includes all earlier ones too.
-        offsets: A digest of what that batch read from its sources.
+        offsets: A digest of that batch's offsets in its sources.
         result: `table` or `stream`.
         keys: The key's columns.
         schema: The columns and their types.
@@ -55,7 +55,7 @@ class Content(NamedTuple):
     schema: T.StructType
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
+        """Return the fields for JSON, which `from_json` reads."""
         return {**self._asdict(), "keys": list(self.keys), "schema": self.schema.jsonValue()}
 
     @classmethod
@@ -63,7 +63,7 @@ class Content(NamedTuple):
         """Undo `to_json`.
 
         Raises:
-            ValueError: The fields are others; the message says which is wrong.
+            ValueError: A field is missing or wrong; the message names it.
         """
         kinds = {"query": str, "batch": int, "offsets": str, "result": str, "keys": list, "schema": dict}
         if not isinstance(fields, dict) or fields.keys() != kinds.keys():
@@ -73,7 +73,7 @@ class Content(NamedTuple):
                 raise ValueError(f"{name} is {fields[name]!r}")
         try:
             schema = T.StructType.fromJson(fields["schema"])
-        except Exception as error:  # Spark has one for each way in which a schema can be wrong
+        except Exception as error:  # Spark has a type of error for each way in which a schema can be wrong
             raise ValueError(f"schema is none of Spark's: {error}") from None
         return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
 
@@ -89,14 +89,14 @@ class Target(Protocol):
         """Return its content, or None if nothing was written yet.
 
         Raises:
-            BadInput: There is something that `materialize` didn't write.
+            BadInput: The target holds something that `materialize` didn't write.
         """
 
     def commit(self, rows: DataFrame, content: Content) -> None:
         """Write a batch's rows and `content`: both or, after a crash, neither.
 
-        Of a table, `rows` has the table's columns and `change`, one row a key and window: an `update` replaces or adds
-        the row, a `tombstone` removes it, if it is there. Of a stream, all rows are added.
+        For a table, `rows` has the table's columns and `change`, one row a key and window: an `update` replaces or adds
+        the row, a `tombstone` removes it, if it is there. For a stream, all rows are added.
         """
 
 
@@ -111,7 +111,7 @@ def materialize(
     """Start a query that folds a changelog into a table, exactly once over crashes and restarts.
 
     `ParquetTable` and `DuckDBTable` of `spark_impl.sinks.tables` are ready-made targets. A function writes anywhere
-    else. It is called with a batch's changes and the batch's number, and again with the same ones if Spark crashed
+    else. It is called with a batch's changes and the batch's number, and again with the same changes if Spark crashed
     before it committed the batch. So it must be idempotent: write by key and window, as here, or store the batch's
     number in the transaction of its rows and return at once if it is there already.
 
@@ -147,16 +147,16 @@ def materialize(
         changelog: The result of an operator, streaming.
         to: A `ParquetTable`, a `DuckDBTable`, any other `Target`, or a function of a DataFrame and a batch's number.
         checkpoint: The folder of the query's checkpoint, which belongs to the target: start both anew together.
-        result: `table` folds: of each key and window the last change counts, and a tombstone removes the row. `stream`
-            adds every change to those before it: for joins of streams, whose results have no key of their own, and
-            of which a table would keep a key's last one only.
+        result: `table` folds: the last change of each key and window counts, and a tombstone removes the row. `stream`
+            adds every change: for joins of streams, whose results have no key of their own, so that a table would
+            keep only a key's last result.
         trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
 
     Returns:
         The running query. The table has the key's columns, `window` (null where there is none), `value` and
-        `timestamp`; a stream has `change` (`update`, `tombstone`), `batch bigint` and `ordinal` too, and ordered by the
-        last two the rows of a key are in order. Rows that an operator dropped are in neither. A function gets the same
-        columns and, of a table, `change`; a table's changes are one row a key and window.
+        `timestamp`; a stream has `change` (`update`, `tombstone`), `batch bigint` and `ordinal` too: sort by these two
+        for the order of a key's rows. Dropped rows are in neither. A function gets the same columns and, for a table,
+        `change`; a table's changes are one row a key and window.
 
     Raises:
         BadInput: The frame isn't a streaming changelog, the target isn't one, or it contains something else: another
@@ -191,7 +191,7 @@ def materialize(
 
 
 def folded(changelog: DataFrame) -> DataFrame:
-    """Return the table that a changelog in one batch folds to, such as that of a batch DataFrame.
+    """Return the table that a changelog in one batch folds to, such as the changelog of a batch DataFrame.
 
     Returns:
         The key's columns, `window`, `value` and `timestamp`.
@@ -206,7 +206,7 @@ def folded(changelog: DataFrame) -> DataFrame:
 
 
 def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
-    """Return the key's columns of a changelog: those before `window`.
+    """Return the key's columns of a changelog: the columns before `window`.
 
     Raises:
         BadInput: The frame isn't a changelog; the message names the columns.
@@ -216,7 +216,7 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
     if missing:
         raise BadInput(
             f"changelog: it has the columns {', '.join(columns)}, but no {', '.join(missing)}: "
-            "give what an operator returned, all columns of it"
+            "give an operator's result with all its columns"
         )
     lower = [name.lower() for name in columns]
     # Stream results number their batches in a column of that name.
@@ -230,7 +230,7 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
             f"changelog: {', '.join(unknown)} would be in no table: drop the column, or move it into the value"
         )
     if not index:
-        raise BadInput("changelog: no column before window, so it has no key: give what an operator returned")
+        raise BadInput("changelog: no column before window, so it has no key: give an operator's result")
     return tuple(columns[:index])
 
 
@@ -262,7 +262,7 @@ def all_changes(changelog: DataFrame, keys: tuple[str, ...], batch: int) -> Data
 
 
 def follows(before: Content | None, now: Content) -> bool:
-    """Whether a target that contains `before` needs a batch; False for one that it contains already.
+    """Whether a target that contains `before` needs a batch; False for a batch that it contains already.
 
     Raises:
         BadInput: Batches would be lost, or written twice; the message says which, and the remedy.
@@ -304,7 +304,7 @@ class Materializer:
         """Write a batch to the target, unless it contains it already."""
         rows = self.rows(changelog, batch).persist()
         try:
-            # Every partition must run, even if the target reads none: running saves an operator's state.
+            # Every partition must run, even if the target reads no rows: running saves an operator's state.
             rows.count()
             if isinstance(self.to, Target):
                 content = self.content(rows, batch)
@@ -370,12 +370,12 @@ def _require_same(before: Content, now: Content) -> None:
     if before.query != now.query:
         raise BadInput(
             f"to: it was written by the query {before.query}, and the checkpoint's query is {now.query}, "
-            f"whose batches are others: give that query's checkpoint, or {ANEW}"
+            f"which has other batches: give that query's checkpoint, or {ANEW}"
         )
 
 
 def _checked(changelog: DataFrame) -> DataFrame:
-    """Return the rows but the dropped ones; the query fails on a row that no changelog has."""
+    """Return the rows without the dropped rows; the query fails on a row that no changelog has."""
     change = F.coalesce("change", F.lit("null"))
     known = change.isin(UPDATE, TOMBSTONE) & F.col("ordinal").isNotNull()
     message = F.concat(F.lit("changelog: a row's change is "), change, F.lit(", or its ordinal is null: fix that row"))

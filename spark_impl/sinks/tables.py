@@ -41,9 +41,9 @@ class Manifest(NamedTuple):
     """The parts of a parquet table; it is a file, and a batch becomes part of the table when that file is replaced.
 
     Attributes:
-        content: What the table contains.
+        content: The table's content.
         buckets: The number of buckets that its keys are hashed into.
-        folders: Of each bucket (of a stream: each batch) that isn't empty the folder with its files, below `_data`.
+        folders: The folder, below `_data`, with the files of each bucket (of a stream: each batch) that isn't empty.
         replaced: The folders that the newest batches have replaced, a list a batch, the newest batch's first.
     """
 
@@ -63,16 +63,16 @@ class ParquetTable:
     """A table, or a stream, in parquet files; a reader always sees whole batches.
 
     The keys are hashed into buckets, and a batch rewrites the buckets that it touches. Files are never changed. The
-    file `_manifest.json` names the current ones, and is replaced atomically when all are written: a crash leaves files
+    file `_manifest.json` names the current files, and is replaced atomically when all are written: a crash leaves files
     behind that nobody reads, and the next batch removes them. Spark ignores files in a folder called `_data`, so that
     nobody reads all of them by mistake: use `read`, or any reader of parquet on `files`.
 
-    Of a stream each batch adds its own files; nothing is rewritten, and files stay as small as the batches are.
+    Each batch of a stream adds its own files; nothing is rewritten, and files stay as small as the batches are.
 
     Attributes:
         path: The folder, made where it is missing.
         buckets: The number of buckets; a batch costs as much as the buckets that it touches. It can't be changed later.
-        versions: How many versions of the table stay readable, the newest one included: with 2, a reader can finish
+        versions: The number of versions of the table that stay readable, with the newest: with 2, a reader can finish
             after one more batch. After two its query may fail because a file is missing; it is never wrong, and can be
             repeated.
 
@@ -92,7 +92,7 @@ class ParquetTable:
                 raise BadInput(f"{name} is {number}: give a positive number")
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Return the table as it is now; later batches don't change what the DataFrame shows.
+        """Return the table as it is now; later batches don't change the DataFrame.
 
         Raises:
             BadInput: There is no table yet.
@@ -122,7 +122,9 @@ class ParquetTable:
                 raise BadInput(f"ParquetTable: {self._folder} has no {MANIFEST}, but other files: name a new folder")
             return None
         if manifest.buckets != self.buckets:
-            raise BadInput(f"buckets is {self.buckets}, but the table at {self._folder} has {manifest.buckets}: say so")
+            raise BadInput(
+                f"buckets is {self.buckets}, but the table at {self._folder} has {manifest.buckets}: use that number"
+            )
         gone = [folder for folder in sorted(manifest.folders.values()) if not (self._data / folder).is_dir()]
         if gone:
             raise BadInput(
@@ -140,7 +142,7 @@ class ParquetTable:
         _require_room("ParquetTable", self._folder)
 
     def commit(self, rows: DataFrame, content: Content) -> None:
-        """Write a batch's files, make them part of the table, and remove those that no version needs."""
+        """Write a batch's files, make them part of the table, and remove the files that no version needs."""
         before = self._manifest()
         folders = {} if before is None else before.folders
         earlier = [] if before is None else before.replaced
@@ -163,7 +165,7 @@ class ParquetTable:
         return {str(content.batch): folder}
 
     def _rewritten(self, rows: DataFrame, content: Content, before: Manifest | None) -> tuple[set[str], dict[str, str]]:
-        """Rewrite the touched buckets; return their names, and the folders of those that aren't empty."""
+        """Rewrite the touched buckets; return their names, and the folders of the buckets that aren't empty."""
         bucket = F.pmod(F.xxhash64(*map(column, content.keys)), F.lit(self.buckets)).alias(BUCKET)
         touched = {str(row[0]) for row in rows.select(bucket).distinct().collect()}
         if not touched:
@@ -240,8 +242,8 @@ class DuckDBTable:
     """A table, or a stream, in a DuckDB database; a batch is one transaction.
 
     Structs, arrays and maps become DuckDB's STRUCT, LIST and MAP, a timestamp TIMESTAMP WITH TIME ZONE. Executors write
-    a batch's changes as parquet beside the database, and DuckDB reads them there. What the table contains is in a
-    row of the table `streamproof_progress`.
+    a batch's changes as parquet beside the database, and DuckDB reads them there. The table's content is described in
+    a row of the table `streamproof_progress`.
 
     The database is open only while a batch is written. The same process may connect to it at any time (not with
     `read_only`); another process locks it while it is connected, and is locked out meanwhile: let it read briefly.
@@ -299,7 +301,7 @@ class DuckDBTable:
                 ) from None
 
     def require_writable(self) -> None:
-        """Refuse a database that can't be written, or beside which nothing can.
+        """Refuse a database that can't be written, or whose folder can't be.
 
         Raises:
             BadInput: The message says why.
@@ -375,7 +377,7 @@ def _require_database(database: Path) -> None:
     """Refuse a file that isn't a database; DuckDB would do so only when the first batch is written.
 
     Raises:
-        BadInput: It isn't one, or can't be read.
+        BadInput: The file isn't a database, or can't be read.
     """
     try:
         with database.open("rb") as file:
@@ -395,7 +397,7 @@ def _manifest_of(fields: Any) -> Manifest:
     """Return the manifest that `_publish` has written.
 
     Raises:
-        ValueError: The fields are others.
+        ValueError: A field is missing or wrong.
     """
     if not isinstance(fields, dict) or fields.keys() != set(Manifest._fields):
         raise ValueError(f"it hasn't the fields {', '.join(Manifest._fields)}")
@@ -403,7 +405,7 @@ def _manifest_of(fields: Any) -> Manifest:
         if not isinstance(fields[name], kind):
             raise ValueError(f"{name} is {fields[name]!r}")
     folders = [*fields["folders"].values(), *(folder for one in fields["replaced"] for folder in one)]
-    # A name that leads elsewhere would get a foreign folder removed.
+    # A path that leads elsewhere would make the next batch remove a foreign folder.
     strange = [one for one in folders if not isinstance(one, str) or ".." in one or one.startswith("/")]
     if strange:
         raise ValueError(f"{strange[0]!r} is no folder of a table")
@@ -457,7 +459,7 @@ def _without(table: DataFrame, changes: DataFrame, by: list[str]) -> DataFrame:
 
 
 def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
-    """Write rows, `count` in number, as parquet, over what a crash may have left there."""
+    """Write `count` rows as parquet, over anything that a crash may have left there."""
     setting, conf = "spark.sql.parquet.outputTimestampType", rows.sparkSession.conf
     # Other readers find no time zone in Spark's default, INT96.
     before = conf.get(setting) or "INT96"

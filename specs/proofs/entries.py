@@ -104,7 +104,7 @@ def _entry(group: Mapping[str, Any], entry: Any, where: str, folder: Path) -> Pr
         raise BadInput(f"{where}: there is no file {module}")
     result = field_of(merged, "result", str, where)
     if result not in get_args(Expected):
-        raise BadInput(f"{where}: its result is {result!r}, where it is one of: {', '.join(get_args(Expected))}")
+        raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(Expected))}")
     numbers, counters, properties = (_texts(merged, field, where) for field in ("numbers", "counters", "properties"))
     small, reach, constants = (_values(merged, field, where) for field in ("small", "reach", "constants"))
     says, invariant, first, step = (
@@ -122,7 +122,7 @@ def _entry(group: Mapping[str, Any], entry: Any, where: str, folder: Path) -> Pr
 def _texts(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
     texts = field_of(entry, name, list, where)
     if not all(isinstance(text, str) for text in texts):
-        raise BadInput(f"{where}: {name!r} is {json.dumps(texts)}, where it is a list of names")
+        raise BadInput(f"{where}: {name!r} is {json.dumps(texts)}, but must be a list of names")
     return tuple(texts)
 
 

@@ -10,7 +10,8 @@ print(result.outcome, result.distinct)
 ```
 
 `check` explores every state and `simulate` walks some at random; `state_graph` has every behaviour of a small model.
-A violated property is a result. Whatever keeps TLC from an answer is a `TlcError`: it says where, what, and the remedy.
+A violated property is a result. Anything that keeps TLC from an answer is a `TlcError`, with the location, the cause
+and the remedy.
 """
 
 from .cover import Edge

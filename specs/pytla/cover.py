@@ -1,9 +1,9 @@
 """The fewest maximal paths of an acyclic graph that together take every edge.
 
-Paths are a flow that carries at least one over every edge, from initial states to states without successors. Every
-edge is given its one. A state that then has more coming than going has some to spare, and one with more going than
-coming lacks some; every path that is begun afresh fills one lack. So as much as possible of what is to spare is led
-to where it lacks (a maximum flow, by Dinic's algorithm), and only what is still lacking begins a path.
+Paths are a flow of at least 1 over every edge, from initial states to states without successors. Every edge first gets
+a flow of 1. Then a state with more inflow than outflow has a surplus, and a state with more outflow than inflow has a
+deficit; every new path fills a deficit of 1. So as much surplus as possible is led to deficits (a maximum flow, by
+Dinic's algorithm), and only the remaining deficits begin a path.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _walk(graph: Acyclic, first: int, carried: list[int]) -> list[int]:
 
 
 def _shortest_from_initial(graph: Acyclic) -> list[int]:
-    """For each state the last edge of a shortest way there; -1 for initial states."""
+    """Return for each state the last edge of a shortest way there; -1 for initial states."""
     came_by = [-2] * len(graph.order)
     reached = list(graph.initial)
     for state in reached:
@@ -84,7 +84,7 @@ def _shortest_from_initial(graph: Acyclic) -> list[int]:
 
 
 def _shortest_to_the_end(graph: Acyclic) -> list[int]:
-    """For each state the first edge of a shortest way to a state without successors; -1 for those."""
+    """Return for each state the first edge of a shortest way to a state without successors; -1 for such states."""
     leads_on = [-1] * len(graph.order)
     length = [0] * len(graph.order)
     for state in reversed(graph.order):
@@ -96,25 +96,25 @@ def _shortest_to_the_end(graph: Acyclic) -> list[int]:
 
 
 class _Flow:
-    """What every edge carries, and what each state has to spare or lacks."""
+    """The flow over every edge, and the surplus or deficit of each state."""
 
     def __init__(self, graph: Acyclic) -> None:
         self._graph = graph
         self.carried = [1] * len(graph.edges)
         balance = [0] * len(graph.order)
-        # Both directions: over an edge any amount, back over it what it carries beyond its one.
+        # Both directions: over an edge any amount, back over it its flow beyond 1.
         self._arcs: list[list[tuple[int, int, bool]]] = [[] for _ in graph.order]
         for number, edge in enumerate(graph.edges):
             balance[edge.target] += 1
             balance[edge.source] -= 1
             self._arcs[edge.source].append((number, edge.target, True))
             self._arcs[edge.target].append((number, edge.source, False))
-        # What comes to a state without successors has arrived.
+        # Flow into a state without successors has arrived.
         self.spare = [max(0, balance[state]) if graph.leaving[state] else 0 for state in range(len(balance))]
         self.lacks = [max(0, -balance[state]) for state in range(len(balance))]
 
     def spread(self) -> None:
-        """Lead all that can be led from where it is to spare to where it lacks."""
+        """Lead as much flow as possible from surpluses to deficits."""
         while levels := self._levels():
             tried = [0] * len(self._arcs)
             for state, spare in enumerate(self.spare):
@@ -122,7 +122,7 @@ class _Flow:
                     spare = self.spare[state]
 
     def _levels(self) -> list[int] | None:
-        """How far each state is from one with something to spare; None where no lack can be reached."""
+        """Return each state's distance from a state with a surplus; None if no deficit can be reached."""
         levels = [0 if spare else -1 for spare in self.spare]
         reached = [state for state, spare in enumerate(self.spare) if spare]
         met = False
@@ -135,7 +135,7 @@ class _Flow:
         return levels if met else None
 
     def _push(self, first: int, levels: list[int], tried: list[int]) -> bool:
-        """Lead something from `first` to a lack along rising levels; `tried` counts the arcs that lead nowhere."""
+        """Lead flow from `first` to a deficit along rising levels; `tried` counts the arcs that lead nowhere."""
         path: list[tuple[int, bool]] = []
         states = [first]
         while states:

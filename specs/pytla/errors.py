@@ -29,7 +29,7 @@ class DeadlockReached(TlcError):
 
 
 class EvaluationFailed(TlcError):
-    """An expression that TLC can't evaluate: `trace` leads to the state where it tried, None where it printed none."""
+    """An expression that TLC can't evaluate: `trace` leads to the state where it tried, None if it printed no trace."""
 
     trace: Trace | None = None
 
@@ -37,7 +37,7 @@ class EvaluationFailed(TlcError):
 class StateSpaceTooLarge(TlcError):
     """More states than `max_distinct` allows, or a set of more elements than TLC holds.
 
-    `progress` is what TLC last reported.
+    `progress` is TLC's last report.
     """
 
     progress: Progress | None = None
@@ -62,13 +62,13 @@ class FolderUnusable(TlcError):
 
 
 class TimedOut(TlcError):
-    """The time was up: `progress` is what TLC last reported, None where it reported nothing."""
+    """The time was up: `progress` is TLC's last report, None if it reported nothing."""
 
     progress: Progress | None = None
 
 
 class TlcCrashed(TlcError):
-    """TLC, or Java, ended in a way that is no answer; `output` is the end of what it printed."""
+    """TLC, or Java, ended without an answer; `output` is the end of its output."""
 
     output: str = ""
 
@@ -82,14 +82,14 @@ class MissingJava(TlcError):
 
 
 class CyclicGraph(TlcError):
-    """A state graph with a cycle, so with infinitely many behaviours; `states` has the indices of those on a cycle."""
+    """A state graph with a cycle, so with infinitely many behaviours; `states` has the indices of states on a cycle."""
 
     states: tuple[int, ...] = ()
 
 
 def unreadable(what: str, error: ValueSyntaxError) -> TlcCrashed:
-    """Return the error for a text of TLC's that holds a value which nothing here reads."""
+    """Return the error for a text of TLC's with a value that can't be read."""
     return TlcCrashed(
-        f"{what}, as TLC printed it, can't be read ({error}): keep such a value out of the variables, or try another "
+        f"{what}, as TLC printed it, can't be read ({error}): keep this value out of the variables, or try another "
         "tla2tools.jar, named by TLA2TOOLS_JAR."
     )

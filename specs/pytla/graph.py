@@ -24,7 +24,7 @@ class StateGraph:
     Attributes:
         states: Every reachable state, in the order in which TLC found them.
         initial: The indices of the initial states in `states`.
-        edges: The steps. Several actions may lead from one state to the same other one.
+        edges: The steps. Several actions may lead from one state to the same other state.
     """
 
     states: Sequence[Mapping[str, Value]]
@@ -33,7 +33,7 @@ class StateGraph:
 
     @cached_property
     def leaving(self) -> Sequence[Sequence[int]]:
-        """For each state the indices in `edges` of the steps that leave it."""
+        """The indices in `edges` of the steps that leave each state."""
         leaving: list[list[int]] = [[] for _ in self.states]
         for number, edge in enumerate(self.edges):
             leaving[edge.source].append(number)
@@ -41,7 +41,7 @@ class StateGraph:
 
     @cached_property
     def order(self) -> Sequence[int]:
-        """The states, each before its successors. Raises `CyclicGraph` where there is no such order."""
+        """The states, each before its successors. Raises `CyclicGraph` if there is no such order."""
         missing = [0] * len(self.states)
         for edge in self.edges:
             missing[edge.target] += 1
@@ -164,7 +164,7 @@ class StateGraph:
         return Trace(tuple(steps))
 
     def _cyclic(self, left: set[int]) -> CyclicGraph:
-        # Of what is left, some states only follow a cycle; going backwards stays among those before or on one.
+        # Some of the remaining states only follow a cycle; going backwards stays among states before or on a cycle.
         before: dict[int, int] = {}
         for edge in self.edges:
             if edge.source in left and edge.target in left:
@@ -235,5 +235,5 @@ def read_dot(lines: Iterable[str]) -> StateGraph:
 
 
 def _unescaped(label: str) -> str:
-    # The backslashes that stand for themselves are set aside first, so that each other one begins an escape.
+    # The backslashes that stand for themselves are set aside first, so that each other backslash begins an escape.
     return label.replace("\\\\", "\0").replace("\\n", "\n").replace('\\"', '"').replace("\0", "\\")

@@ -1,4 +1,4 @@
-"""What a run of TLC reports: counts, coverage, and the behaviour that violates a property."""
+"""The results of a run of TLC: counts, coverage, and the behaviour that violates a property."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 from .values import Value
 
 Outcome = Literal["passed", "invariant", "action property", "temporal property", "deadlock"]
-"""What a run ended in; `deadlock` only in the result that a `DeadlockReached` carries."""
+"""The outcome of a run; `deadlock` only in the result that a `DeadlockReached` carries."""
 
 Phase = Literal["parsing", "initial states", "searching", "temporal properties", "simulating"]
-"""What TLC is at."""
+"""The present phase of TLC."""
 
 
 class Location(NamedTuple):
@@ -32,10 +32,10 @@ class Location(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One state of a behaviour, and the action that led to it.
+    """A state of a behaviour, and the action that led to it.
 
-    `number` counts from 1. `action` is "Initial" for the first, and None where TLC doesn't name it (simulation).
-    `location` is where the action stands in its module, None for the first and where TLC doesn't report it.
+    `number` counts from 1. `action` is "Initial" for the first, and None if TLC doesn't name it (simulation).
+    `location` is the action's place in its module, None for the first and if TLC doesn't report it.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Trace:
 
 
 class Coverage(NamedTuple):
-    """How often an action was taken: `taken` counts every step, `distinct` those that led to a new state."""
+    """How often an action was taken: `taken` counts every step, `distinct` only steps to a new state."""
 
     distinct: int
     taken: int
@@ -73,7 +73,7 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far TLC is, by its own reports, which come about every minute and where one phase follows another.
+    """TLC's progress, by its own reports, which come about every minute and at the start of each phase.
 
     `seconds` is the time since the run was started.
     """
@@ -91,18 +91,18 @@ class Result:
     """The answer of a run.
 
     Attributes:
-        outcome: "passed", or the kind of what is violated.
-        violated: The name of the violated invariant or property. None if nothing is violated, and where TLC doesn't
-            say which: it names no temporal property, so this one is known only if the model has just one.
+        outcome: "passed", or the kind of the violated property.
+        violated: The name of the violated invariant or property. None if nothing is violated, or TLC doesn't say
+            which: it names no temporal property, so that is known only if the model has just one.
         trace: The behaviour that shows the violation.
-        distinct: How many states there are; as far as TLC went, if something is violated. 0 where TLC stopped at an
+        distinct: The number of distinct states; as far as TLC went, if something is violated. 0 if TLC stopped at an
             initial state, before it counted.
-        generated: How many states were generated, repetitions included.
-        left_on_queue: How many states were still to be explored: 0 after an exhaustive search.
+        generated: The number of generated states, repetitions included.
+        left_on_queue: The number of states still to be explored: 0 after an exhaustive search.
         depth: The number of states on the longest of the shortest paths.
         seconds: The time of the whole run, the start of Java included.
-        coverage: By action, where coverage was asked for; the initial predicate is among them.
-        warnings: What TLC warned of, a text each.
+        coverage: The coverage by action, if it was asked for; the initial predicate is among them.
+        warnings: TLC's warnings, a text each.
     """
 
     outcome: Outcome
@@ -124,9 +124,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What a simulation gave: its `result`, and the `behaviours` that it walked.
+    """The result of a simulation, and the `behaviours` that it walked.
 
-    Where a property is violated, the simulation ends there, and `result.trace` is the behaviour that violates it.
+    If a property is violated, the simulation ends there, and `result.trace` is the behaviour that violates it.
     """
 
     result: Result

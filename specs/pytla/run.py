@@ -1,4 +1,4 @@
-"""Running TLC: exhaustive checks, random simulations, and state graphs."""
+"""Run TLC: exhaustive checks, random simulations, and state graphs."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def check(
     counts are the same in every run.
 
     Args:
-        model: What to check.
+        model: The model.
         tools: Java and the jar.
-        workers: How many threads explore; "auto" takes one for each processor.
-        timeout: After how many seconds the run is stopped; None lets it run.
-        memory_mb: The heap that Java may have, in MiB; None leaves it to Java, which takes a quarter of the machine's.
-        max_distinct: How many distinct states there may be; None sets no bound.
+        workers: The number of threads that explore; "auto" takes one for each processor.
+        timeout: The seconds after which the run is stopped; None lets it run.
+        memory_mb: The most heap for Java, in MiB; None leaves it to Java, which takes a quarter of the machine's.
+        max_distinct: The most distinct states; None sets no bound.
         coverage: Whether to count how often each action is taken; it slows TLC down.
         progress: Called with each report of TLC's; the run is stopped when it raises.
 
@@ -62,9 +62,9 @@ def check(
         "-workers",
         str(_processors() if workers == "auto" else workers),
         *(["-coverage", "1"] if coverage else []),
-        # Else liveness is checked at times that depend on the machine's speed, and counts with it.
+        # Otherwise liveness is checked at times that depend on the machine's speed, and so do the counts.
         *("-lncheck", "final"),
-        # Else TLC draws one each time, and with it which of several counterexamples to a temporal property it reports.
+        # Otherwise TLC draws a seed each time, and so reports any of several counterexamples to a temporal property.
         *("-fp", "0"),
     ]
     with _executed(model, tools, arguments, timeout, memory_mb, max_distinct, progress) as (case, output, _):
@@ -81,18 +81,18 @@ def simulate(
     timeout: float | None = None,
     progress: Listener | None = None,
 ) -> Simulation:
-    """Walk `behaviours` random behaviours of at most `depth` states each, the same ones for the same seed.
+    """Walk `behaviours` random behaviours of at most `depth` states each, the same for the same seed.
 
-    TLC 2.15 doesn't name the actions of the behaviours that it walks, so their steps have None for it; those of a
-    trace that violates a property have theirs.
+    TLC 2.15 doesn't name the actions of the behaviours that it walks, so their steps have None for it; the steps of a
+    trace that violates a property have names.
 
     Args:
-        model: What to simulate; its invariants and properties are checked along the way.
+        model: The model; its invariants and properties are checked along the way.
         tools: Java and the jar.
-        behaviours: How many behaviours.
-        depth: The most states in one.
-        seed: What the random choices start from.
-        timeout: After how many seconds the run is stopped; None lets it run.
+        behaviours: The number of behaviours.
+        depth: The most states in a behaviour.
+        seed: The seed of the random choices.
+        timeout: The seconds after which the run is stopped; None lets it run.
         progress: Called with each report of TLC's; the run is stopped when it raises.
 
     Raises:
@@ -100,7 +100,7 @@ def simulate(
     """
     if behaviours < 1 or depth < 1:
         raise ConfigurationFailed(f"behaviours={behaviours} and depth={depth} must both be at least 1.")
-    # The file's name is relative, since TLC takes a comma in it for the end.
+    # The file's name is relative, because TLC takes a comma in it for its end.
     arguments = ["-simulate", f"file=walk,num={behaviours}", "-depth", str(depth), "-seed", str(seed)]
     with _executed(model, tools, arguments, timeout, None, None, progress) as (case, output, folder):
         result = conclude(case, output, exhaustive=False)
@@ -126,10 +126,10 @@ def state_graph(
     are left out: under them a step of the graph need not be a step of the model.
 
     Args:
-        model: What to explore.
+        model: The model.
         tools: Java and the jar.
-        timeout: After how many seconds the run is stopped; None lets it run.
-        max_distinct: How many distinct states there may be; None sets no bound.
+        timeout: The seconds after which the run is stopped; None lets it run.
+        max_distinct: The most distinct states; None sets no bound.
         progress: Called with each report of TLC's; the run is stopped when it raises.
 
     Raises:
@@ -168,7 +168,7 @@ def _executed(
     progress: Listener | None,
     drop: Sequence[str] = (),
 ) -> Iterator[tuple[Case, Output, Path]]:
-    """Run TLC to its end, and yield what it printed while the folder with its files is there."""
+    """Run TLC to its end, and yield its output while the folder with its files is there."""
     began = time.monotonic()
     find_java(tools)
     check_jar(tools)
@@ -242,5 +242,5 @@ def _read_walk(path: Path, known: dict[str, tuple[str, Value]]) -> Trace:
 
 
 def _plain(part: str) -> str:
-    """A state without the comments that newer versions of TLC write between states."""
+    """Return a state without the comments that newer versions of TLC write between states."""
     return "\n".join(line for line in part.strip().split("\n") if not line.startswith("\\*")).strip()

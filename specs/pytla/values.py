@@ -19,10 +19,10 @@ MAX_INTERVAL = 1_000_000
 """The most elements of an interval that are read: TLC's own bound for sets."""
 
 MAX_DEPTH = 100
-"""How deep values may lie in each other."""
+"""The most levels of values within values."""
 
 MAX_DIGITS = 100
-"""How many digits a number may have, which is far more than TLC's have."""
+"""The most digits of a number, far more than TLC's numbers have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ModelValue:
 class Function(Mapping["Value", "Value"]):
     """A function with a finite domain, immutable and hashable: `f[x]` applies it, iteration gives its domain.
 
-    Equal to any mapping of the same items, and to a tuple where its domain is 1..n.
+    Equal to any mapping of the same items, and to a tuple if its domain is 1..n.
     """
 
     __slots__ = ("_hash", "_items")
@@ -78,7 +78,7 @@ class Function(Mapping["Value", "Value"]):
         return to_tla(self)
 
     def as_sequence(self) -> tuple[Value, ...] | None:
-        """The values in order where the domain is 1..n, else None."""
+        """The values in order if the domain is 1..n, otherwise None."""
         found: list[Value] = []
         for index in range(1, len(self._items) + 1):
             if index not in self._items:
@@ -89,14 +89,14 @@ class Function(Mapping["Value", "Value"]):
 
 
 Value: TypeAlias = Union[bool, int, str, ModelValue, "frozenset[Value]", "tuple[Value, ...]", Function]
-"""What a variable or a constant of TLA+ can be."""
+"""A value of a variable or a constant of TLA+."""
 
 
 def parse_value(text: str) -> Value:
     """Return the value that `text` writes in TLC's notation, on one line or several.
 
     Raises:
-        ValueSyntaxError: It isn't one; an interval of more than `MAX_INTERVAL` elements counts as that.
+        ValueSyntaxError: The text isn't a value; nor is an interval of more than `MAX_INTERVAL` elements.
     """
     return _Parser(text).whole()
 
@@ -104,10 +104,10 @@ def parse_value(text: str) -> Value:
 def parse_state(text: str, known: dict[str, tuple[str, Value]] | None = None) -> dict[str, Value]:
     r"""Return the variables of a state as TLC prints it: `/\ a = 1` and `/\ b = <<>>` a line each, or only `a = 1`.
 
-    `known` remembers what was read, by text: hand in the same dictionary to read many states quickly.
+    `known` remembers parsed values by their text: pass the same dictionary to read many states quickly.
 
     Raises:
-        ValueSyntaxError: It is none; with the line in `text`.
+        ValueSyntaxError: The text isn't a state; with the line in `text`.
     """
     known = {} if known is None else known
     state: dict[str, Value] = {}
@@ -195,14 +195,14 @@ def _function_to_tla(function: Function) -> str:
 
 
 def _sortable(value: Value) -> tuple[bool, int, str]:
-    """A value's text behind what orders any values: integers by size, then all others by their text."""
+    """Return a sort key for any value, with its text: integers by size, then all others by their text."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (False, value, str(value))
     return (True, 0, to_tla(value))
 
 
 class _Unreadable(Exception):
-    """A syntax error at an offset, before it is known which text that is part of."""
+    """A syntax error at an offset, before the text that it is part of is known."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -215,7 +215,7 @@ class _Unreadable(Exception):
 
 
 class _Parser:
-    """Reads one value, by recursive descent."""
+    """Reads a value, by recursive descent."""
 
     def __init__(self, text: str, start: int = 0) -> None:
         self._text = text
@@ -362,7 +362,7 @@ class _Parser:
                 break
             self._advance()
         self._take(")")
-        # On the left of @@ is what holds where both sides have the argument.
+        # If both sides of @@ have an argument, the left side counts.
         function = Function(reversed(pairs)) if len({p[0] for p in pairs}) < len(pairs) else Function(pairs)
         sequence = function.as_sequence()
         return function if sequence is None else sequence

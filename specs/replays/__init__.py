@@ -1,1 +1,1 @@
-"""How the behaviours of each specification are replayed: a file a module, by its operator's name."""
+"""The replays of each specification's behaviours: a file a module, by its operator's name."""

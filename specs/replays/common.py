@@ -1,4 +1,4 @@
-"""What the replays of all modules share: what a step does, and how two states are compared."""
+"""Parts that the replays of all modules share: actions, and the comparison of two states."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AnyBehaviour = TypeVar("AnyBehaviour", bound=Behaviour)
 
 
 class Action(NamedTuple):
-    """What a step of a behaviour does.
+    """The action of a step of a behaviour.
 
     Attributes:
         line: The line of a history that does the same.
-        overtaken: Of a delivery: how many older messages of its route are overtaken; 0 but for a mutant.
+        overtaken: The number of older messages on its route that a delivery overtakes; 0 except for a mutant.
     """
 
     line: Line
@@ -31,10 +31,10 @@ class Action(NamedTuple):
 
 
 class Machine(Protocol):
-    """What a behaviour is replayed on. Where behaviours branch, `copy.deepcopy` makes each its own."""
+    """The code that replays a behaviour. If behaviours branch, `copy.deepcopy` makes a machine for each."""
 
     def take(self, action: Action) -> object:
-        """Do what a step does."""
+        """Take a step's action."""
 
     def seen(self) -> Mapping[str, Any]:
         """Return the state by its parts, as `ModuleReplay.expected` does of the model."""
@@ -48,7 +48,7 @@ class ReferenceMachine(Generic[AnyBehaviour]):
         self.outputs: list[Output] = []
 
     def take(self, action: Action) -> list[Output]:
-        """Do what a step does, and return what is emitted."""
+        """Take a step's action, and return the emitted outputs."""
         if isinstance(action.line, Record):
             emitted = self.behaviour.arrive(action.line)
         else:
@@ -62,23 +62,23 @@ class ReferenceMachine(Generic[AnyBehaviour]):
 
 
 class Unreadable(Exception):
-    """A value or a step that is none of the module's; the message says what it is."""
+    """A value or a step that the module doesn't have; the message names it."""
 
 
 class ModuleReplay(ABC):
-    """How the behaviours of one module are replayed, under the constants of a model.
+    """The replay of a module's behaviours, under the constants of a model.
 
     Attributes:
         module: The module's name.
         variables: Its variables.
-        actions: Its actions by name; empty where a step is known by its states alone.
+        actions: Its actions by name; empty if a step is known by its states alone.
         operator: The operator that it is about.
         options: Its options, as in a history file.
         clock: The clock, as in a history file.
 
     Args:
         constants: The constants of the model.
-        names: Those that have to be there.
+        names: The constants that must be there.
 
     Raises:
         BadInput: A constant is missing; the message names the first one.
@@ -104,7 +104,7 @@ class ModuleReplay(ABC):
         """Return the model's state after a step, part by part, each named as in a message.
 
         Raises:
-            BadInput: It is no state of the module.
+            BadInput: The state isn't a state of the module.
         """
         missing = sorted(self.variables - step.state.keys())
         if missing:
@@ -117,7 +117,7 @@ class ModuleReplay(ABC):
             raise self._unreadable(step, f"a value is none of the module's ({error!r})") from None
 
     def action(self, before: Step, after: Step) -> Action:
-        """Read what a step does, of the states before and after it.
+        """Read a step's action from the states before and after it.
 
         Raises:
             BadInput: No action of the module makes this step.
@@ -149,7 +149,7 @@ class ModuleReplay(ABC):
 
 
 def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]]:
-    """Return the steps of a behaviour with what each does, without the initial state and those that do nothing.
+    """Return the steps of a behaviour with their actions, without the initial state and steps that do nothing.
 
     Raises:
         BadInput: A step can't be read.
@@ -165,7 +165,7 @@ def is_stuttering(before: Step, after: Step) -> bool:
 
 
 class Difference(NamedTuple):
-    """Where two states differ: in what, and what each has there (None: nothing)."""
+    """A difference between two states: the part, and both values there (None: nothing)."""
 
     what: str
     ours: Any
@@ -173,7 +173,7 @@ class Difference(NamedTuple):
 
 
 def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> Difference | None:
-    """Return the first part in which two states differ; of a part with rows the first row."""
+    """Return the first part in which two states differ; in a part with rows the first row."""
     for part, expected in model.items():
         seen = ours[part]
         if seen == expected:

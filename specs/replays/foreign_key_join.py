@@ -1,8 +1,8 @@
-"""How behaviours of `ForeignKeyJoin.tla` are replayed: as histories with manual delivery, on the reference's protocol.
+"""Replay behaviours of `ForeignKeyJoin.tla` as histories with manual delivery, on the reference's protocol.
 
-TLC names no parameters, so what a step does is read from the states before and after it. A left row is the value
-`{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The model's hash of a row is the row; a
-digest of the reference is compared with it as the row that it is the digest of.
+TLC names no parameters, so a step's action is read from the states before and after it. A left row is the value
+`{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The model's hash of a row is the row; the
+reference's digests are converted back to rows to be compared with it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ OPERATOR = "foreign_key_join"
 LEFT_ROW = ("version", "foreign_key")
 RIGHT_ROW = ("version", "key")
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
-"""The operator's options, and the constants that say the same."""
+"""The operator's options, and the constants with the same meaning."""
 MAY_CHANGE = {
     "left change": {"left", "subscriptions", "result", "left_changes", "together"},
     "right change": {"right", "responses", "right_changes", "together"},
     "subscription": {"subscriptions", "subscribed", "responses"},
     "response": {"responses", "result"},
 }
-"""Which variables each kind of action changes, if any; the module leaves all others as they are."""
+"""The variables that each kind of action may change; the module leaves all others as they are."""
 _ACTIONS = {
     "UpdateLeft": "left change",
     "DeleteLeft": "left change",
-    "ChangeLeft": "left change",  # as TLC calls a delete
+    "ChangeLeft": "left change",  # TLC's name for a delete
     "UpdateRight": "right change",
     "DeleteRight": "right change",
     "ChangeRight": "right change",
@@ -79,7 +79,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         self._steps: dict[tuple[int, int], tuple[State, State, Action]] = {}
 
     def _code(self, protocol: str) -> str:
-        """Which code the behaviours are of: a mutant's name or a Kafka's; `none` for the reference's protocol."""
+        """Return the code with these behaviours: a mutant's name or a Kafka's; `none` for the reference's protocol."""
         if protocol not in KAFKA:
             return self.mutant
         if self.mutant != "none":
@@ -88,7 +88,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
     @property
     def is_right(self) -> bool:
-        """Whether the code is the right one: no mutant, not Kafka's, and every left change is answered."""
+        """Whether the code is right: no mutant, not Kafka's, and every left change is answered."""
         return self.code == "none" and self.join.answers_all
 
     def machine(self) -> ProtocolMachine:
@@ -106,7 +106,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         return known[1]
 
     def action(self, before: Step, after: Step) -> Action:
-        """Read what a step does."""
+        """Read a step's action."""
         states = id(before.state), id(after.state)
         known = self._steps.get(states)
         if known is None:
@@ -117,11 +117,11 @@ class ForeignKeyJoinReplay(ModuleReplay):
         return known[2]
 
     def joined(self, step: Step) -> dict[Key, list[Row]]:
-        """Return what the result ought to be after a step, by the tables alone (the module's `JoinOf`)."""
+        """Return the right result after a step, by the tables alone (the module's `JoinOf`)."""
         parts = self.expected(step)
         return join_of(self.join, parts["left table"], parts["right table"])
 
-    # What a state says.
+    # The parts of a state.
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
         waiting: dict[Route, tuple[Mapping[str, Any], ...]] = {}
@@ -188,7 +188,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         hashed, value = _fields(message, ("hash", "value"))
         return {"brings": self._row(value, RIGHT_ROW), "hash": self._row(hashed, LEFT_ROW)}
 
-    # What a step does.
+    # The action of a step.
 
     def _action(self, before: Step, after: Step) -> Action:
         was, now = (self.expected(step) for step in (before, after))
@@ -228,7 +228,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         return Action(Record(side, key, now[table].get(key), count))
 
     def _unsaid_left(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
-        """The left key of a change that leaves its row as it is, by what else it does."""
+        """Return the left key of a change that leaves its row as it is, from the change's other effects."""
         for route, message in _sent(was, now):
             if route[0] == "subscription":
                 return str(message["key"])
@@ -236,7 +236,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             if was["result"].get(key) != now["result"].get(key):
                 return key
         for key in keys:
-            # A row without foreign key, for which nothing is emitted: whichever it was, the states are the same.
+            # A row without foreign key, with no output: whichever row it was, the states are the same.
             row = now["left table"].get(key)
             silent = (
                 self.code in KAFKA
@@ -248,14 +248,14 @@ class ForeignKeyJoinReplay(ModuleReplay):
         raise Unreadable("it doesn't show which left row was changed")
 
     def _unsaid_right(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
-        """The right key of a change that leaves its row as it is, by what it sends."""
+        """Return the right key of a change that leaves its row as it is, from its messages."""
         answers = {route: message["brings"] for route, message in _sent(was, now)}
         for (_, source, _), row in sorted(answers.items(), key=str):
             if row is not None:
                 return str(row["key"])
             if source not in now["right table"]:
                 return source
-        # It was sent to no one, or a prefix scan sent it to the wrong ones for a row that isn't there.
+        # It was sent to nobody, or a prefix scan sent it to wrong rows for a row that isn't there.
         subscribed = {to for to, _ in was["subscribed"]}
         absent = [key for key in keys if key not in now["right table"]]
         for key in [*(key for key in keys if not answers and key not in subscribed), *absent]:
@@ -295,7 +295,7 @@ def _shown(route: Route) -> str:
 
 
 class ProtocolMachine:
-    """The reference's protocol, or one with a mutant, on which actions are taken."""
+    """The reference's protocol, or a mutant of it, on which actions are taken."""
 
     def __init__(self, join: ForeignKeyJoin, protocol: type[Protocol] = Protocol) -> None:
         self.join = join
@@ -304,7 +304,7 @@ class ProtocolMachine:
         self.rows: dict[bytes | None, Row] = {None: None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ProtocolMachine:
-        """Copy what changes, and share rows and messages, which no one changes."""
+        """Copy the parts that change, and share rows and messages, which don't change."""
         twin, protocol = copy(self), copy(self.protocol)
         twin.protocol, twin.result, twin.rows = protocol, dict(self.result), dict(self.rows)
         protocol.clock, protocol.left, protocol.right = copy(protocol.clock), copy(protocol.left), copy(protocol.right)
@@ -315,7 +315,7 @@ class ProtocolMachine:
         return twin
 
     def take(self, action: Action) -> list[Output]:
-        """Do what a step does, and return what is emitted."""
+        """Take a step's action, and return the emitted outputs."""
         line = action.line
         emitted: Sequence[Output] = []
         if isinstance(line, Record):
@@ -364,11 +364,11 @@ def _foreign_key(combined: bytes) -> Key:
     return combined[length : length + int.from_bytes(combined[:length], "big")].decode()
 
 
-# What ought to hold for the code itself.
+# The properties of the code itself.
 
 
 def joined(join: ForeignKeyJoin, left: Row, right: Row) -> list[Row] | None:
-    """Return what a left row with a right value is joined to; None where it isn't shown (the module's `Joined`).
+    """Return the join of a left row with a right value; None if it isn't shown (the module's `Joined`).
 
     Args:
         join: The definition of the join.
@@ -396,14 +396,14 @@ def join_of(join: ForeignKeyJoin, left: Mapping[Key, Row], right: Mapping[Key, R
 
 
 class Broken(NamedTuple):
-    """A property that the code breaks: by its name in the module, and the arrival after which it does, from 0."""
+    """A property that the code breaks: its name in the module, and the arrival after which it is broken, from 0."""
 
     property: str
     arrival: int
 
 
 def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
-    """Take actions, and return which of the module's properties the code itself breaks, each where it first does."""
+    """Take actions, and return the module's properties that the code itself breaks, each at its first violation."""
     found: dict[str, int] = {}
     together: list[list[Row]] = []
     for arrival, action in enumerate(actions):
@@ -430,10 +430,10 @@ def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
 
 
 def completed(history: History) -> History:
-    """Return what becomes of a history on the right code.
+    """Return a history as it runs on the right code.
 
-    Deliveries for which nothing waits are left out, for another protocol sends other messages; and what waits at the
-    end is delivered.
+    Deliveries without a waiting message are left out, because another protocol sends other messages; and messages that
+    wait at the end are delivered.
     """
     protocol = Protocol(operator_named(OPERATOR).declare(history.options), StreamTime())
     lines: list[Line] = []
@@ -451,14 +451,14 @@ def completed(history: History) -> History:
 
 
 class Contrast(NamedTuple):
-    """One behaviour on the code as the model has it, and on the right code.
+    """A behaviour on the code as the model has it, and on the right code.
 
     Attributes:
-        actions: What the behaviour does.
-        broken: Which properties the code breaks that is the model's mutant, or has its protocol.
-        right: The same changes and deliveries as a history of the right code: without the mutation, and where there is
-            none with the protocol `answer`.
-        broken_on_right: Which properties the right code breaks on it.
+        actions: The behaviour's actions.
+        broken: The properties that the code breaks with the model's mutant, or with its protocol.
+        right: The same changes and deliveries as a history of the right code: without the mutant, or if there is none,
+            with the protocol `answer`.
+        broken_on_right: The properties that the right code breaks on it.
     """
 
     actions: tuple[Action, ...]
@@ -471,7 +471,7 @@ def contrast(trace: Trace, constants: Constants) -> Contrast:
     """Play a behaviour on the code as the model has it, and the same history on the right code.
 
     Raises:
-        BadInput: It can't be read.
+        BadInput: The behaviour can't be read.
     """
     replay = ForeignKeyJoinReplay(constants)
     actions = tuple(action for _, action in steps_of(trace, replay))

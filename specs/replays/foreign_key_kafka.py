@@ -1,6 +1,6 @@
-"""What Kafka Streams sends, as variants of the reference's protocol, message by message the same.
+"""Kafka Streams' messages, as variants of the reference's protocol, message by message the same.
 
-Beside the reference, never in its place: it follows the KIP. Source: Kafka Streams 4.3.1 and 3.9.0, package
+They never replace the reference, which follows the KIP. Source: Kafka Streams 4.3.1 and 3.9.0, package
 `kstream.internals.foreignkeyjoin`, the classes `SubscriptionSendProcessorSupplier` and
 `SubscriptionReceiveProcessorSupplier`.
 """
@@ -36,10 +36,10 @@ Asked: TypeAlias = tuple[Key | None, Instruction]
 
 
 class KafkaLeft(Left):
-    """The left side of Kafka Streams 4.3; what it asks depends on the foreign keys alone.
+    """The left side of Kafka Streams 4.3; its subscriptions depend only on the foreign keys.
 
     Attributes:
-        as_left: Whether an inner join asks what the left join asks, too: so that each of its changes is answered.
+        as_left: Whether an inner join sends the left join's subscriptions: so that each of its changes is answered.
     """
 
     as_left: ClassVar[bool] = False
@@ -57,14 +57,14 @@ class KafkaLeft(Left):
         ], []
 
     def asks_as_left(self, old: Value, new: Value) -> list[Asked]:
-        """Return whom the left join asks for what (`leftJoinInstructions`)."""
+        """Return the left join's instructions by foreign key (`leftJoinInstructions`)."""
         if old is None and new is None:
             return []
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
         return [*([(before, self.on_leaving)] if before not in (None, after) else []), (after, _ALWAYS)]
 
     def asks_as_inner(self, old: Value, new: Value) -> list[Asked]:
-        """Return whom the inner join asks for what (`defaultJoinInstructions`)."""
+        """Return the inner join's instructions by foreign key (`defaultJoinInstructions`)."""
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
         if after is None:
             return [] if before is None else [(before, _DELETE)]
@@ -72,7 +72,7 @@ class KafkaLeft(Left):
 
 
 class AnsweredLeft(KafkaLeft):
-    """The same where an inner join asks what the left join asks."""
+    """The left side of an inner join that sends the left join's subscriptions."""
 
     as_left = True
 
@@ -83,7 +83,7 @@ class OldKafkaLeft(KafkaLeft):
     on_leaving = _DELETE  # KAFKA-18713
 
     def asks_as_inner(self, old: Value, new: Value) -> list[Asked]:
-        """Return whom the inner join asks for what; a row that loses its key, or had none, is skipped."""
+        """Return the inner join's instructions by foreign key; a row that loses its key, or had none, is skipped."""
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
         if old is None:
             return [] if after is None else [(after, _ONLY)]
@@ -95,7 +95,7 @@ class OldKafkaLeft(KafkaLeft):
 
 
 class KafkaRight(Right):
-    """The right side of Kafka Streams: it answers messages without a key with null, and stores nothing of them."""
+    """The right side of Kafka Streams: it answers messages without a key with null, and doesn't store them."""
 
     def receive(self, subscription: Subscription) -> list[Response]:
         """Follow a subscription's instruction; return the response, if there is one."""
@@ -115,7 +115,7 @@ class KafkaProtocol(RoutesOutOfOrder):
 
 
 class AnsweredKafkaProtocol(KafkaProtocol):
-    """Kafka Streams 4.3, where an inner join asks what the left join asks."""
+    """Kafka Streams 4.3, with an inner join that sends the left join's subscriptions."""
 
     left_side = AnsweredLeft
 
@@ -131,4 +131,4 @@ KAFKA: Mapping[str, tuple[Literal["kip", "answer"], type[Protocol]]] = {
     "kafka 4.3 answer": ("answer", AnsweredKafkaProtocol),
     "kafka 3.9": ("kip", OldKafkaProtocol),
 }
-"""For each value of the constant `Protocol` that is Kafka's: the nearest value of the option, and the protocol."""
+"""The nearest value of the option, and the protocol, for each value of the constant `Protocol` that is Kafka's."""

@@ -24,7 +24,7 @@ from ...reference.foreign_key_protocol import (
 
 
 class NoHashCheck(Left):
-    """An answer is joined whatever value it was asked for."""
+    """An answer is joined for whatever value it was asked."""
 
     def receive(self, response: Response) -> list[Change]:
         return self._emit(response.key, response.value, response.timestamp)
@@ -115,7 +115,7 @@ class RightTombstoneSilent(Right):
 
 
 class RoutesOutOfOrder(Protocol):
-    """Any message of a route may be handed on."""
+    """Any message of a route may be delivered."""
 
     def overtake(self, route: Route, index: int) -> None:
         """Move the message at an index to the head of its route."""

@@ -1,9 +1,9 @@
-"""How behaviours of `OneToManyJoin.tla` are replayed: the changes of both tables, on the reference.
+"""Replay behaviours of `OneToManyJoin.tla` as changes of both tables, on the reference.
 
-The reference has no messages: a change is answered where it is made. So deliveries do nothing there (a clock advance
-stands for each), and what was emitted is compared with the model's result whenever no row waits in the model. The
-grouping by left key is the user's, and has no reference. TLC names no parameters, so what a step does is read from the
-states before and after it. A left row is the value `{"version": …, "foreign_key": …}`, a right row
+The reference has no messages: a change is answered at once. So deliveries do nothing there (a clock advance stands for
+each), and its output is compared with the model's result whenever no row waits in the model. The grouping by left key
+is the user's, and has no reference. TLC names no parameters, so a step's action is read from the states before and
+after it. A left row is the value `{"version": …, "foreign_key": …}`, a right row
 `{"version": …, "key": …}`.
 """
 
@@ -23,7 +23,7 @@ from ..pytla import Step, Value
 from .common import Action, Constants, ModuleReplay, ReferenceMachine, State, Unreadable
 
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
-"""The operator's options, and the constants that say the same."""
+"""The operator's options, and the constants with the same meaning."""
 CHANGES = {"left": "left_changes", "right": "right_changes"}
 
 
@@ -70,7 +70,7 @@ class OneToManyJoinReplay(ModuleReplay):
         for side in sides:
             table = f"{side} table"
             rows = [row for row in {**was[table], **now[table]} if was[table].get(row) != now[table].get(row)]
-            # A delete of what isn't there shows no key; whichever it was, the result is the same.
+            # A delete of a missing row shows no key; whichever it was, the result is the same.
             rows = rows or [key for key, row in _items(new[side]) if row == self.none]
             if len(rows) < 1:
                 raise Unreadable(f"it doesn't show which row of the {table} changes")
@@ -87,7 +87,7 @@ class OneToManyJoinReplay(ModuleReplay):
         }
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
-        """The result where no row waits, else the tables alone."""
+        """Return the result if no row waits, otherwise the tables alone."""
         tables = self._tables(state)
         if any(queue for _, queue in _items(state["rows"])):
             return tables

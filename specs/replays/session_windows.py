@@ -1,9 +1,9 @@
-"""How behaviours of `SessionWindows.tla` are replayed: as histories, on the reference.
+"""Replay behaviours of `SessionWindows.tla` as histories, on the reference.
 
-TLC names no parameters, so what a step does is read from the states before and after it. Every record has the value 1,
-and the sessions are counted. The store of the model forgets when it likes, which is no line of a history: a clock
-advance that doesn't move the clock stands for it, and stores are compared as far as the retention reaches. What the
-changelog folds to is compared with both the reference's behaviour and its meaning.
+TLC names no parameters, so a step's action is read from the states before and after it. Every record has the value 1,
+and the sessions are counted. The store of the model forgets at any time, which no line of a history expresses: a clock
+advance that doesn't move the clock stands for it, and stores are compared as far as the retention reaches. The folded
+changelog is compared with both the reference's behaviour and its meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .session_windows_mutants import MUTANTS, ClockFollows, Revises
 
 DURATIONS = {"gap_ms": "Gap", "grace_ms": "Grace", "retention_ms": "Retention"}
 CHOICES = {"emit": "Emit", "late": "Late"}
-"""The operator's options, and the constants that say the same."""
+"""The operator's options, and the constants with the same meaning."""
 
 
 class SessionWindowsReplay(ModuleReplay):
@@ -107,7 +107,7 @@ def _came(before: Any, after: Any) -> list[Any]:
 
 
 class SessionMachine(ReferenceMachine[Behaviour]):
-    """The reference, or one with a mutant, on which actions are taken."""
+    """The reference, or a mutant of it, on which actions are taken."""
 
     def __init__(self, windows: SessionWindows, clock: Clock, behaviour: type[Behaviour] = Behaviour) -> None:
         super().__init__(behaviour(windows, clock), clock)
@@ -116,7 +116,7 @@ class SessionMachine(ReferenceMachine[Behaviour]):
         self.dropped: list[Accepted] = []
 
     def take(self, action: Action) -> list[Output]:
-        """Do what a step does, and return what is emitted."""
+        """Take a step's action, and return the emitted outputs."""
         emitted = super().take(action)
         if isinstance(action.line, Record) and action.line.key is not None:
             late = bool(emitted) and isinstance(emitted[-1], Dropped)

@@ -24,14 +24,14 @@ class GapExclusive(Behaviour):
 
 
 class MergesOne(Behaviour):
-    """Of two sessions that a record bridges, the first alone is merged."""
+    """If a record bridges two sessions, only the first is merged."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
         return super().near(key, timestamp, edge)[:1]
 
 
 class NoTombstone(Behaviour):
-    """Sessions that are no more aren't emitted."""
+    """Merged sessions get no tombstone."""
 
     def arrive(self, record: Record) -> list[Output]:
         return [one for one in super().arrive(record) if isinstance(one, Dropped) or one.value is not None]
@@ -85,7 +85,7 @@ class RescueForgotten(Behaviour):
 
 
 class _Forgets(Behaviour):
-    """A clock advance that doesn't move the clock stands for the model's `Forget`: the store forgets what it may."""
+    """A clock advance that doesn't move the clock stands for the model's `Forget`: the store forgets all it may."""
 
     early_ms = 0
 
@@ -104,7 +104,7 @@ class _Forgets(Behaviour):
 
 
 class ForgetsEarly(_Forgets):
-    """The store forgets what ends exactly the retention before the clock (Kafka Streams 4.3.1)."""
+    """The store forgets sessions that end exactly the retention before the clock (Kafka Streams 4.3.1)."""
 
     early_ms = 1
 

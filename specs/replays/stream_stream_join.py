@@ -1,7 +1,7 @@
-"""How behaviours of `StreamStreamJoin.tla` are replayed: as histories, on the reference.
+"""Replay behaviours of `StreamStreamJoin.tla` as histories, on the reference.
 
-TLC names no parameters, so what a step does is read from what has arrived. The value of a record is its number among
-the arrivals, from 1, as in the model. What is emitted is compared as a list: in order, and with its timestamps.
+TLC names no parameters, so a step's action is read from the arrivals. The value of a record is its number among the
+arrivals, from 1, as in the model. The output is compared as a list: in order, and with its timestamps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .stream_stream_join_mutants import MUTANTS
 
 DURATIONS = {"before_ms": "Before", "after_ms": "After", "grace_ms": "Grace"}
 CHOICES = {"join": "Join", "emit": "Emit"}
-"""The operator's options, and the constants that say the same."""
+"""The operator's options, and the constants with the same meaning."""
 
 
 class StreamStreamJoinReplay(ModuleReplay):
@@ -78,12 +78,12 @@ def _rows(rows: Any, join: StreamStreamJoin) -> Mapping[str, str]:
 
 
 def _state(matched: bool, join: StreamStreamJoin) -> str:
-    """Return what there is to compare of a row; only on close does it matter whether it has found a partner."""
+    """Return the part of a row to compare; whether it has found a partner matters only with emit `close`."""
     return "matched" if matched and join.emit == "close" else "buffered"
 
 
 class StreamStreamJoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, or one with a mutant, on which actions are taken."""
+    """The reference, or a mutant of it, on which actions are taken."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock, mutant: str = "none") -> None:
         super().__init__(MUTANTS[mutant](join, clock), clock)

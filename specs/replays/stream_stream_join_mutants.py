@@ -158,7 +158,7 @@ class ClockOfEachInput(_Declared):
 
 
 class LeftRowsKept(Behaviour):
-    """Left rows are buffered, too, where the left record alone drives and nothing looks them up."""
+    """Left rows are buffered, too, if only left records drive and nothing looks them up."""
 
     def arrive(self, record: Record) -> list[Output]:
         emitted = super().arrive(record)
@@ -188,7 +188,7 @@ class NullAgainOnClose(Behaviour):
 
 
 class RightClosesSilently(Behaviour):
-    """Of the rows that close, only left ones are emitted."""
+    """Only left rows are emitted when they close."""
 
     def advance(self) -> list[Output]:
         return [one for one in super().advance() if isinstance(one, Change) and one.value[0] is not None]

@@ -1,8 +1,8 @@
-"""How behaviours of `TableTableJoin.tla` are replayed: as histories, on the reference.
+"""Replay behaviours of `TableTableJoin.tla` as histories, on the reference.
 
-TLC names no parameters, so what a step does is read from the states before and after it. A change that is made waits
-in a queue, which is nothing to the join yet: a clock advance that doesn't move the clock stands for it. The change
-comes when it is taken, with its number among all that were taken as its timestamp (ms).
+TLC names no parameters, so a step's action is read from the states before and after it. A change first waits in a
+queue, which the join doesn't see: a clock advance that doesn't move the clock stands for it. The change arrives when it
+is taken, with its number among all taken changes as its timestamp (ms).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _present(rows: Iterable[tuple[Any, Any]]) -> Mapping[str, Any]:
 
 
 class TableTableJoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, or one with a mutant, on which actions are taken."""
+    """The reference, or a mutant of it, on which actions are taken."""
 
     def __init__(self, join: TableTableJoin, mutant: str = "none", tombstones: str = "again") -> None:
         behaviour = EmitsOnce if tombstones == "once" else MUTANTS[mutant]
@@ -89,7 +89,7 @@ class TableTableJoinMachine(ReferenceMachine[Behaviour]):
         self.emitted: list[Output] = []
 
     def take(self, action: Action) -> list[Output]:
-        """Do what a step does, and return what is emitted."""
+        """Take a step's action, and return the emitted outputs."""
         self.emitted = super().take(action)
         return self.emitted
 

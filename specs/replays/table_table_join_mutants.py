@@ -94,7 +94,7 @@ class TombstoneForNothing(_Joins):
 
 
 class EmitsOnce(Behaviour):
-    """No mutant: a tombstone is emitted only where something is shown, the model's `Tombstones = "once"`."""
+    """No mutant: a tombstone is emitted only if something is shown, the model's `Tombstones = "once"`."""
 
     def __init__(self, join: TableTableJoin, clock: Clock) -> None:
         super().__init__(join, clock)

@@ -196,7 +196,7 @@ SAMZA: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("window_aggregate", {"size": 10, "retention_ms": -1}, "retention_ms is -1: it can't be negative; use 0 for none"),
     ("window_aggregate", {"size": 10, "type": "session", "unit": "tuple"}, "a session has a gap in time, no number of"),
-    ("window_aggregate", {"size": 10, "type": "session", "step": 5}, "a session has no step, for it begins where its"),
+    ("window_aggregate", {"size": 10, "type": "session", "step": 5}, "a session has no step, because it begins at its"),
     (
         "window_aggregate",
         {"size": 10, "aggregate": "median"},

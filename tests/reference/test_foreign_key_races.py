@@ -189,5 +189,5 @@ def test_the_refused_delivery_is_named_by_its_arrival() -> None:
 
 
 def test_an_immediate_delivery_leaves_nothing_to_deliver() -> None:
-    with pytest.raises(BadInput, match="arrival 1: no message waits, for delivery is immediate: use the option"):
+    with pytest.raises(BadInput, match="arrival 1: no message waits, because delivery is immediate: use the option"):
         steps("L k=a|r >r", JOIN)

@@ -179,7 +179,7 @@ def test_a_windowed_table_is_made_only_by_a_windowed_aggregate() -> None:
 @pytest.mark.parametrize("missing", ["before_ms", "after_ms"])
 def test_a_join_without_a_bound_is_refused_where_it_is_declared(missing: str) -> None:
     message = (
-        f"{missing} is missing: an unbounded stream-stream join is refused, for its predicate must include "
+        f"{missing} is missing: an unbounded stream-stream join is refused, because its predicate must include "
         "timestamps from both streams; give before_ms and after_ms"
     )
     bounds = {name: bound for name, bound in BOUNDS.items() if name != missing}

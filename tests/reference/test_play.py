@@ -123,7 +123,7 @@ def test_the_table_is_the_folded_changelog() -> None:
 
 
 def test_a_delivery_to_an_operator_without_channels_is_refused() -> None:
-    with pytest.raises(BadInput, match="history: arrival 0: no message waits, for delivery is immediate"):
+    with pytest.raises(BadInput, match="history: arrival 0: no message waits, because delivery is immediate"):
         play(history(Delivery("response", "r", None)))
 
 

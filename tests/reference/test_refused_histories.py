@@ -184,7 +184,7 @@ BAD_OPTIONS = {
     "a callback": (of("window_aggregate", size=10, before_send="f"), "has no option 'before_send': it takes aggregate"),
     "with null": (
         of("windowed_table", size_ms=10, join="left", **{"with": None}),
-        "but nothing is joined: say with what",
+        "but no input is joined: give the option with",
     ),
 }
 BAD_VALUES = {

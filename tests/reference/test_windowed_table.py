@@ -260,7 +260,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size_ms": 10, "emit": "final"}, "emit is 'final': use update or close"),
     ({"size_ms": 10, "with": "stream"}, "with is 'stream': use table, windowed_table, stream_lookup or table_lookup"),
     ({"size_ms": 10, "to_stream": "key"}, "to_stream is 'key': use window_in_key or window_in_value"),
-    ({"size_ms": 10, "join": "left"}, "join is 'left', but nothing is joined: say with what, or leave join out"),
+    (
+        {"size_ms": 10, "join": "left"},
+        "join is 'left', but no input is joined: give the option with, or leave join out",
+    ),
     ({"size_ms": 10, "shift_ms": 10}, "shift_ms shifts the windows of another windowed table: use it with"),
     ({"size_ms": 10, "with": "windowed_table", "shift_ms": 5}, "shift_ms is 5: no window starts there; use a multiple"),
     ({"size_ms": 10, "with": "windowed_table", "shift_ms": 1.5}, "shift_ms is 1.5: give a whole number"),

@@ -297,7 +297,7 @@ def test_our_own_operators_need_no_watermark_and_refuse_one_upon_a_timed_one(fol
     [
         (
             lambda one, other: stream_stream_join(stream(one, **COLUMNS), stream(other, **COLUMNS), before="1 s"),
-            "after_ms is missing: an unbounded stream-stream join is refused, for its predicate must include "
+            "after_ms is missing: an unbounded stream-stream join is refused, because its predicate must include "
             "timestamps from both streams; give before_ms and after_ms",
         ),
         (

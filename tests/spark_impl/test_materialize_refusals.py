@@ -138,7 +138,7 @@ def test_a_query_on_another_s_table_is_refused_before_anything_runs(
     ByHand(spark, tmp_path / "checkpoint", target).write(0, change("ann", 1))
     types = [f"cast(null AS {field.dataType.simpleString()}) {field.name}" for field in target.content().schema]  # type: ignore[union-attr]
     stream = stream_of(spark, *types, "'update' AS change", "1 AS ordinal")
-    with pytest.raises(BadInput, match="the checkpoint's query is a new one, whose batches are others"):
+    with pytest.raises(BadInput, match="the checkpoint's query is a new one, which has other batches"):
         materialize(stream, to=target, checkpoint=tmp_path / "new")
 
 

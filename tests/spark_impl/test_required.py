@@ -10,7 +10,7 @@ from streamproof.spark_impl.runtime import required
 @pytest.mark.parametrize("found", ["3.5.9", "4.0.0", "4.2.1"])
 def test_an_older_pyspark_is_refused_with_what_it_is_good_for(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
     monkeypatch.setattr(required, "version", lambda name: found)
-    with pytest.raises(MissingTool, match=rf"need PySpark 4\.3 or newer, and {found} is installed: .*check_job"):
+    with pytest.raises(MissingTool, match=rf"need PySpark 4\.3 or newer, but {found} is installed: .*check_job"):
         check("session_windows", histories=10)
 
 

@@ -135,7 +135,7 @@ def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_
         ({"size": "soon"}, "size is 'soon'"),
         ({"join": "left"}, "nothing is joined"),
         ({"with_": "table"}, "there is no right input"),
-        ({"right": {}}, "with_ doesn't say what it is"),
+        ({"right": {}}, "with_ doesn't give its kind"),
         ({"right": {}, "with_": "table", "join": "outer"}, "there is no outer join of WTable and KTable"),
         ({"right": {"value": None}, "with_": "table"}, "right: value: 'value' is not in the input"),
         ({"right": {"value": "nam"}, "with_": "table"}, "right: value: 'nam' is not in the input"),

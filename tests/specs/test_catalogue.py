@@ -72,11 +72,11 @@ def test_a_name_like_no_other_is_sent_to_the_list(tmp_path: Path) -> None:
     [
         ({**PASSING, "path": "Clok.cfg"}, "Clok.cfg.*there is no file"),
         ({**PASSING, "mode": "simulate"}, "its mode is 'simulate'"),
-        ({**PASSING, "size": "medium"}, "its size is 'medium', where it is one of: small, large"),
+        ({**PASSING, "size": "medium"}, "its size is 'medium', but must be one of: small, large"),
         ({**PASSING, "result": "failure"}, "its result is 'failure'"),
-        ({**PASSING, "distinctStates": "12"}, "'distinctStates' is \"12\", where it is a count"),
-        ({**PASSING, "distinctStates": True}, "'distinctStates' is true, where it is a count"),
-        ({**PASSING, "says": ""}, "'says' is \"\", where it is a text"),
+        ({**PASSING, "distinctStates": "12"}, "'distinctStates' is \"12\", but must be a count"),
+        ({**PASSING, "distinctStates": True}, "'distinctStates' is true, but must be a count"),
+        ({**PASSING, "says": ""}, "'says' is \"\", but must be a text"),
         ({**PASSING, "property": "Ticks"}, "has no 'property'"),
         ({**PASSING, "traceLength": 3}, "has no 'traceLength'"),
         (without(PASSING, "path"), "'path' is missing"),
@@ -96,8 +96,8 @@ def test_a_wrong_model_is_named(tmp_path: Path, entry: dict[str, Any], message: 
     ("specification", "message"),
     [
         ({"module": "Clok.tla"}, "specification 1 \\(Clok.tla\\): there is no file"),
-        ({"title": 3}, "'title' is 3, where it is a text"),
-        ({"models": {}}, "'models' is {}, where it is a list"),
+        ({"title": 3}, "'title' is 3, but must be a text"),
+        ({"models": {}}, "'models' is {}, but must be a list"),
         ({"models": ["Clock.cfg"]}, "model 1: not an object"),
     ],
 )

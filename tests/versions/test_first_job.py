@@ -55,5 +55,5 @@ def test_a_job_that_breaks_the_contract_is_one_clear_message(job: Any, message: 
 
 @pytest.mark.skipif(minor_of("pyspark") == OLDEST, reason="this PySpark has all that the ten operators need")
 def test_the_ten_operators_are_refused_on_an_older_pyspark() -> None:
-    with pytest.raises(MissingTool, match=rf"the ten operators of streamproof need PySpark {OLDEST} or newer, and "):
+    with pytest.raises(MissingTool, match=rf"the ten operators of streamproof need PySpark {OLDEST} or newer, but "):
         check("session_windows", histories=10)

@@ -1,4 +1,4 @@
-"""The commands of `streamproof spec`: what the TLA+ models say, checked by TLC and replayed on the code."""
+"""The commands of `streamproof spec`: TLA+ models, checked by TLC and replayed on the code."""
 
 from __future__ import annotations
 

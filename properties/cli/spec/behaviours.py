@@ -39,7 +39,7 @@ def behaviours_of(
 ) -> None:
     """Count the behaviours of a small model from start to end, and write them, one a line.
 
-    What isn't counted within --timeout is inconclusive: exit 2.
+    If they aren't counted within --timeout, the result is inconclusive: exit 2.
     """
     one = one_model(model, constants_given(constant), config)
     path = None if out is None else out / f"{one.name}-{cover.value}.jsonl"
@@ -66,23 +66,25 @@ def behaviours_of(
 
 
 def graph_of(
-    one: ChosenModel, timeout: float | None, memory: int | None, progress: Callable[[str], None]
+    chosen: ChosenModel, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> StateGraph:
     """Return the state graph of a model.
 
     Args:
-        one: The model.
-        timeout: How long TLC may take (s); None for as long as it takes.
+        chosen: The model.
+        timeout: The time that TLC may take (s); None for no limit.
         memory: The size of TLC's heap (MiB), where it is given.
         progress: Called with the name of each step.
     """
     from ....specs import pytla
 
-    return pytla.state_graph(one.model, tools_with(memory), timeout=timeout, progress=reporter(one.name, progress))
+    return pytla.state_graph(
+        chosen.model, tools_with(memory), timeout=timeout, progress=reporter(chosen.name, progress)
+    )
 
 
 def behaviour_json(trace: Trace) -> list[dict[str, Any]]:
-    """Return a behaviour as JSON: of each step its number, its action, and its state, each value in TLA+."""
+    """Return a behaviour as JSON: the number, action and state of each step, each value in TLA+."""
     return [{"step": step.number, "action": step.action, "state": _state_json(step.state)} for step in trace.steps]
 
 
@@ -93,8 +95,8 @@ def _state_json(state: Mapping[str, Value]) -> dict[str, str]:
 
 
 def _behaviour_lines(traces: Iterable[Trace]) -> Iterator[str]:
-    """Behaviours as JSON, one a line; the states of a graph, which they share, are written once each."""
-    states: dict[int, tuple[Mapping[str, Value], str]] = {}  # with the state, so that no other has its id
+    """Yield behaviours as JSON, one a line; the states of a graph, which they share, are written once each."""
+    states: dict[int, tuple[Mapping[str, Value], str]] = {}  # keeps the state, so that its id isn't used again
     for trace in traces:
         steps = []
         for step in trace.steps:

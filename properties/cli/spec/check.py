@@ -1,4 +1,4 @@
-"""The command `spec check`: models checked by TLC, each against what is expected of it."""
+"""The command `spec check`: models checked by TLC, each against its expected result."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def check_models(
     force: Force = False,
     report: ReportFolder = None,
 ) -> None:
-    """Check models with TLC against what is expected of each: the outcome, the violated property, and the counts.
+    """Check models with TLC against their expected results: the outcome, the violated property, and the counts.
 
     A model that should fail and passes is a violation. With --constant, or a module of your own, nothing is expected.
-    What isn't found within --timeout is inconclusive: exit 2.
+    If TLC doesn't finish within --timeout, the result is inconclusive: exit 2.
     """
     chosen = _chosen(models, size, constants_given(constant), config, deadlock)
     if (constant or chart) and len(chosen) != 1:
@@ -88,7 +88,7 @@ def check_models(
     command += "" if deadlock else " --no-deadlock"
     tools = tools_with(memory)
     width = max(len(one.name) for one in chosen)
-    # For a third of a short run TLC waits, for files and for threads of its own.
+    # TLC waits a third of a short run, for files and for its own threads.
     at_a_time = jobs or max(1, available_cores() * 3 // 2 // workers)
     checked: list[CheckedModel] = []
     started = time.monotonic()
@@ -173,7 +173,7 @@ class CheckedModel:
 
 
 class _Progress:
-    """Reports the present step wherever it is shown at the time: on a terminal not while results are printed."""
+    """Reports the present step where it is shown; on a terminal not while results are printed."""
 
     def __init__(self) -> None:
         self._report: Callable[[str], None] = lambda step: None
@@ -196,7 +196,7 @@ def _check_all(
     timeout: float | None,
     progress: Callable[[str], None],
 ) -> Iterator[CheckedModel]:
-    """Check models, some at a time, and yield what is found in their order."""
+    """Check models, some at a time, and yield the results in their order."""
     if at_a_time == 1 or len(chosen) == 1:
         for one in chosen:
             yield _check(one, tools, workers, timeout, progress)
@@ -206,14 +206,14 @@ def _check_all(
 
     def work() -> None:
         while waiting:
-            with suppress(IndexError):  # another thread took the last one
+            with suppress(IndexError):  # another thread took the last model
                 one, answer = waiting.popleft()
                 try:
                     answer.set_result(_check(one, tools, workers, timeout, progress))
                 except BaseException as error:
                     answer.set_exception(error)
 
-    # Daemons, for nothing waits for them when a check ends early; TLC ends with this process.
+    # Daemons: nothing waits for them when a check ends early; TLC ends with this process.
     for _ in range(min(at_a_time, len(chosen))):
         Thread(target=work, daemon=True).start()
     try:
@@ -228,29 +228,31 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _tools_for(one: ChosenModel, tools: Tools) -> Tools:
-    """Let Java compile less where a model is small: it would spend more time on that than the model takes."""
+def _tools_for(chosen: ChosenModel, tools: Tools) -> Tools:
+    """Let Java compile less if a model is small: compiling would take longer than the model."""
     from ....specs.checking import QUICK
 
     others = tuple(option for option in tools.options if option not in QUICK)
-    return tools._replace(options=(*QUICK, *others) if one.entry is not None and one.entry.size == "small" else others)
+    return tools._replace(
+        options=(*QUICK, *others) if chosen.entry is not None and chosen.entry.size == "small" else others
+    )
 
 
 def _check(
-    one: ChosenModel, tools: Tools, workers: int, timeout: float | None, progress: Callable[[str], None]
+    chosen: ChosenModel, tools: Tools, workers: int, timeout: float | None, progress: Callable[[str], None]
 ) -> CheckedModel:
     from ....specs.checking import broken_expectations, check, tlc_errors
     from ....specs.pytla import StateSpaceTooLarge, TimedOut
 
     with tlc_errors():
         try:
-            found = check(one.model, _tools_for(one, tools), workers, timeout, reporter(one.name, progress))
+            found = check(chosen.model, _tools_for(chosen, tools), workers, timeout, reporter(chosen.name, progress))
         except (TimedOut, StateSpaceTooLarge) as unfinished:
-            return CheckedModel(one, None, [], "inconclusive", str(unfinished))
-    if one.entry is None:
-        return CheckedModel(one, found, [], "conforms" if found.passed else "violated")
-    broken = broken_expectations(one.entry, found, exact=workers == 1)
-    return CheckedModel(one, found, broken, "violated" if broken else "conforms")
+            return CheckedModel(chosen, None, [], "inconclusive", str(unfinished))
+    if chosen.entry is None:
+        return CheckedModel(chosen, found, [], "conforms" if found.passed else "violated")
+    broken = broken_expectations(chosen.entry, found, exact=workers == 1)
+    return CheckedModel(chosen, found, broken, "violated" if broken else "conforms")
 
 
 def _print_checked(checked: CheckedModel, width: int, with_trace: bool) -> None:

@@ -1,4 +1,4 @@
-"""Makes the content of a report of what TLC found: a verdict for each model, its counterexample as a sequence chart."""
+"""Make the content of a report on TLC's checks: a verdict for each model, its counterexample as a sequence chart."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], comm
 
     Args:
         chosen: The models that are to be checked.
-        checked: Those that were.
-        command: The command that does the same again.
-        ended: What ended the check before it was done, in words; empty where nothing did.
+        checked: The models that were checked.
+        command: The command that repeats the check.
+        ended: Why the check ended early, in words; empty if it didn't.
     """
     checks = [*map(_checked, checked), *(_not_begun(one) for one in chosen[len(checked) :])]
     traced = sorted(
@@ -32,24 +32,31 @@ def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], comm
     return content_of(checks, charts=charts, command=command, ended=ended)
 
 
-def _not_begun(one: ChosenModel) -> Checked:
-    return Checked(one.name, "inconclusive", [], unfinished="not finished", counted="distinct states")
+def _not_begun(chosen: ChosenModel) -> Checked:
+    return Checked(chosen.name, "inconclusive", [], unfinished="not finished", counted="distinct states")
 
 
-def _checked(one: CheckedModel) -> Checked:
-    found, says = one.found, "" if one.chosen.entry is None else one.chosen.entry.says
+def _checked(checked: CheckedModel) -> Checked:
+    found, says = checked.found, "" if checked.chosen.entry is None else checked.chosen.entry.says
     if found is None:
-        law = LawCount("TLC's answer", says, ("TLC",), "inconclusive", why=one.why)
-        return Checked(one.chosen.name, "inconclusive", [law], counted="distinct states")
-    why = "; ".join(one.broken)
-    violations = 0 if one.verdict == "conforms" else 1
-    law = LawCount(_law(found), says, ("TLC",), one.verdict, found.distinct, violations, why)
+        law = LawCount("TLC's answer", says, ("TLC",), "inconclusive", why=checked.why)
+        return Checked(checked.chosen.name, "inconclusive", [law], counted="distinct states")
+    why = "; ".join(checked.broken)
+    violations = 0 if checked.verdict == "conforms" else 1
+    law = LawCount(_law(found), says, ("TLC",), checked.verdict, found.distinct, violations, why)
     notes = [f"{found.generated:,} states generated, depth {found.depth}."]
     if found.trace is not None:
-        expected = ", as it should" if one.verdict == "conforms" else ""
+        expected = ", as it should" if checked.verdict == "conforms" else ""
         notes.insert(0, f"{found.verdict} in {len(found.trace)} states{expected}.")
     return Checked(
-        one.chosen.name, one.verdict, [law], found.distinct, 0, found.seconds, notes=notes, counted="distinct states"
+        checked.chosen.name,
+        checked.verdict,
+        [law],
+        found.distinct,
+        0,
+        found.seconds,
+        notes=notes,
+        counted="distinct states",
     )
 
 
@@ -57,15 +64,15 @@ def _law(found: Found) -> str:
     return found.violation or "every property"
 
 
-def _chart(one: CheckedModel, number: int) -> Chart:
+def _chart(checked: CheckedModel, number: int) -> Chart:
     from ....specs.sequence_chart import sequence_chart
     from ....specs.steps import read_module
 
-    found, model = one.found, one.chosen.model
+    found, model = checked.found, checked.chosen.model
     assert found is not None
     assert found.trace is not None
     violated = read_module(model.module).definitions.get(found.violated or "")
     said = found.violation if violated is None or not violated.comment else violated.comment
-    svg = sequence_chart(found.trace, model.module, one.chosen.title, found.violation, f"sequence-{number}")
+    svg = sequence_chart(found.trace, model.module, checked.chosen.title, found.violation, f"sequence-{number}")
     steps = [" " * (indent - 2) + text.plain for indent, text in steps_shown(found.trace, model.module)]
-    return Chart(one.chosen.name, _law(found), said, svg, steps, one.verdict == "conforms")
+    return Chart(checked.chosen.name, _law(found), said, svg, steps, checked.verdict == "conforms")

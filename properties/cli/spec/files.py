@@ -13,16 +13,16 @@ def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all.
 
     Raises:
-        BadInput: It can't be written.
+        BadInput: The file can't be written.
     """
     write_lines(path, [text.removesuffix("\n")])
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write a file whole or not at all, and say how many lines it has.
+    """Write a file whole or not at all, and print the number of its lines.
 
     Raises:
-        BadInput: It can't be written.
+        BadInput: The file can't be written.
     """
     count = 0
     try:

@@ -10,7 +10,7 @@ from .printing import expected_of
 
 
 def list_models() -> None:
-    """List the specifications and their models, with what is expected of each."""
+    """List the specifications and their models, with the expected result of each."""
     from ....specs.catalogue import catalogue
 
     table = Table(Column("model", no_wrap=True), "what it says", "expected", Column("states", justify="right"), "size")

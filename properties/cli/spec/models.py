@@ -1,4 +1,4 @@
-"""The model that a command is about: one of the catalogue, or a user's own."""
+"""The model of a command: from the catalogue, or a user's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ChosenModel(NamedTuple):
-    """A model to be run: of the catalogue, with what is expected of it, or a user's own."""
+    """A model to be run: from the catalogue, with its expected result, or a user's own."""
 
     name: str
     model: Model
@@ -22,7 +22,7 @@ class ChosenModel(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name, with what the catalogue says of it."""
+        """The name, with the catalogue's description."""
         return self.name if self.entry is None else f"{self.entry.name}: {self.entry.says}"
 
     @property
@@ -35,7 +35,7 @@ def constants_given(given: Sequence[str] | None) -> dict[str, Value]:
     """Return the constants that were given as `NAME=VALUE`.
 
     Raises:
-        BadInput: One is written otherwise.
+        BadInput: A constant isn't of this form.
     """
     from ....specs.pytla import ValueSyntaxError, parse_value
 
@@ -58,12 +58,12 @@ def one_model(
 
     Args:
         name: The model's name, or the path of a `.tla` file.
-        constants: Values that replace those of the configuration; then nothing is expected of the model.
+        constants: Values that replace constants of the configuration; then nothing is expected of the model.
         config: The configuration of a user's own module; None for the `.cfg` beside it.
-        deadlock: Whether a state without a next one is an error, in a user's own module.
+        deadlock: Whether a state without a next state is an error, in a user's own module.
 
     Raises:
-        BadInput: There is no such model, or an option doesn't go with it.
+        BadInput: The model is unknown, or an option doesn't go with it.
     """
     from ....specs.catalogue import find_model
     from ....specs.checking import model_of, own_model
@@ -76,6 +76,8 @@ def one_model(
     if name.endswith(".cfg"):
         raise BadInput(f"{name}: name the .tla file, and this one with --config")
     if not deadlock:
-        raise BadInput(f"--no-deadlock goes with a .tla file of your own, and of {name} it is known what is expected")
+        raise BadInput(
+            f"--no-deadlock goes with a .tla file of your own, but the catalogue has the expected result of {name}"
+        )
     entry = find_model(name)
     return ChosenModel(entry.name, model_of(entry, constants), entry if not constants else None)

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-Cover = StrEnum("Cover", "EDGES ALL RANDOM")  # which behaviours are taken
-SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # which models a check takes
-ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # what behaviours are replayed on
+Cover = StrEnum("Cover", "EDGES ALL RANDOM")  # the behaviours that are taken
+SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # the models that are checked
+ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # the code that replays behaviours
 
 # Of several commands.
 
@@ -58,15 +58,14 @@ Workers = Annotated[
     int, typer.Option(min=1, help="TLC's threads; with more than one, counts vary and aren't compared.")
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="How many models are checked at a time; what the cores allow by default.")
+    int | None,
+    typer.Option(min=1, help="The number of models checked at a time; by default the cores decide."),
 ]
 WithTraces = Annotated[bool, typer.Option("--trace", help="Print expected counterexamples step by step, too.")]
 ChartFile = Annotated[
     Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the one model that is checked.")
 ]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE.json", help="Write what was found as JSON, too.")
-]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE.json", help="Write the results as JSON, too.")]
 
 # Of `spec replay`.
 

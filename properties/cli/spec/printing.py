@@ -32,7 +32,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def print_counterexample(found: Found, module: Path) -> None:
-    """Print a counterexample: what is violated, where that stands and what it says, and the steps there."""
+    """Print a counterexample: the violated property, its line and text, and the steps that violate it."""
     from ....specs.steps import read_module
 
     if found.trace is None:
@@ -58,7 +58,7 @@ def print_steps(trace: Trace, module: Path, first: str = "initial state") -> Non
 
 
 def steps_shown(trace: Trace, module: Path, first: str = "initial state") -> Iterator[tuple[int, Text]]:
-    """Yield the lines of a behaviour and their indents: its first state, then of each step its action and changes."""
+    """Yield the lines of a behaviour and their indents: its first state, then the action and changes of each step."""
     from ....specs.steps import ending, read_module, readable_steps, written
 
     text = read_module(module)

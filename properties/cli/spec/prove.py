@@ -1,4 +1,4 @@
-"""The command `spec prove`: what specifications say, proved by induction for any size."""
+"""The command `spec prove`: properties of specifications, proved by induction for any size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...checking.checked import Verdict
 
 _TLC_SECONDS = 60
-"""How long TLC looks for the first state of a counterexample (s)."""
+"""The time for which TLC looks for the first state of a counterexample (s)."""
 
 
 def prove_specifications(
@@ -51,10 +51,10 @@ def prove_specifications(
 ) -> None:
     """Prove by induction, with z3, that a specification holds for any number of keys, changes and messages.
 
-    If one proof is named, every condition is printed. Of a condition that isn't kept there is a counterexample: a step
-    from a state that the invariant allows to a state that it doesn't. TLC says whether it reaches the first of them. A
-    proof that should fail ends with its first counterexample, and is a violation if it succeeds. If z3 doesn't know an
-    answer in time, the proof is inconclusive: exit 2.
+    If one proof is named, every condition is printed. A condition that isn't kept has a counterexample: a step from a
+    state that the invariant allows to a state that it doesn't. TLC tests whether it can reach the first state. A proof
+    that should fail ends with its first counterexample, and is a violation if it succeeds. If z3 finds no answer in
+    time, the proof is inconclusive: exit 2.
     """
     from ....specs.proofs.entries import FILE, find_proofs
 
@@ -92,14 +92,14 @@ def prove_specifications(
 def _proved(
     entries: Sequence[ProofEntry], tools: Tools, milliseconds: int, jobs: int
 ) -> Iterator[tuple[ProofEntry, tuple[Checked, ...], float]]:
-    """Check proofs, some at a time, and yield what is found in their order, with the seconds that each took."""
+    """Check proofs, some at a time, and yield the results in their order, with the seconds that each took."""
     from ....specs.checking import tlc_errors
 
     with tlc_errors():
         if len(entries) == 1:
             yield (entries[0], *_timed(entries[0], tools, milliseconds, shown=True))
             return
-        # A process a proof: the solver uses one core, and what it knows of one proof makes the next one slower.
+        # A process for each proof: the solver uses one core, and facts kept from one proof slow the next.
         with (
             steps() as progress,
             ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,

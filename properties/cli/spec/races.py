@@ -40,10 +40,10 @@ def play_races(
     ] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Play the races of the foreign-key join, message by message: what each shows once no message waits.
+    """Play the races of the foreign-key join, message by message; print each result once no message waits.
 
-    Exits 0 if each ends as is known of it, an inner join stale and a left one right; 1 if one doesn't, and 2 if Kafka
-    Streams isn't here to ask.
+    Exits 0 if each ends as known, an inner join stale and a left join right; 1 if one doesn't; 2 if Kafka Streams
+    can't run here.
     """
     from ....specs.races import chosen
     from ...models.races import is_in, raced

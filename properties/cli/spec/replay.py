@@ -77,7 +77,7 @@ def replay_model(
     if on is ReplayedOn.KAFKA:
         _require_release(constants)
     with steps() as progress:
-        traces, what = _traces(one, _Chosen(cover, behaviours, seed), timeout, memory, progress)
+        traces, what = _traces(one, _Asked(cover, behaviours, seed), timeout, memory, progress)
         if write is not None:
             written = _write_histories(traces(), one, constants, write)
             messages.out(f"{write}: {count_of(written, 'history file')}")
@@ -102,7 +102,7 @@ def replay_model(
         _print_disagreement(first, trace, one.model.module)
         try:
             said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
-        except BadInput as error:  # what was found is printed already, and stands
+        except BadInput as error:  # the results so far are printed already, and count
             said = f"not saved as a history: {error}"
         messages.out(said)
     raise typer.Exit(EXITS[verdict])
@@ -128,7 +128,7 @@ def _counted(replayed: Replayed, what: str) -> str:
 
 
 def _require_release(constants: Mapping[str, Value]) -> None:
-    """Refuse to ask a release of Kafka about the instructions of another one."""
+    """Refuse to ask a release of Kafka about another release's instructions."""
     old = {"kafka 3.9": True, "kafka 4.3": False}.get(str(constants.get("Protocol")))
     if old is not None and old != asks_as_3_9_0(version_in_use()):
         raise BadInput(
@@ -138,31 +138,33 @@ def _require_release(constants: Mapping[str, Value]) -> None:
 
 
 def _traces(
-    one: ChosenModel, chosen: _Chosen, timeout: float | None, memory: int | None, progress: Callable[[str], None]
+    chosen: ChosenModel, asked: _Asked, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
-    """What is replayed, from its beginning whenever it is called, and what that is."""
+    """The behaviours to replay, made anew at each call, and their description."""
     from ....specs.checking import check
 
-    if one.entry is not None and one.fails:
-        with asking_tlc(one.name):
-            found = check(one.model, tools_with(memory), timeout=timeout, progress=reporter(one.name, progress))
+    if chosen.entry is not None and chosen.fails:
+        with asking_tlc(chosen.name):
+            found = check(chosen.model, tools_with(memory), timeout=timeout, progress=reporter(chosen.name, progress))
         if found.trace is None:
-            raise StreamproofError(f"{one.name}: no property is violated, where {expected_of(one.entry)} was expected")
+            raise StreamproofError(
+                f"{chosen.name}: no property is violated, where {expected_of(chosen.entry)} was expected"
+            )
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
-    with asking_tlc(one.name):
-        graph = graph_of(one, timeout, memory, progress)
+    with asking_tlc(chosen.name):
+        graph = graph_of(chosen, timeout, memory, progress)
         graph.count_behaviours()  # a graph with a cycle is reported before anything is replayed
-        if chosen.cover is Cover.ALL:
+        if asked.cover is Cover.ALL:
             return graph.behaviours, "all"
-        if chosen.cover is Cover.RANDOM:
+        if asked.cover is Cover.RANDOM:
             of = graph.count_behaviours()
-            return partial(graph.sample, chosen.behaviours, chosen.seed), f"random, of {of:,}, seed {chosen.seed}"
+            return partial(graph.sample, asked.behaviours, asked.seed), f"random, of {of:,}, seed {asked.seed}"
         covering = graph.covering()
     return lambda: iter(covering), "covering every edge"
 
 
-class _Chosen(NamedTuple):
-    """Which behaviours are replayed."""
+class _Asked(NamedTuple):
+    """The behaviours to replay."""
 
     cover: Cover
     behaviours: int
@@ -170,7 +172,7 @@ class _Chosen(NamedTuple):
 
 
 class _Contrasted(NamedTuple):
-    """A sentence on what a counterexample does to a code, and whether that is as it should be."""
+    """A sentence on a counterexample's effect on the code, and whether that is as it should be."""
 
     sentence: str
     holds: bool
@@ -182,17 +184,17 @@ def _as_kafka_did(constants: Mapping[str, Value]) -> _Contrasted:
     return _Contrasted("Kafka Streams doesn't have the bug: it ends right on the same changes", True)
 
 
-def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) -> list[_Contrasted]:
+def _contrasted(trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel) -> list[_Contrasted]:
     """Play a counterexample on the code as the model has it, which it must break, and on the right code."""
     from ....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
     from ....specs.replays.foreign_key_kafka import KAFKA
 
-    if one.model.module.stem != MODULE or one.entry is None:
+    if chosen.model.module.stem != MODULE or chosen.entry is None:
         return []
     both = contrast(trace, constants)
     mutant, protocol = constants["Mutant"], constants["Protocol"]
-    # A liveness failure of this module is a wrong result that nothing will correct.
-    wanted = one.entry.violated if one.entry.result == "safety failure" else "QuietIsJoined"
+    # A liveness failure of this module is a wrong result that is never corrected.
+    wanted = chosen.entry.violated if chosen.entry.result == "safety failure" else "QuietIsJoined"
     if protocol in KAFKA:
         code = f"the protocol with the instructions of {protocol!r}"
     elif mutant != "none":
@@ -214,18 +216,20 @@ def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) 
     return found
 
 
-def _require_replaceable_histories(one: ChosenModel, folder: Path, force: bool) -> None:
-    for path in [folder / f"{one.name}-1.jsonl", *folder.glob(f"{escape_pattern(one.name)}-*.jsonl")]:
-        if path.stem.removeprefix(f"{one.name}-").isdecimal():
+def _require_replaceable_histories(chosen: ChosenModel, folder: Path, force: bool) -> None:
+    for path in [folder / f"{chosen.name}-1.jsonl", *folder.glob(f"{escape_pattern(chosen.name)}-*.jsonl")]:
+        if path.stem.removeprefix(f"{chosen.name}-").isdecimal():
             require_replaceable(path, HISTORY, force)
 
 
-def _write_histories(traces: Iterable[Trace], one: ChosenModel, constants: Mapping[str, Value], folder: Path) -> int:
+def _write_histories(traces: Iterable[Trace], chosen: ChosenModel, constants: Mapping[str, Value], folder: Path) -> int:
     from ....specs.replay import history_of
 
     count = 0
     for count, trace in enumerate(traces, 1):
-        write_text(folder / f"{one.name}-{count}.jsonl", history_of(trace, constants, one.model.module.stem).to_text())
+        write_text(
+            folder / f"{chosen.name}-{count}.jsonl", history_of(trace, constants, chosen.model.module.stem).to_text()
+        )
     return count
 
 
@@ -237,7 +241,7 @@ def _print_disagreement(found: Disagreement, trace: Trace, module: Path) -> None
 
 
 def _save_disagreement(
-    trace: Trace, constants: Mapping[str, Value], one: ChosenModel, folder: Path, on: ReplayedOn
+    trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel, folder: Path, on: ReplayedOn
 ) -> Path:
     from ....specs.replay import history_of
     from ...counterexamples.counterexample import Saved
@@ -245,7 +249,7 @@ def _save_disagreement(
     from ...counterexamples.store import HISTORY
     from ...laws.all import Subject
 
-    history = history_of(trace, constants, one.model.module.stem)
+    history = history_of(trace, constants, chosen.model.module.stem)
     subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"
-    saved, _ = save_history(folder, Saved(law=f"replay {one.name}", history=history, subject=subject))
+    saved, _ = save_history(folder, Saved(law=f"replay {chosen.name}", history=history, subject=subject))
     return saved / HISTORY

@@ -1,4 +1,4 @@
-"""How the commands of `spec` run TLC: with how much memory, for how long, and with what shown meanwhile."""
+"""Run TLC for the commands of `spec`: its memory, its time, and its progress."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ....specs.pytla import Progress, Tools
 
 _QUIET_SECONDS = 30
-"""How often a model's progress is printed where there is no terminal."""
+"""The interval at which a model's progress is printed without a terminal (s)."""
 
 
 def tools_with(memory: int | None) -> Tools:
-    """Return Java and TLC, which has a heap of so many MiB, if that is given.
+    """Return Java and TLC, with a heap of `memory` MiB, if that is given.
 
     Raises:
-        MissingTool: One of them isn't on this machine; the message says how to get it.
+        MissingTool: Java or TLC isn't on this machine; the message says how to get it.
     """
     from ....specs.checking import find_tools
 
@@ -32,7 +32,7 @@ def tools_with(memory: int | None) -> Tools:
 
 @contextmanager
 def asking_tlc(name: str) -> Iterator[None]:
-    """Turn what TLC can't do into a message; end the command as inconclusive where its time for a model is up.
+    """Turn TLC's errors into messages; end the command as inconclusive if the time for a model is up.
 
     Raises:
         MissingTool: There is no tla2tools.jar.

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ....specs.validation import Refusal
 
 _MOST = 5
-"""How many refusals of a trace are printed."""
+"""The most refusals of a trace that are printed."""
 
 
 class ProtocolChoice(StrEnum):
-    """Whose instructions a trace is held to."""
+    """The protocol whose instructions a trace must follow."""
 
     KIP = "kip"
     ANSWER = "answer"
@@ -42,8 +42,8 @@ def validate_traces(
 ) -> None:
     """Ask TLC whether traces of a foreign-key join are behaviours of its specification, ForeignKeyJoinTrace.
 
-    A trace that isn't one is a violation: the line that is refused is named, and what could have happened there. One
-    without events is inconclusive: exit 2.
+    A trace that isn't a behaviour is a violation: it prints the refused line, and what could have happened there. A
+    trace without events is inconclusive: exit 2.
     """
     from ....specs.traces import read_trace
     from ....specs.validation import validate

@@ -1,4 +1,4 @@
-"""Random histories of a job: few rows, whose times lie exactly at the distances that matter to it, or just beside.
+"""Random histories of a job: few rows, with times exactly at the distances that matter to the job, or just beside.
 
 All histories of a call are drawn under one clock schedule, so that they can share a query: no row is later than its
 batch's clock.
@@ -23,27 +23,27 @@ from .payloads import NULL, faults_of
 from .values import Kind, drawn_kind
 
 MS = 1000
-"""Microseconds of a millisecond."""
+"""The microseconds of a millisecond."""
 DISTANCES_US: Sequence[int] = (60_000_000, 600_000_000, 3_600_000_000)
-"""A minute, ten, an hour: where no duration is known to matter."""
+"""A minute, ten minutes, an hour: the distances for a job of which no duration is known."""
 BASES: Sequence[datetime] = (
-    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in Berlin's hour that comes twice, and before New York's midnight
-    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's hour that there isn't
+    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in Berlin's repeated hour, and before New York's midnight
+    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's skipped hour
     datetime(2024, 7, 15, 12, tzinfo=UTC),
-    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after Berlin's hour that there isn't
+    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after Berlin's skipped hour
     datetime(2024, 2, 29, 0, 10, tzinfo=UTC),
-    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's hour that comes twice
+    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's repeated hour
     datetime(2025, 1, 1, 0, 10, tzinfo=UTC),
 )
-"""Where histories begin: one of them for each seed, in turn, and each after the midnights of some zones."""
+"""The times at which histories begin: seeds take them in turn, and each is after the midnights of some zones."""
 ZONES: Sequence[str] = ("UTC", "Europe/Berlin", "America/New_York")
 OFFSETS_US: Sequence[int] = (*[0] * 10, *[MS, -MS] * 4, 1, -1)
-"""How far from an edge times are: mostly not, else a millisecond, and seldom a microsecond."""
+"""The distances of times from an edge: mostly 0, otherwise a millisecond, seldom a microsecond."""
 ROWS: Sequence[int] = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12)
-"""How many rows a history has, one of these: two in five histories have three or fewer."""
+"""The numbers of rows to draw from: two in five histories have three rows or fewer."""
 
 FEW = 4
-"""The maximum of values of a column in one history."""
+"""The most values of a column in a history."""
 
 
 def draw_histories(
@@ -60,13 +60,13 @@ def draw_histories(
 
     Args:
         inputs: The job's inputs.
-        distances_us: The durations that matter to the job, in microseconds; none for a minute, ten, an hour.
-        count: How many are drawn.
-        seed: The same seed gives the same histories; seeds in turn begin on other days.
-        batches: How many batches each has.
+        distances_us: The durations that matter to the job, in microseconds; by default a minute, ten minutes, an hour.
+        count: The number of histories.
+        seed: The same seed gives the same histories; consecutive seeds begin on other days.
+        batches: The number of batches in a history.
         late: Whether rows may come behind the watermark.
         delay_us: The delay of the watermark in microseconds, the largest of several.
-        timeouts_us: The timeouts of processing time in microseconds, where the clock is that, too.
+        timeouts_us: The timeouts of processing time in microseconds, if the clock is the processing time, too.
     """
     generator = random.Random(f"{seed} of a job")
     grain_us = grain_of(inputs)
@@ -96,12 +96,12 @@ def _with_ordered_changes(history: JobHistory, inputs: Sequence[ResolvedInput]) 
 
 
 def grain_of(inputs: Sequence[ResolvedInput]) -> int:
-    """Return the microseconds of which the clock is a whole number, so that all inputs can have it as an event time."""
+    """Return the unit of the clock in microseconds: all inputs can have a multiple of it as an event time."""
     return max(given.source.grain_us for given in inputs)
 
 
 def up(time_us: int, grain_us: int) -> int:
-    """Return the first whole time that isn't before a time."""
+    """Round a time up to a multiple of the grain."""
     return -(-time_us // grain_us) * grain_us
 
 
@@ -124,7 +124,7 @@ def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) 
 
 
 def _unreadable(generator: random.Random, given: ResolvedInput, batch: int, row: Row) -> Iterator[Unreadable]:
-    """Yield the unreadable records that come with a row, so many that they have their share of all."""
+    """Yield the unreadable records that come with a row, as many as the input's shares ask for."""
     encoding = given.source.encoding
     if encoding is None or encoding.format is None:
         return
@@ -145,10 +145,9 @@ def draw_clock(
 ) -> tuple[int, ...]:
     """Draw a clock schedule: the largest event time (microseconds since 1970) by the end of each batch.
 
-    Among its steps are: one to where the watermark is exactly at a whole multiple of the largest distance, where
-    windows end, and one to 1 ms before such; one past the two largest distances; one by a distance, exactly or just
-    beside; and one by next to nothing. Each is a whole number of `grain_us`, and 1 ms means one of these where it is
-    longer.
+    Among its steps are: a step that takes the watermark exactly to a multiple of the largest distance, where windows
+    end, and a step to 1 ms before a multiple; a step past the two largest distances; a step by a distance, exactly or
+    just beside; and a step by next to nothing. Each is a multiple of `grain_us`, which replaces 1 ms if it is longer.
     """
     beside = max(MS, grain_us)
 
@@ -157,12 +156,12 @@ def draw_clock(
 
     others = [distance for distance in distances if distance != delay_us] or distances
     size = others[-1]
-    # Windows may start beside a multiple of their size; and where they only slide by less, they end there too.
+    # Windows may start beside a multiple of their size; and if they slide by less than it, they end there too.
     offset = generator.choice([other for other in others if other < size] * 3 + [0] * len(others))
     steps = ["edge", "before edge", "far", "near", "still"][:batches]
     steps += [generator.choice(("edge", "before edge", "near", "near", "far")) for _ in range(batches - len(steps))]
     generator.shuffle(steps)
-    # Where batches without data come at the end alone, what the last two clocks close comes out together.
+    # If batches without data come only at the end, the closings of the last two clocks come out together.
     while batches > 2 and "edge" in steps[-2]:
         generator.shuffle(steps)
     clock, schedule = base_us - base_us % grain_us, []
@@ -185,9 +184,9 @@ def draw_clock(
 def draw_clock_of_timeouts(
     generator: random.Random, base_us: int, timeouts_us: Sequence[int], batches: int, grain_us: int = 1
 ) -> tuple[int, ...]:
-    """Draw a clock schedule with two batches in turn apart by each timeout, by 1 ms less and by 1 ms more.
+    """Draw a clock schedule with consecutive batches apart by each timeout, by 1 ms less and by 1 ms more.
 
-    1 ms means `grain_us` where that is longer. Batches beyond those follow at once.
+    If `grain_us` is longer than 1 ms, it replaces it. Further batches follow at once.
     """
     beside = max(MS, grain_us)
     steps = [timeout_us + by for timeout_us in timeouts_us for by in (0, -beside, beside)]
@@ -197,7 +196,7 @@ def draw_clock_of_timeouts(
 
 
 def calendar_edges(start: datetime) -> list[int]:
-    """Return where, in the day before, days begin and clocks change in some zones (microseconds since 1970)."""
+    """Return when days begin and clocks change in some zones in the day before (microseconds since 1970)."""
     found = []
     for zone in map(ZoneInfo, ZONES):
         last = None
@@ -262,7 +261,7 @@ class _Drawer:
     def _repeated(
         self, generator: random.Random, number: int, arrived: Sequence[Arrival], times: list[int]
     ) -> Arrival | None:
-        """Return an earlier arrival to repeat exactly, one time in eight, where its time may come again."""
+        """Return an earlier arrival to repeat exactly, one time in eight, if its time may come again."""
         if generator.random() >= 0.125:
             return None
         index = generator.randrange(len(arrived))
@@ -273,7 +272,7 @@ class _Drawer:
         return arrived[index]
 
     def _time(self, generator: random.Random, number: int, times: Sequence[int], grain_us: int) -> int:
-        """Draw an event time, no later than the batch's clock; one in four is late where late ones may come."""
+        """Draw an event time, no later than the batch's clock; a quarter are late, if rows may be late."""
         beside = max(MS, grain_us)
         clock, horizon = self.clock[number], self.horizons[number]
         is_late = horizon is not None and self.late and generator.random() < 0.25
@@ -292,13 +291,13 @@ class _Drawer:
         return max(up(horizon + 1, grain_us), clock - generator.choice((0, beside)))
 
     def _edge(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
-        """Return a time that may matter: a distance from an earlier one, or where the clock has brought something."""
+        """Return a time that may matter: a distance from an earlier time, or an edge that the clock has reached."""
         if times and generator.random() < 0.55:
             return generator.choice((times[-1], generator.choice(times))) + self._shift(generator, 0.2)
         clock = self.clock[number]
         match generator.randrange(16):
             case 0 | 1 | 2 if (horizon := self.horizons[number]) is not None:
-                # With `available_now` it is the watermark of the batch before by which rows are late.
+                # With `available_now` rows are late by the watermark of the batch before.
                 before = self.horizons[number - 1]
                 return (horizon if before is None or generator.random() < 0.6 else before) + self._shift(generator, 0.5)
             case 3 | 4:
@@ -312,7 +311,7 @@ class _Drawer:
         return clock + self._shift(generator, 0.3)
 
     def _shift(self, generator: random.Random, none: float) -> int:
-        """Draw how far a time lies from another one: as often as is said not at all, else distances and their sums."""
+        """Draw the distance of a time from another: 0 with the given share, otherwise distances and their sums."""
         drawn = generator.random()
         if drawn < none:
             return 0
@@ -321,13 +320,13 @@ class _Drawer:
 
 
 class Contents:
-    """What rows may hold on one input, beside time and key."""
+    """The values that rows of an input may hold, beside time and key."""
 
     def __init__(self, given: ResolvedInput, start: datetime) -> None:
         self.kinds = {name: given.kinds_of(name, start) for name in given.drawn_columns}
         nullable = [column.name for column in given.source.schema if column.nullable]
         self.nullable = [name for name in given.drawn_columns if name in nullable and name not in given.pools]
-        # The rows of one of the sample's keys stay together, under another key.
+        # The rows of a key of the sample stay together, under another key.
         self.by_key: dict[str, list[Row]] = defaultdict(list)
         for row in given.sample:
             self.by_key[repr(given.source.key_of(row))].append(row)
@@ -348,7 +347,7 @@ class Contents:
 
 
 def _few(generator: random.Random, found: Sequence[Kind]) -> Kind:
-    """Draw a kind, of many values a few, so that equal ones meet."""
+    """Draw a kind; of many values only a few, so that equal values meet."""
     kind = drawn_kind(generator, found)
     return kind if len(kind) <= FEW else tuple(generator.sample(kind, FEW))
 
@@ -356,7 +355,8 @@ def _few(generator: random.Random, found: Sequence[Kind]) -> Kind:
 class _Keys:
     """Keys that the rows of a history share, over all inputs.
 
-    Key columns of one name, or without such of one position, have the same values, so that rows of two inputs meet.
+    Key columns of the same name, or otherwise of the same position, have the same values, so that rows of two inputs
+    meet.
     """
 
     def __init__(self, inputs: Sequence[ResolvedInput], start: datetime) -> None:
@@ -380,7 +380,7 @@ class _Keys:
             self.columns.append(named)
 
     def draw(self, generator: random.Random) -> list[list[tuple[Any, ...]]]:
-        """Draw one to three keys, each as the tuple that every input has of it."""
+        """Draw one to three keys, each as a tuple for every input."""
         count = generator.choice((1, 1, 1, 2, 2, 3))
         chosen = {family: drawn_kind(generator, found) for family, found in self.kinds.items()}
         return [self._one(generator, chosen) for _ in range(count)]
@@ -400,5 +400,5 @@ class _Keys:
 
 
 def closed(history: JobHistory, by_us: int) -> JobHistory:
-    """Return a history with one more batch, which has no rows and moves the clock on by so many microseconds."""
+    """Return a history with one more batch, which has no rows and moves the clock on by `by_us` microseconds."""
     return replace(history, batches=(*history.batches, ()), clock=(*history.clock, history.clock[-1] + by_us))

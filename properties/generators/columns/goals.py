@@ -1,4 +1,4 @@
-"""The coverage goals of a job's histories: what is to come up among them, and what has."""
+"""The coverage goals of a job's histories, and the goals that histories have covered."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AGAIN = "a row that comes back after its delete on input {}"
 
 
 def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True) -> list[str]:
-    """Return the coverage goals of histories: what is to come up among them, as `covered` names it."""
+    """Return the coverage goals of histories, as `covered` names them."""
     sources = [given.source for given in inputs]
     named = [LATE] if late else []
     named += [DUPLICATE, DISORDER, EMPTY_BATCH, EQUAL_TIMES]
@@ -55,13 +55,13 @@ def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bo
 
 
 def goals_of_timeouts(timeouts_us: Sequence[int], inputs: Sequence[ResolvedInput]) -> dict[str, int]:
-    """Return the coverage goals of timeouts of processing time, each with how long a key is silent to meet it."""
+    """Return the coverage goals of timeouts of processing time, each with the silence of a key that meets it."""
     words, grain_us = (SILENT_EXACTLY, SILENT_LESS, SILENT_MORE), grain_of(inputs)
     return {goal: gap for timeout in timeouts_us for goal, gap in _goals_of_distance(timeout, grain_us, words)}
 
 
 def silences(histories: Sequence[JobHistory], sources: Sequence[Source]) -> set[int]:
-    """Return how long keys are without rows, in microseconds: from a batch with some to each one until the next."""
+    """Return the silences of keys, in microseconds: from a batch with rows to each batch until the next with rows."""
     by_name = {source.name: source for source in sources}
     found: set[int] = set()
     for history in histories:
@@ -76,7 +76,7 @@ def silences(histories: Sequence[JobHistory], sources: Sequence[Source]) -> set[
 def _goals_of_distance(
     distance_us: int, grain_us: int, words: tuple[str, str, str] = (EXACTLY, LESS, MORE)
 ) -> list[tuple[str, int]]:
-    """Return the goals of a distance, each with how far apart times are to meet it."""
+    """Return the goals of a distance, each with the distance between times that meets it."""
     beside = max(MS, grain_us)
     gaps = zip(words, (0, -beside, beside), strict=True)
     return [(text.format(duration(distance_us), duration(beside)), distance_us + by) for text, by in gaps]
@@ -85,7 +85,7 @@ def _goals_of_distance(
 def covered(
     histories: Sequence[JobHistory], sources: Sequence[Source], distances_us: Sequence[int], delay_us: int = 0
 ) -> set[str]:
-    """Return which coverage goals came up among histories, and in which columns null did.
+    """Return the coverage goals that histories met, and the columns with nulls.
 
     Args:
         histories: The histories.

@@ -28,11 +28,11 @@ from .values import Kind, examples_of, key_kinds, kinds, plain_values, unsupport
 from .wire import Format
 
 SAMPLED = 1000
-"""The maximum of rows of a sample that are drawn from, evenly spread over it; and of given values and keys."""
+"""The most rows of a sample that are drawn from, evenly spread over it; and the most given values and keys."""
 DELETES_OF = 20
 """The share of deletes is rounded to twentieths."""
 RESERVED = "__streamproof_"
-"""The prefix of the names of everything that is put beside a job's own rows."""
+"""The prefix of all names that streamproof adds beside a job's own rows."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Input:
             are used.
         sample: Your own rows: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table. Histories take
             rows from it, and change their times and keys.
-        time_format: The form of an event time that is no timestamp: "s", "ms" or "us" since 1970, for a number or text;
-            or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs no form.
+        time_format: The form of an event time that isn't a timestamp: "s", "ms" or "us" since 1970, for a number or
+            text; or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs no form.
         null_times: The share of rows without an event time, from 0 to 1.
         format: "kafka": the job is given the columns of Spark's Kafka source; "text": one column, `value`; by default
             the columns of the schema.
@@ -117,7 +117,7 @@ class ResolvedInput:
 
     @property
     def drawn_columns(self) -> list[str]:
-        """The columns whose values are drawn, beside time and key; of a sample those with given values."""
+        """The columns whose values are drawn, beside time and key; with a sample only columns with given values."""
         names = [name for name in self.source.schema.names if name not in (self.source.time, *self.source.key)]
         return [name for name in names if name in self.pools] if self.sample else names
 
@@ -142,7 +142,7 @@ def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
     """Resolve a job's inputs: their columns, and the values that their rows are drawn from.
 
     Raises:
-        BadInput: There is no input, two have the same name, or one can't be drawn for.
+        BadInput: There is no input, two have the same name, or no values can be drawn for a column.
     """
     if not inputs:
         raise BadInput(
@@ -166,7 +166,7 @@ def distinct_names(what: str, names: Sequence[str]) -> None:
         names: Their names.
 
     Raises:
-        BadInput: Two are the same.
+        BadInput: Two names are the same.
     """
     for name in names:
         same = [other for other in names if other.casefold() == name.casefold()]
@@ -182,11 +182,11 @@ def resolve(given: Input, seed: int = 0) -> ResolvedInput:
 
     Args:
         given: The input.
-        seed: The seed of what is drawn from strategies.
+        seed: The seed of the draws from strategies.
 
     Raises:
-        BadInput: The schema or the sample can't be read, a column isn't there or has a type that it can't have, no
-            value can be drawn for one, or a given value doesn't fit its column.
+        BadInput: The schema or the sample can't be read, a column is missing or has an unsuitable type, no value can
+            be drawn for a column, or a given value doesn't fit its column.
     """
     name = given.name
     if not isinstance(name, str) or not name:
@@ -282,7 +282,7 @@ def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
 
 
 def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, ...]:
-    """Return values as rows of the column have them."""
+    """Convert values to the form that rows of the column have."""
     fitted = []
     for value in values:
         if value is None and not column.nullable:
@@ -361,12 +361,12 @@ def _real_keys(given: Input, source: Source, seed: int) -> tuple[tuple[Any, ...]
 
 
 def _sample_table(sample: Any) -> pa.Table:
-    """Return a sample under the schema that Spark would have for it."""
+    """Return a sample with the schema that Spark would give it."""
     zoned = False
     if isinstance(sample, (str, os.PathLike)):
         path = Path(sample)
         try:
-            # Spark takes timestamps without a zone in a CSV file, as in pandas, for its session's; here, in UTC.
+            # Spark reads timestamps without a zone in a CSV file or pandas in its session's zone; here, in UTC.
             zoned = ".csv" in path.suffixes
             table = pyarrow.csv.read_csv(path) if zoned else pyarrow.parquet.read_table(path)
         except (OSError, pa.ArrowException) as error:

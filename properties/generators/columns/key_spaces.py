@@ -1,4 +1,4 @@
-"""Key spaces: how the keys of many histories of a job are kept apart in one query.
+"""Key spaces: they keep the keys of many histories of a job apart in one query.
 
 One column of the key carries the number of the history: text by a prefix (`00042|a`), integers by a range of their own.
 """
@@ -16,19 +16,19 @@ from .inputs import ResolvedInput
 from .model import Row, Source
 
 MOST = 99_999
-"""The maximum of histories in one query; their numbers begin at 1, so that a plain key has none."""
+"""The most histories in one query; their numbers begin at 1, so that a plain key has no number."""
 STRIDES: Sequence[tuple[pa.DataType, int]] = ((pa.int64(), 1 << 40), (pa.int32(), 1 << 14))
-"""How many integers a history's range has, by type; half of them are negative."""
+"""The size of a history's range of integers, by type; half of them are negative."""
 ALONE = "its histories then run each in a query of its own"
 
 
 @dataclass(frozen=True)
 class KeySpace:
-    """Where the number of a history is kept in its keys.
+    """The place of a history's number in its keys.
 
     Attributes:
-        columns: By input the column that carries the number.
-        stride: How many integers a history's range has; 0 for text, which has a prefix.
+        columns: The column that carries the number, by input.
+        stride: The size of a history's range of integers; 0 for text, which has a prefix.
     """
 
     columns: Mapping[str, str]
@@ -52,7 +52,7 @@ class KeySpace:
         return number * self.stride + value
 
     def unpacked(self, value: Any) -> tuple[int, Any] | None:
-        """Return the number of a history and its own key; None for a value that is no packed key.
+        """Return the number of a history and its own key; None if the value isn't a packed key.
 
         The key of a record is the key's text as bytes.
         """
@@ -75,7 +75,7 @@ class KeySpace:
 
 
 def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
-    """Return why the histories of a job can't share a query; None where they can."""
+    """Return the reason why the histories of a job can't share a query; None if they can."""
     for given in inputs:
         if given.keys:
             return f"input {given.name} has keys of the user's own"
@@ -87,13 +87,13 @@ def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
 
 
 def key_space(sources: Sequence[Source]) -> KeySpace:
-    """Return where the number of a history is kept in the keys of a job's inputs.
+    """Choose the key column of a job's inputs that carries the number of a history.
 
-    Text is taken before bigint, and bigint before int. All inputs keep it in a column of the same name, else in the
-    same position of the key, so that what a join brings together stays together.
+    Text is preferred to bigint, and bigint to int. In all inputs it is the column of the same name, otherwise of the
+    same position in the key, so that rows that a join brings together stay together.
 
     Raises:
-        BadInput: No column of the key can carry it, in all inputs alike.
+        BadInput: No column of the key can carry the number in all inputs alike.
     """
     for source in sources:
         if not source.key:
@@ -124,13 +124,13 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
 
 
 def carrier(sources: Sequence[Source]) -> str | None:
-    """Return the column that carries the number of a history on each input; None: they are several."""
+    """Return the name of the column that carries the number of a history; None if inputs have different names."""
     columns = {*key_space(sources).columns.values()}
     return columns.pop() if len(columns) == 1 else None
 
 
 def key_family(source: Source, column: str, sources: Iterable[Source]) -> str:
-    """Return what key columns whose values meet have in common: their type, and their name or else their position."""
+    """Identify the key columns whose values meet: by their type, and their name or otherwise their position."""
     kind = source.schema.field(column).type
     everywhere = all(column in other.key for other in sources)
     name = column if everywhere else source.key.index(column)

@@ -1,4 +1,4 @@
-"""The terms of a job's check: its inputs, histories of rows, and what an oracle expects of them.
+"""The terms of a job's check: its inputs, histories of rows, and the rows that an oracle expects.
 
 A row is a mapping from the names of columns to Python values: timestamps are `datetime`s in UTC, of microseconds.
 """
@@ -28,20 +28,20 @@ def microseconds(time: datetime) -> int:
 
 
 def from_microseconds(time_us: int) -> datetime:
-    """Return the time of so many microseconds since 1970."""
+    """Return the time at a number of microseconds since 1970."""
     return EPOCH + timedelta(microseconds=time_us)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A streaming input of a job, as it is drawn from and run.
+    """A streaming input of a job, as histories are drawn and run.
 
     Attributes:
-        name: What the job's parameter is called.
+        name: The name of the job's parameter.
         schema: The columns and their types, in order.
         time: The column of the event time, of a timestamp's type.
         key: The columns of the key.
-        encoding: How the job is given its rows, where it isn't given them as they are.
+        encoding: The form in which the job is given its rows; None: it is given the rows themselves.
         null_times: Whether rows may have no event time.
     """
 
@@ -80,7 +80,7 @@ class Source:
 
     @property
     def grain_us(self) -> int:
-        """The microseconds of which each event time is a whole number."""
+        """The unit of event times in microseconds: each is a multiple of it."""
         return 1 if self.encoding is None else self.encoding.grain_us
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
@@ -92,16 +92,16 @@ class Source:
         return microseconds(row[self.time])
 
     def time_us_of(self, row: Row) -> int | None:
-        """Return a row's event time in microseconds since 1970; None where it has none."""
+        """Return a row's event time in microseconds since 1970; None if it has no event time."""
         return None if row[self.time] is None else self.time_us(row)
 
     def latest_us(self, batch: Sequence[Arrival]) -> int | None:
-        """Return the largest event time of the source's rows in a batch; None where they have none."""
+        """Return the largest event time of the source's rows in a batch; None if no row has an event time."""
         times = [self.time_us(row) for name, row in batch if name == self.name and row[self.time] is not None]
         return max(times, default=None)
 
     def time_of(self, time_us: int) -> datetime:
-        """Return an event time as rows have it: whole, in UTC, or without a zone where its type has none."""
+        """Return an event time as rows have it: a multiple of the unit, in UTC, or without a zone by its type."""
         time = from_microseconds(time_us - time_us % self.grain_us)
         return time if self.schema.field(self.time).type.tz else time.replace(tzinfo=None)
 
@@ -114,7 +114,7 @@ class Arrival(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A record that arrives on an input, and whose payload is no row.
+    """A record that arrives on an input, and whose payload can't be read as a row.
 
     Attributes:
         batch: The index of its batch.
@@ -135,11 +135,11 @@ class JobHistory:
 
     Attributes:
         batches: The rows of each batch, in order of arrival.
-        clock: The largest event time (microseconds since 1970) that the inputs have seen by the end of each batch,
-            where other rows than the history's move the watermark; empty where its own alone do.
-        name: What reports call it.
-        variation: Which invariant it violates, and how the query is run then; empty where it is run as it stands.
-        seed: The seed of the check that saved it; None: it isn't a saved one.
+        clock: The largest event time (microseconds since 1970) that the inputs have seen by the end of each batch, if
+            other rows than the history's move the watermark too; empty if only its own rows do.
+        name: Its name in reports.
+        variation: The invariant that it violates, and how the query is run for it; empty if it is run plainly.
+        seed: The seed of the check that saved it; None: it wasn't saved.
         unreadable: Records that arrive beside the rows of `batches`, at the end of their batch. No oracle of rows sees
             them.
     """
@@ -153,33 +153,33 @@ class JobHistory:
 
     @property
     def arrivals(self) -> list[Arrival]:
-        """All that arrives, in order."""
+        """All arrivals, in order."""
         return [arrival for batch in self.batches for arrival in batch]
 
     @property
     def played(self) -> str:
-        """All that a query over the history depends on, as text."""
+        """Everything that a query over the history depends on, as text."""
         return repr((self.batches, self.clock, self.unreadable))
 
     def times_ms(self, sources: Sequence[Source]) -> list[int]:
-        """Return the largest event time by the end of each batch, in milliseconds since 1970; before any 0."""
+        """Return the largest event time by the end of each batch, in milliseconds since 1970; 0 before the first."""
         if self.clock:
             return [time_us // 1000 for time_us in self.clock]
         latest = (max((source.latest_us(batch) or 0 for source in sources), default=0) for batch in self.batches)
         return [time_us // 1000 for time_us in accumulate(latest, max)]
 
     def unreadable_in(self, batch: int) -> list[Unreadable]:
-        """Return the unreadable records of a batch; of those beyond the last, for batches were dropped, the last's."""
+        """Return the unreadable records of a batch; the last batch also has the records of dropped batches."""
         last = len(self.batches) - 1
         return [one for one in self.unreadable if min(one.batch, last) == batch]
 
     @property
     def silent(self) -> JobHistory:
-        """The same history without anything that arrives."""
+        """The same history without arrivals."""
         return replace(self, batches=((),) * len(self.batches), unreadable=())
 
     def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
-        """Return the same history with other batches, as many as before where it has a clock."""
+        """Return the same history with other batches; with a clock, as many as before."""
         return replace(self, batches=tuple(map(tuple, batches)))
 
 
@@ -188,9 +188,9 @@ class Expected:
     """The expected outcome of a history.
 
     Attributes:
-        comparing: What `rows` are.
-        rows: For each batch the rows that it emits (`batches`), or the rows of all batches so far or of the table after
-            it (`cuts`); or one list, of the end (`end`). In no order.
+        comparing: The part that `rows` describe.
+        rows: For each batch the rows that it emits (`batches`), or the rows of all batches so far or of the table
+            after it (`cuts`); or one list, of the end (`end`). In no order.
         at_end: Whether the `batches` are compared only by the table that they make at the end.
     """
 

@@ -16,11 +16,11 @@ from .model import JobHistory, Row, Source
 from .wire import Encoder
 
 MOST_ROWS = 300_000
-"""The maximum of rows of a table that doesn't change, of which each history has its own."""
+"""The most rows of a static table after each history has got its own copy."""
 
 
 class UnreadableKey(BadInput):
-    """A row of a shared query's result can't be handed to a history: then the histories run each in its own query."""
+    """A row of a shared query's result can't be assigned to a history: then each history runs in its own query."""
 
 
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
@@ -33,7 +33,7 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
 
     Raises:
         BadInput: The histories are too many, or can't share a query; or a value doesn't fit its column.
-        ValueError: They have different clock schedules, or none.
+        ValueError: The histories have different clock schedules, or no clock schedule.
     """
     clock = histories[0].clock if histories else ()
     if any(history.clock != clock for history in histories) or not clock:
@@ -65,7 +65,7 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
 def pack_tables(
     tables: Mapping[str, pa.Table], keyed: Collection[str], count: int, sources: Sequence[Source]
 ) -> dict[str, pa.Table]:
-    """Return the tables that don't change, those with keys once for each history, under its own keys.
+    """Return the static tables; a table with keys has its rows once for each history, under its own keys.
 
     Args:
         tables: The tables, by name.
@@ -97,7 +97,7 @@ def _packed(space: KeySpace, number: int, name: str, row: Row) -> Row:
 
 
 def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Row]:
-    """Return the rows in a random order in which those of each history are as they arrive, as where it runs alone."""
+    """Return the rows in a random order that keeps each history's order of arrival, as if it ran alone."""
     numbers = [number for number, _ in rows]
     generator.shuffle(numbers)
     waiting: dict[int, deque[Row]] = defaultdict(deque)
@@ -107,7 +107,7 @@ def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Ro
 
 
 def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
-    """Lay one history out as one table for each batch and input, its keys as they are and no rows but its own."""
+    """Lay a history out as a table for each batch and input, with its keys as they are and without other rows."""
     encoders = {source.name: Encoder(source) for source in sources}
     tables = []
     for number, batch in enumerate(history.batches):
@@ -133,18 +133,18 @@ def unpack(
     keys: Sequence[str],
     of_tables: Collection[Any] = (),
 ) -> list[list[Row]]:
-    """Hand every history its own rows of a job's output, under its own keys.
+    """Return each history's own rows of a job's output, under its own keys.
 
     Args:
         rows: The rows that the job has emitted.
         histories: The histories, as they were packed.
         sources: The job's inputs.
-        keys: The columns of the output that have the key column which carries a history's number. Where they are
-            several, as after an outer join, one that isn't null is enough.
-        of_tables: The keys that each history has in tables that don't change.
+        keys: The columns of the output that have the key column with a history's number. If there are several, as
+            after an outer join, one that isn't null is enough.
+        of_tables: The keys that each history has in static tables.
 
     Raises:
-        UnreadableKey: A key is none that was packed, or the row has none; the message says which.
+        UnreadableKey: A key isn't a packed key, or a row has no key; the message names it.
         BadInput: A column of the key is missing.
     """
     space = key_space(sources)
@@ -179,7 +179,7 @@ def unpack(
 
 
 def _rows_of(history: JobHistory) -> list[tuple[str, Row]]:
-    """Return the rows of a history by input, those too that its unreadable records would be."""
+    """Return the rows of a history by input, with the rows that its unreadable records would be."""
     return [*history.arrivals, *((one.input, one.row) for one in history.unreadable)]
 
 
@@ -188,8 +188,8 @@ def _restored(
 ) -> list[dict[str, Any]]:
     """Return rows with their histories' own keys, wherever a job has put them: under another name, or within a struct.
 
-    A text that begins as a packed key does is made of it. An integer may be in a history's range by chance, so that of
-    integers a place in the rows has keys only where it has them in each row.
+    A text with a packed key's prefix counts as a key. An integer may be in a history's range by chance, so integers of
+    a column or field count as keys only if they are keys in every row.
     """
 
     def key(owner: int, value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Payloads of records: a row as JSON, as CSV, as the text of one column, or as a function of the user's makes it.
+"""Payloads of records: a row as JSON, as CSV, as the text of one column, or made by a user's function.
 
 Values are written as Spark's `from_json` and `from_csv` read them by default. A payload may have a fault, such as a
-cut: then it is no row.
+cut; then it can't be read as a row.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .model import Row
 from .times import iso_text
 
 Value: TypeAlias = Literal["json", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
-"""What the payload of a record is made of a row: the name of a format, or a function of the user's."""
+"""The form of a record's payload: the name of a format, or a user's function from a row to bytes."""
 
 NULL, EMPTY, TRUNCATED, NOISE = "null", "empty", "truncated", "no text of the format"
 NO_TIME, WRONG_TIME = "without its event time", "an event time of another type"
 FAULTS: Sequence[str] = (TRUNCATED, EMPTY, NOISE, NO_TIME, WRONG_TIME)
-"""What a malformed payload is, beside the null that has a share of its own."""
+"""The faults of malformed payloads; null payloads have a share of their own."""
 _NOISE = b"\x00{no row"
 _NEVER = "never"
 
 
 def faults_of(value: Value, has_time: bool) -> Sequence[str]:
-    """Return the faults by which a payload of a format is surely no row.
+    """Return the faults that make a payload of a format certainly unreadable.
 
-    A line of CSV that is cut, or has a field less, may be another row; so may what a function of the user's has made.
+    A line of CSV that is cut, or lacks a field, may be read as another row; so may a payload of a user's function.
 
     Args:
         value: The format.
@@ -53,8 +53,8 @@ def payload(value: Value, row: Row, schema: pa.Schema, where: str, fault: str = 
         value: Its format.
         row: The row, each of its values as the column has it.
         schema: The columns of the payload, in order.
-        where: What messages call the input.
-        fault: The fault that makes it malformed; empty for a whole one.
+        where: The input's name in messages.
+        fault: The fault that makes it malformed; empty for none.
         time: The column of the event time, which two of the faults concern.
 
     Raises:
@@ -83,7 +83,7 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
             made = value(row)
         except StreamproofError:
             raise
-        except Exception as error:  # it is the user's own
+        except Exception as error:  # the function is the user's own
             raise BadInput(f"{where}: its value {name} raised {type(error).__name__}: {error}, for {row}") from error
     if made is not None and not isinstance(made, (bytes, bytearray)):
         raise BadInput(f"{where}: its value {name} returned {type(made).__name__} for {row}: return bytes, or None")
@@ -91,7 +91,7 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
 
 
 def key_text(row: Row, key: Sequence[str], schema: pa.Schema, as_object: bool = False) -> bytes | None:
-    """Return the key of a record: the text of the key's column, or of several an object; None without a key."""
+    """Return the key of a record: the text of the key's column, or an object of several; None without a key."""
     if not key:
         return None
     if len(key) > 1 or as_object:
@@ -128,7 +128,7 @@ def _json(value: Any, kind: pa.DataType) -> str:
 
 
 def _plain(value: Any, kind: pa.DataType) -> str:
-    """Return a value that has no others within it as text."""
+    """Return a value of a plain type as text."""
     match value:
         case str():
             return value
@@ -174,7 +174,7 @@ def _text_of_row(row: Row, columns: Sequence[pa.Field]) -> str | None:
 
 
 def refused_columns(value: Value, columns: Mapping[str, pa.DataType]) -> str | None:
-    """Return why a payload of a format can't have columns of these types; None: it can."""
+    """Return the reason why a payload of a format can't have columns of these types; None: it can."""
     if value == "csv":
         for name, kind in columns.items():
             if pa.types.is_nested(kind) or pa.types.is_binary(kind):

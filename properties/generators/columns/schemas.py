@@ -1,7 +1,7 @@
 """Schemas of a job's inputs: from a DDL string, a StructType or an Arrow schema to the Arrow schema that Spark makes.
 
-Plain DDL is read here, so that a mistake shows before Spark has started; all else is left to Spark's own parser, which
-needs a session.
+Plain DDL is read here, so that a mistake shows before Spark has started; Spark's own parser, which needs a session,
+reads everything else.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TOKEN = re.compile(rf"{NAME.pattern}|{NUMBER.pattern}|\S")
 
 
 class _NotPlain(Exception):
-    """Spark's own parser is to read it."""
+    """Spark's own parser must read the schema."""
 
 
 def needs_spark(schema: Any) -> bool:
@@ -70,7 +70,7 @@ def arrow_schema(schema: Any) -> pa.Schema:
         schema: A DDL string, a StructType, or an Arrow schema.
 
     Raises:
-        BadInput: It is none of these, isn't valid, names a column twice, or has a type that Arrow can't hold.
+        BadInput: The schema is of another type or invalid, names a column twice, or has a type that Arrow can't hold.
     """
     match schema:
         case str():
@@ -110,7 +110,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
 
 
 def _is_tagged(field: pa.Field) -> bool:
-    """Return whether a struct within a field stands for a type of Spark's that Arrow doesn't have."""
+    """Whether a struct within a field stands for a type of Spark's that Arrow doesn't have."""
     if TAGS & set(field.metadata or ()):
         return True
     return any(_is_tagged(field.type.field(index)) for index in range(field.type.num_fields))
@@ -145,7 +145,7 @@ def _of_ddl(text: str) -> T.DataType:
 
 
 class _Ddl:
-    """Reads columns of plain types, arrays, maps and structs; whatever else there is isn't plain."""
+    """Reads columns of plain types, arrays, maps and structs; other DDL isn't plain."""
 
     def __init__(self, text: str) -> None:
         self.tokens: deque[str] = deque(TOKEN.findall(text))
@@ -200,7 +200,7 @@ class _Ddl:
         return T.DecimalType(precision, scale)
 
     def _next(self, kind: re.Pattern[str]) -> str:
-        """Take the next token, which must be of a kind."""
+        """Take the next token, which must be of the given kind."""
         if not self.tokens or not kind.fullmatch(self.tokens[0]):
             raise _NotPlain
         return self.tokens.popleft()

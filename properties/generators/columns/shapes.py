@@ -1,4 +1,4 @@
-"""How an Input says that its source shapes its rows, refused where no source has such rows."""
+"""Read the form of a source's rows from its Input, and refuse forms that no source has."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, .
     """Return a source with its wire form.
 
     Args:
-        given: What the user says.
+        given: The user's Input.
         schema: The columns that it declares.
-        time: The column of the event time, which isn't among them where it is the time of arrival.
+        time: The column of the event time; if that is the time of arrival, it isn't in the schema.
         key: The columns of the key.
 
     Raises:

@@ -11,7 +11,7 @@ from ...system.visible import visible
 from .model import Row
 
 LONGEST = 60
-"""A value of a table is cut to so many characters; the saved history has it whole."""
+"""The most characters of a value in a table; the saved history has it whole."""
 _UNITS: Sequence[tuple[str, str, int]] = (
     ("d", "day", 86_400_000_000),
     ("h", "hour", 3_600_000_000),
@@ -29,17 +29,17 @@ def shown_row(row: Row) -> str:
 
 
 def typed_row(row: Row) -> str:
-    """Return a row as text, with the types of its values, where others print alike."""
+    """Return a row as text, with the types of its values: different values may print alike."""
     return ", ".join(f"{visible(name)} {cell(value)} ({type(value).__name__})" for name, value in row.items())
 
 
 def cell(value: Any) -> str:
-    """Return a value as text, cut where it is long."""
+    """Return a value as text, cut if it is long."""
     return shortened(shown(value))
 
 
 def shortened(text: str) -> str:
-    """Return a text, cut where it is long."""
+    """Return a text, cut if it is long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}… ({len(text):,} characters)"
 
 
@@ -69,6 +69,6 @@ def elapsed(time_us: int) -> str:
 
 
 def duration(time_us: int) -> str:
-    """Return a duration in words: in the largest unit that it is a whole number of."""
+    """Return a duration in words: in the largest unit of which it is a multiple."""
     unit, size = next((unit, size) for _, unit, size in _UNITS if time_us % size == 0)
     return f"{time_us // size} {unit}{'s' * (time_us != size and unit not in ('ms', 'µs'))}"

@@ -1,6 +1,6 @@
-"""Shrinking a job's history: its size, its candidates, and combinations of those that failed in the round before.
+"""Shrink a job's history: its size, its candidates, and combinations of candidates that failed in the round before.
 
-All candidates keep the clock schedule, and stay within what was drawn from: a user's own values, keys and rows.
+All candidates keep the clock schedule, and have only values, keys and rows that could be drawn, such as a user's own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .model import Arrival, JobHistory, Row, Source, from_microseconds, microsec
 from .values import kinds, plain_values
 
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
-"""A millisecond, a second, a minute, ten, an hour: the more of them a time is a whole number of, the simpler it is."""
+"""A millisecond, a second, a minute, ten minutes, an hour: a time is simpler, the more of them divide it."""
 PLAIN_KEYS: Sequence[str] = ("a", "b", "c", "d", "e", "f")
 
 
@@ -41,7 +41,7 @@ Size = tuple[int, int, int, int, int, int, int, int, str]
 
 
 def size(history: JobHistory, inputs: Sequence[ResolvedInput]) -> Size:
-    """Return a history's size: rows, batches with rows, how late these are, times, keys, values; smaller is simpler."""
+    """Return a history's size: rows, batches with rows, lateness of rows, times, keys, values; smaller is simpler."""
     return _Steps(history, inputs).size(_placed(history))
 
 
@@ -57,11 +57,11 @@ def shrink(
 
     Args:
         history: The history, which fails.
-        inputs: What its rows were drawn from.
+        inputs: The inputs that its rows were drawn for.
         fails: Takes a round's candidates, the smallest first; returns for each whether it fails.
-        rounds: The largest number of rounds.
-        delay_us: Where no row may be late, the delay of the watermark in microseconds.
-        deadline: After it no round begins.
+        rounds: The most rounds.
+        delay_us: If no row may be late, the delay of the watermark in microseconds.
+        deadline: The time after which no round begins.
     """
     history = _with_fewer_unreadable(history, fails, deadline)
     rows, steps = _placed(history), _Steps(history, inputs, delay_us)
@@ -76,7 +76,7 @@ def _with_fewer_unreadable(
     fails: Callable[[Sequence[JobHistory]], Sequence[bool]],
     deadline: Deadline | None,
 ) -> JobHistory:
-    """Return the history without unreadable records, with one of them, or with as few as are found to make it fail."""
+    """Return the history with as few unreadable records as it takes to fail: none, one, or the fewest found."""
     left = history.unreadable
     while left and not (deadline is not None and deadline.is_over()):
         choices = [(), *((one,) for one in left), *(left[:at] + left[at + 1 :] for at in range(len(left)))]
@@ -171,7 +171,7 @@ class _Steps:
 
 
 class _Times:
-    """How the event times of rows, and the batches that they are in, become simpler."""
+    """Simplifies the event times of rows, and their batches."""
 
     def __init__(self, history: JobHistory, sources: Mapping[str, Source], delay_us: int | None) -> None:
         self.clock, self.batches = history.clock, len(history.batches)
@@ -180,7 +180,7 @@ class _Times:
         self.start_us = (history.clock or times or [0])[0]
 
     def of(self, placed: _Placed) -> int:
-        """Return the event time of a row; of a row without one the start of the history."""
+        """Return the event time of a row; for a row without an event time the start of the history."""
         time = self.sources[placed.input].time_us_of(placed.row)
         return self.start_us if time is None else time
 
@@ -188,7 +188,7 @@ class _Times:
         return placed.row[self.sources[placed.input].time] is not None
 
     def are_allowed(self, rows: _Rows) -> bool:
-        """Return whether no row is later than its batch's clock, nor, where a delay is given, late.
+        """Whether no row is later than its batch's clock, and, if a delay is given, no row is late.
 
         The changes of a table's row must be in order, too: no log has others.
         """
@@ -228,7 +228,7 @@ class _Times:
                     yield _in_order(_replaced(rows, index, self._timed(placed, us, earlier)))
 
     def _times_after_move(self, placed: _Placed, earlier: int) -> Iterator[int]:
-        """Yield times that are to the clock of an earlier batch, or of the one before it, as they were in theirs."""
+        """Yield times for an earlier batch, as far from its clock, or the clock before, as in a row's own batch."""
         us = self.of(placed)
         if self.clock:
             yield us + self.clock[earlier] - self.clock[placed.batch]
@@ -249,7 +249,7 @@ class _Times:
                 yield [self._timed(placed, self.of(placed) - _whole(down, unit, up=1)) for placed in moved]
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows with simpler times: whole units, all of them or one; or another row's time."""
+        """Yield the rows with simpler times: whole units, for all rows or one; or another row's time."""
         times = [self.of(placed) for placed in rows]
         for unit in UNITS_US:
             for up in (0, 1):
@@ -262,20 +262,20 @@ class _Times:
                 yield _replaced(rows, index, self._timed(placed, us, given=True))
                 continue
             found = {_whole(us, unit, up) for unit in UNITS_US for up in (0, 1)} | set(times)
-            # Just beside another one's is simpler than somewhere.
+            # A time just beside another row's is simpler than any other time.
             found |= {time + by for time in times for by in (MS, -MS)} if us % UNITS_US[1] else set()
             for other in found - {us}:
                 yield _replaced(rows, index, self._timed(placed, other))
 
     def _timed(self, placed: _Placed, us: int, batch: int | None = None, *, given: bool = False) -> _Placed:
-        """Return a row at another time, and maybe in another batch; `given`: a row without a time is given one."""
+        """Return a row at another time, and maybe in another batch; `given`: a row without a time gets a time."""
         source = self.sources[placed.input]
         row = {**placed.row, source.time: source.time_of(us)} if given or self.has_time(placed) else placed.row
         return _Placed(placed.batch if batch is None else batch, placed.input, row)
 
 
 class _Keys:
-    """How the keys of rows become simpler, the same in all rows that have them."""
+    """Simplifies the keys of rows, in all rows that have them alike."""
 
     def __init__(self, inputs: Sequence[ResolvedInput]) -> None:
         self.inputs = {given.name: given for given in inputs}
@@ -285,9 +285,9 @@ class _Keys:
         }
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows with simpler keys, the same in all rows that have them: all of them, one, or one as another.
+        """Yield the rows with simpler keys, in all rows that have them alike: all keys, one key, or one like another.
 
-        Keys of the user's own become others of them.
+        A user's own keys are replaced by other keys of theirs.
         """
         families: dict[str, dict[str, Any]] = {}
         for _, name, row in rows:
@@ -311,7 +311,7 @@ class _Keys:
                         yield from (_replaced(rows, index, one) for index, one in enumerate(rekeyed))
 
     def _key_choices(self, family: str) -> list[Any] | None:
-        """Return keys to choose from, the simplest first; None where they must stay, being parts of a user's own."""
+        """Return keys to choose from, the simplest first; None if the keys must stay because they are a user's own."""
         alike = [(self.inputs[name], column) for (name, column), of in self.families.items() if of == family]
         for given, _ in alike:
             if given.keys:
@@ -336,7 +336,7 @@ class _Keys:
 
 
 class _Values:
-    """How the values of rows become simpler."""
+    """Simplifies the values of rows."""
 
     def __init__(self, inputs: Sequence[ResolvedInput], start_us: int) -> None:
         self.inputs = {given.name: given for given in inputs}
@@ -380,7 +380,7 @@ class _Values:
                     yield valued([{column: value} if number == index else {} for number in range(len(rows))])
 
     def _of_column(self, name: str, column: str, value: Any) -> Iterator[Any]:
-        """Yield values of a column that are simpler, the simplest first; of the user's own, where there are some."""
+        """Yield simpler values of a column, the simplest first; from the user's own values, if they are given."""
         given = self.inputs[name]
         limit = self.size(name, column, value)
         if column in given.pools:
@@ -419,12 +419,12 @@ class _Values:
 
 
 def _whole(us: int, unit: int, up: int) -> int:
-    """Return a time down to a whole unit, or up to the next."""
+    """Round a time down to a whole unit, or up to the next."""
     return us - us % unit + (unit if up and us % unit else 0)
 
 
 def _roughness(us: int) -> int:
-    """Return of how many units a time is no whole number."""
+    """Count the units of which a time isn't a multiple."""
     return sum(us % unit != 0 for unit in UNITS_US)
 
 
@@ -432,7 +432,7 @@ def _key_size(value: Any) -> int:
     if isinstance(value, str):
         return key_size(value)
     if isinstance(value, int):
-        # Of numbers 1 is the simplest key, then 2.
+        # The simplest number as a key is 1, then 2.
         return value if value > 0 else 10 - 2 * value
     if isinstance(value, datetime):
         return _roughness(microseconds(value))

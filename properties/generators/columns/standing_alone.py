@@ -1,7 +1,7 @@
-"""A job's history without its cohort: nothing moves the watermark but rows that one would write by hand.
+"""A job's history without its cohort: only rows that a person would write move the watermark.
 
-In a cohort the watermark follows the clock schedule, whatever a history's own rows are. Alone, rows of another key take
-its place. Such a history may behave differently, and counts only when it fails too.
+In a cohort the watermark follows the clock schedule, whatever a history's own rows are. Alone, rows of another key move
+it. Such a history may behave differently, and counts only if it fails too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .values import key_kinds
 
 
 class Push(NamedTuple):
-    """Where rows move the watermark.
+    """A place where rows move the watermark.
 
     Attributes:
-        batch: The index of a batch that isn't empty, or -1 for before all.
+        batch: The index of a batch that isn't empty, or -1 for before all batches.
         times_us: The times (microseconds since 1970) to move to: in that batch, and in batches of their own after it.
         inputs: The inputs whose own rows aren't there yet.
     """
@@ -31,7 +31,7 @@ class Push(NamedTuple):
 
 
 def without_clock(history: JobHistory) -> JobHistory:
-    """Return the rows of a history alone: they themselves move the watermark, and no batch is empty."""
+    """Return a history without its clock: its own rows move the watermark, and no batch is empty."""
     used = [number for number, batch in enumerate(history.batches) if batch]
     unreadable = tuple(one._replace(batch=sum(number < one.batch for number in used)) for one in history.unreadable)
     return replace(history, batches=tuple(history.batches[n] for n in used) or ((),), clock=(), unreadable=unreadable)
@@ -44,17 +44,17 @@ def standing_alone(
     *,
     sooner: bool = False,
 ) -> list[JobHistory]:
-    """Return histories without a clock whose watermark is where that of the history is, those of the fewest rows first.
+    """Return histories without a clock that have the same watermarks as the history, those of the fewest rows first.
 
-    The first has the rows of the history alone. In others rows of another key move the watermark on each input
-    where the history's own don't move it so far: before its first batch, between two of them, or at the end.
+    The first has only the rows of the history. In the others, rows of another key move the watermark on each input
+    where the history's own rows don't move it that far: before its first batch, between two batches, or at the end.
 
     Args:
         history: The history.
-        inputs: What its rows were drawn from.
+        inputs: The inputs that its rows were drawn for.
         first: The index of the first batch whose output differs; the history then ends there.
         sooner: Whether a history may end, or the watermark move, a batch sooner: with the trigger `available_now` a
-            batch emits what the clock of the batch before has closed, and drops what was late by the one before that.
+            batch closes by the clock of the batch before, and drops late rows by the clock before that.
     """
     lengths = [len(history.batches) if first is None else first + 1]
     lengths += [first] if sooner and first and not history.batches[first] else []
@@ -70,7 +70,7 @@ def standing_alone(
 
 
 def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) -> list[list[Push]]:
-    """Return where the watermark may be moved: of each place the ways to do it."""
+    """Return the ways to move the watermark, for each place where it may be moved."""
     sources = {given.name: given.source for given in inputs}
     largest = dict.fromkeys(sources, 0)
     used = [number for number, batch in enumerate(history.batches) if batch]
@@ -112,7 +112,7 @@ def _pushed(
 
 
 def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:
-    """Return for each input the plainest row of a key that the history doesn't have, where there is one."""
+    """Return for each input the plainest row of a key that the history doesn't have, if there is such a key."""
     around = from_microseconds(history.clock[0] if history.clock else 0)
     keys_of = {given.name: given.source.key_of for given in inputs}
     taken = {repr(value) for name, row in history.arrivals for value in keys_of[name](row)}

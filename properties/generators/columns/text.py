@@ -1,6 +1,6 @@
 """A job's history as text: JSON Lines, to be kept in a file, read by people and played again.
 
-The first line has the history's name, the columns of its inputs and, of a violated invariant, how the query is run;
+The first line has the history's name, the columns of its inputs and, for a violated invariant, how the query is run;
 each other line is a row that arrives, a heartbeat (the clock at the end of a batch) or a cut. Timestamps are ISO 8601,
 with a zone where their type has one; decimals are text, bytes base64, durations microseconds, maps lists of pairs.
 """
@@ -49,22 +49,22 @@ def _row_text(row: Row, source: Source) -> dict[str, Any]:
 
 
 def pasted(history: JobHistory, sources: Sequence[Source]) -> list[str]:
-    """Return the lines of Python that say a history as `examples`."""
-    # Where three quotes stand in a line, a text of JSON holds them, in which they may be escaped.
+    """Return the lines of Python that give a history as `examples`."""
+    # Three quotes in a line are within a JSON text, where they may be escaped.
     lines = [line.replace("'''", r"\u0027" * 3) for line in to_text(history, sources).splitlines()]
     return ["examples=[r'''", *lines, "''']"]
 
 
 def parse(text: str, sources: Sequence[Source], file: str = "history") -> JobHistory:
-    """Return the history that a text has.
+    """Parse a history from its text.
 
     Args:
         text: The text.
-        sources: The inputs of the job that it is a history of.
-        file: What messages call it.
+        sources: The inputs of the job.
+        file: The text's name in messages.
 
     Raises:
-        BadInput: A line isn't one of a history, or doesn't fit the inputs; the message names it.
+        BadInput: A line isn't a line of a history, or doesn't fit the inputs; the message names it.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
@@ -247,7 +247,7 @@ def _encoded(value: Any, kind: pa.DataType) -> Any:
 
 
 def _decoded(value: Any, kind: pa.DataType) -> Any:
-    """Return the row's value of what JSON has; one that doesn't fit raises, or is refused where it meets its type."""
+    """Convert a JSON value to a row's value; raise if it doesn't fit, unless a later check of its type refuses it."""
     if value is None:
         return None
     if pa.types.is_list(kind):

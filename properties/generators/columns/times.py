@@ -1,4 +1,4 @@
-"""The forms in which sources have event times that are no timestamps: numbers since 1970, text, dates.
+"""The forms of event times in sources that have no timestamps: numbers since 1970, text, dates.
 
 A history has each event time as a timestamp, cut to what the form can hold; the job is given the form.
 """
@@ -19,9 +19,9 @@ UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """The units of numbers since 1970, in microseconds."""
 DAY_US = 86_400_000_000
 TIMESTAMP = pa.timestamp("us", "UTC")
-"""The type of such an event time in a history."""
+"""The type, in a history, of an event time that isn't a timestamp in its source."""
 _GRAINS_US = (1, 1_000_000, 60_000_000, 3_600_000_000, DAY_US)
-"""What a pattern of text may show of a time: from microseconds to days."""
+"""The precisions of a text pattern in microseconds: from microseconds to days."""
 _PROBES = (datetime(2024, 10, 27, 13, 32, 47, 123_456, UTC), datetime(2025, 1, 5, 1, 2, 3, 4, UTC))
 _LATEST = datetime(2030, 1, 1, tzinfo=UTC)
 UNITS = 'time_format="s", "ms" or "us" since 1970'
@@ -29,12 +29,12 @@ UNITS = 'time_format="s", "ms" or "us" since 1970'
 
 @dataclass(frozen=True)
 class TimeForm:
-    """The form of an event time that is no timestamp.
+    """The form of an event time that isn't a timestamp.
 
     Attributes:
         kind: The type of the column that the job is given.
         format: The unit of a number since 1970, or a pattern of `strftime`; None for a date, and for ISO 8601 text.
-        grain_us: The microseconds of which each time that it can hold is a whole number.
+        grain_us: The precision in microseconds: each time that it can hold is a multiple.
     """
 
     kind: pa.DataType
@@ -61,17 +61,17 @@ class TimeForm:
 
 
 def iso_text(time: datetime) -> str:
-    """Return a time as ISO 8601 text, with microseconds, and `Z` where it has a zone."""
+    """Return a time as ISO 8601 text, with microseconds, and `Z` if it has a zone."""
     return time.replace(tzinfo=None).isoformat(timespec="microseconds") + ("Z" if time.tzinfo else "")
 
 
 def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeForm | None:
-    """Return the form of an event time; None where the column is a timestamp, which needs none.
+    """Return the form of an event time; None if the column is a timestamp, which needs no form.
 
     Args:
         column: The column's name.
         kind: Its type.
-        time_format: What the user says of the form.
+        time_format: The user's `time_format`.
 
     Raises:
         BadInput: The column can't have an event time, or the format is missing or doesn't fit it.
@@ -106,7 +106,7 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
 
 
 def _grain_of_text_us(where: str, pattern: str | None) -> int:
-    """Return what text of a pattern shows of a time, in microseconds."""
+    """Return the precision of times in a text pattern, in microseconds."""
     if pattern is None:
         return 1
     if pattern in UNITS_US:

@@ -1,8 +1,7 @@
-"""Values of any type that a column can have: in kinds of about four, so that equal ones meet in a small history.
+"""Values of any type that a column can have: in kinds of about four, so that equal values meet in a small history.
 
-Numbers are such that forty of them add up without overflow, and fractions are dyadic: sums are exact in any order.
-Not among them are NaN and the negative zero, which equal themselves in one place and not in another; what else a job
-must meet is given with `values` of its input.
+Forty numbers add up without overflow, and fractions are dyadic: sums are exact in any order. NaN and the negative zero
+aren't among them, because systems differ in what they equal. Give a job further values with `values` of its input.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ TERMS = 64
 TEXTS: Sequence[Kind] = (
     ("x", "y", "z", ""),
     ("a", "A", "a ", " a"),
-    # The same text to the eye, in two ways; and two letters that UTF-16 sorts otherwise than their code points.
+    # Two texts that look the same; and two letters that UTF-16 and code points sort differently.
     ("é", "e\u0301", "\uff61", "\U0001f600"),
     ("0", "null", "1.0", "-3"),
     ('"', "|,\t", "\\", "\n"),
@@ -46,7 +45,7 @@ NUMBER_KEYS: Sequence[Kind] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
 
 
 def unsupported(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type, or the one within it, of which there are no values here; None where there are of all."""
+    """Return the type, or the type within it, that isn't supported here; None if all are supported."""
     nested = (
         [kind.key_type, kind.item_type]
         if pa.types.is_map(kind)
@@ -58,11 +57,11 @@ def unsupported(kind: pa.DataType) -> pa.DataType | None:
 
 
 def kinds(kind: pa.DataType, around: datetime) -> list[Kind]:
-    """Return kinds of values of a type, the plainest first; none where the type is not supported.
+    """Return kinds of values of a type, the plainest first; none if the type is not supported.
 
     Args:
         kind: The type.
-        around: What dates and timestamps are near to.
+        around: The time around which dates and timestamps are.
     """
     if pa.types.is_map(kind):
         # A map's keys are its own; a null among them is refused by Spark.
@@ -144,7 +143,7 @@ _PLAIN: Sequence[
     (pa.types.is_time64, ((time(0), time(12, 30), time(23, 59, 59, 999_999)),)),
     (pa.types.is_null, ((None,),)),
 )
-"""The kinds of values of each type that has no others within it, or what makes them of the type and a time."""
+"""The kinds of values of each plain type, or a function that makes them of the type and a time."""
 
 
 def _lists(of: Kind, nullable: bool) -> Kind:
@@ -183,7 +182,7 @@ def drawn_kind(generator: random.Random, found: Sequence[Kind]) -> Kind:
 
 
 def examples_of(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
-    """Draw values from a Hypothesis strategy, the same for the same number: none twice, and its simplest first."""
+    """Draw different values from a Hypothesis strategy, its simplest first; the same for the same number."""
     found: list[Any] = []
 
     @seed(number)
@@ -211,7 +210,7 @@ def plain_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what makes a row's value of what Arrow makes of a value that isn't null; None where they are the same."""
+    """Return the function from Arrow's Python value, not null, to a row's value; None if they are the same."""
     if pa.types.is_timestamp(kind) and kind.tz:
         return lambda value: value.astimezone(UTC)
     if pa.types.is_map(kind):

@@ -21,12 +21,12 @@ from .payloads import Value, key_text, payload
 from .times import TIMESTAMP, TimeForm
 
 Format: TypeAlias = Literal["kafka", "text"]
-"""What a source's records are like: Kafka's, or lines of text, as files and sockets have them."""
+"""The form of a source's records: Kafka's records, or lines of text, as in files and from sockets."""
 
 RECORDS_KEY = "key"
 """The column of Kafka's records with their key."""
 PARTITIONS = 3
-"""A topic of Kafka's has so many partitions."""
+"""The number of partitions of a Kafka topic."""
 KAFKA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -46,14 +46,14 @@ _MS = 1000
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a job is given the rows of a source.
+    """The form in which a job is given the rows of a source.
 
     Attributes:
-        columns: The columns of the payload, or of the frame where there is none, as the Input declares them.
+        columns: The columns of the payload, or of the frame if there is no payload, as the Input declares them.
         time: The column of the event time.
         form: The form of its values; None: timestamps.
-        format: What the records are like; None: the frame has the columns themselves.
-        value: What a payload is made of; of records alone.
+        format: The form of the records; None: the frame has the columns themselves.
+        value: The form of a record's payload.
         headers: Whether Kafka's records have headers.
     """
 
@@ -85,7 +85,7 @@ class Encoding:
 
     @property
     def grain_us(self) -> int:
-        """The microseconds of which each event time is a whole number."""
+        """The unit of event times in microseconds: each is a multiple of it."""
         if self.is_records_time:
             return _MS
         return 1 if self.form is None else self.form.grain_us
@@ -128,7 +128,7 @@ def _table(name: str, schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
 
 
 class Encoder:
-    """Makes the tables of one query, batch by batch: offsets go on from one to the next.
+    """Makes the tables of a query, batch by batch; offsets continue from batch to batch.
 
     Args:
         source: The source.

@@ -1,1 +1,1 @@
-"""What a job should emit: oracles, the rules of Spark's own operators, and the comparison with what it emits."""
+"""The expected output of a job: oracles, the rules of Spark's own operators, and the comparison with its output."""

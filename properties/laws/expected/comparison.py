@@ -1,4 +1,4 @@
-"""Compares what a job emitted with what is expected: rows in no order, batch by batch, or tables."""
+"""Compare a job's output with the expected output: rows in no order, batch by batch, or tables."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ STRENGTHS: Mapping[Comparing, str] = {
 
 @dataclass(frozen=True)
 class RowDifference:
-    """Where the rows differ first.
+    """The first difference between rows.
 
     Attributes:
         batch: The batch (from 0); None: at the end.
-        missing: The rows that were expected and didn't come.
-        surplus: The rows that came and weren't expected.
+        missing: The rows that were expected but not emitted.
+        surplus: The rows that were emitted but not expected.
     """
 
     batch: int | None
@@ -39,31 +39,31 @@ class RowDifference:
 
 
 def in_words(comparing: Comparing, equality: Equality) -> str:
-    """Describe in words what is compared, and how exactly."""
+    """Describe the compared part and its exactness in words."""
     return f"{STRENGTHS[comparing]}; {equality}"
 
 
 def both_flat(
     expected: Sequence[Sequence[Row]], emitted: Sequence[Sequence[Row]]
 ) -> tuple[list[list[Row]], list[list[Row]]]:
-    """Return the batches of both sides with the window as its two fields, unless both have it as a column of a name."""
+    """Return the batches of both sides with windows as `start` and `end`, unless both have the same window column."""
     came = [flat(rows) for rows in emitted]
     known = columns_of(came)
     return [flat(rows, known) for rows in expected], came
 
 
 def columns_of(batches: Iterable[Sequence[Row]]) -> list[str]:
-    """Return the columns that rows have, each once, in the order in which they come."""
+    """Return the columns of rows, each once, in order of appearance."""
     return list(dict.fromkeys(column for rows in batches for row in rows for column in row))
 
 
 def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None) -> list[list[Row]]:
-    """Return the table after each batch, of the rows that the batches emitted.
+    """Return the table after each batch, from the rows that the batches emitted.
 
     Args:
         batches: The rows of each batch.
-        mode: `append`: all rows so far; `update`: of each value of `unique` the last; `complete`: the batch's rows.
-        unique: The columns that tell the rows of the table apart; None where each row is one of its own.
+        mode: `append`: all rows so far; `update`: the last row for each `unique` value; `complete`: the batch's rows.
+        unique: The columns that tell the rows of the table apart; None: no row replaces another.
     """
     if mode == "complete":
         return [list(batch) for batch in batches]
@@ -87,13 +87,13 @@ def difference(
     unique: Sequence[str] | None,
     equality: Equality = TWELVE_DIGITS,
 ) -> RowDifference | None:
-    """Return where what was emitted differs first from what is expected, or None; other columns aren't compared.
+    """Return the first difference between the emitted and the expected rows, or None; other columns aren't compared.
 
     Args:
-        expected: What is expected.
-        batches: The rows of each batch that were emitted; of a sink one list, the table at the end.
+        expected: The expected outcome.
+        batches: The rows of each batch that were emitted; for a sink one list, the table at the end.
         mode: The job's output mode.
-        unique: The columns that tell the rows of the table apart; None where each row is one of its own.
+        unique: The columns that tell the rows of the table apart; None: no row replaces another.
         equality: When two values count as equal.
     """
     wanted, came = both_flat(expected.rows, batches)
@@ -121,7 +121,7 @@ def _only(columns: Sequence[str], row: Row) -> Row:
 def unmatched(
     expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str], equality: Equality
 ) -> tuple[list[int], list[int]]:
-    """Return the indices of the rows that one side alone has, by these columns, or by all where there are none."""
+    """Return the indices of the rows that only one side has, compared in the given columns, or in all without any."""
     compared = columns or sorted(columns_of([expected, actual]))
     bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
     return equality.unmatched(*bags)
@@ -130,7 +130,7 @@ def unmatched(
 def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[list[Expected], list[str]]:
     """Reduce the expected rows to the columns of a job's result; return them, and the columns that are left out.
 
-    Where it has none of them, all is expected as it is.
+    If it has none of them, the expected rows stay as they are.
     """
     as_flat = [replace(one, rows=[flat(rows, columns) for rows in one.rows]) for one in expected]
     names = columns_of(rows for one in as_flat for rows in one.rows)
@@ -143,15 +143,15 @@ def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[
 
 
 def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: str) -> list[str]:
-    """Return the columns of the job's result that nothing is expected of.
+    """Return the columns of the job's result that aren't expected.
 
     Args:
-        expected: What is expected of all histories.
+        expected: The expected outcomes of all histories.
         columns: The columns of the job's result, its window as start and end.
-        where: What messages call the job.
+        where: The job's name in messages.
 
     Raises:
-        BadInput: A column is expected that the job's result has not.
+        BadInput: The job's result lacks an expected column.
     """
     wanted = columns_of(flat(rows, columns) for one in expected for rows in one.rows)
     missing = [column for column in wanted if column not in columns]
@@ -171,11 +171,11 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
 def in_their_form(
     expected: Sequence[Expected], emitted: Sequence[Sequence[Sequence[Row]]], sources: Sequence[Source]
 ) -> list[Expected]:
-    """Return what is expected with event times as a job emits them: as its source has them, where it leaves them so.
+    """Return the expected outcomes with event times in the form that the job emits: its source's, if it keeps that.
 
     Args:
-        expected: What is expected of each history, with timestamps.
-        emitted: The rows of each batch that the job emits of each history.
+        expected: The expected outcome of each history, with timestamps.
+        emitted: The rows of each batch that the job emits for each history.
         sources: Its inputs.
     """
     forms = {source.time: form for source in sources if source.encoding and (form := source.encoding.shown_form)}
@@ -204,7 +204,7 @@ def in_their_form(
 
 
 Kinds: TypeAlias = dict[str, dict[Any, Any]]
-"""By column the kinds of its values that aren't null, each with a value."""
+"""The kinds of each column's values that aren't null, each with an example."""
 
 
 def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
@@ -218,15 +218,16 @@ def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
 
 
 def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
-    """Make sure that what a sink was read from has the types that are expected, for some stores keep few types.
+    """Check that the rows read from a sink have the expected types: some stores keep few types.
 
     Args:
-        wanted: The kinds of values that are expected of all histories so far.
-        came: Those that were read.
-        where: What messages call the job.
+        wanted: The kinds of expected values of all histories so far.
+        came: The kinds of values that were read.
+        where: The job's name in messages.
 
     Raises:
-        BadInput: In a column all are text where none is expected, or all are numbers where times or truth values are.
+        BadInput: All values of a column are text but none is expected to be, or all are numbers but times or truth
+            values are expected.
     """
     for column in sorted(wanted.keys() & came.keys()):
         if len(came[column]) > 1 or len(wanted[column]) > 1:

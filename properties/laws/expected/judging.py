@@ -1,4 +1,4 @@
-"""The judge of a job: runs it over histories, asks the oracle what is expected of them, and compares the two."""
+"""The judge of a job: it runs the job over histories, and compares its output with the oracle's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Compared(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the job differs from what is expected."""
+        """Whether the job's output differs from the expected output."""
         return self.difference is not None
 
     @property
@@ -61,7 +61,7 @@ class Compared(NamedTuple):
 
 @dataclass
 class Met:
-    """What the queries of a check have covered and shown so far.
+    """The coverage and the facts that the queries of a check have shown so far.
 
     Attributes:
         covered: The coverage goals of the variation that were met.
@@ -70,10 +70,10 @@ class Met:
         columns: The columns of the result, the window as start and end; those of a sink are known once it has run.
         extra: The result's columns that the oracle doesn't expect.
         left_out: The expected columns that the result doesn't have.
-        comparing: What was compared.
-        wanted: Of a sink the kinds of values that are expected.
-        came: Of a sink the kinds of values that were read.
-        alike: A message that names two rows of a batch that can't be told apart; None: there are none.
+        comparing: The part that was compared.
+        wanted: For a sink, the kinds of expected values.
+        came: For a sink, the kinds of values that were read.
+        alike: A message that names two rows of a batch that can't be told apart; None: there are no such rows.
         plan: The last query's plan.
     """
 
@@ -96,11 +96,11 @@ class Judge:
 
     Attributes:
         witness: Runs the job.
-        oracle: Says what is expected.
+        oracle: Returns the expected outcomes.
         declared: The job's declaration.
         unique: The columns that tell the rows of an updated table apart, if they are given.
         equality: When two values count as equal.
-        met: What the queries have covered and shown so far.
+        met: The coverage and the facts that the queries have shown so far.
     """
 
     witness: RowsWitness
@@ -150,7 +150,7 @@ class Judge:
         """Run the job over histories, in one query where they share one, and compare.
 
         Raises:
-            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
+            UnreadableKey: They share a query, and a row of its result can't be assigned to one of them.
             BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
             StreamproofError: A query failed, or took longer than it may.
         """
@@ -201,9 +201,9 @@ class Judge:
     def without_others(
         self, histories: Sequence[JobHistory], number: int, expected: Expected, variation: Variation
     ) -> Compared:
-        """Run the job over a history under the keys and tables that it shares a query with, but for the others' rows.
+        """Run the job over a history under the keys and tables of its shared query, but without the others' rows.
 
-        A job may know its own keys from others, so under other keys the history may rightly have another result.
+        A job may treat some keys differently, so under other keys the history may rightly have another result.
 
         Args:
             histories: The histories that share a query.
@@ -229,7 +229,7 @@ class Judge:
         return difference(expected, emitted, mode, self.unique_columns, self.equality)
 
     def _note(self, output: Output, variation: Variation) -> None:
-        """Note what a query of the job met."""
+        """Note the goals and facts that a query of the job has shown."""
         self.met.crashed |= bool(output.crashed)
         self.met.stateful |= output.stateful
         self.met.covered |= output.covered

@@ -1,4 +1,4 @@
-"""The contract of an oracle, which says what a job should emit for each history."""
+"""The contract of an oracle, which returns a job's expected output for each history."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ...witnesses.run_options import Mode, RunOptions
 
 
 class Oracle(ABC):
-    """Says what a job should emit. A new oracle defines `name` and `expected`; the rest has defaults.
+    """Returns a job's expected output. A new oracle defines `name` and `expected`; the rest has defaults.
 
     Attributes:
-        takes_late: Whether it says what happens to late rows; if not, histories have none.
+        takes_late: Whether it handles late rows; if not, histories have none.
         distances_us: The durations that it depends on, in microseconds: gaps, sizes, delays.
         allows_fewer_columns: Whether a job's result may lack some of the columns that it expects.
         follows_clock: Whether it goes by the clock of the inputs' event times.
@@ -43,11 +43,11 @@ class Oracle(ABC):
         return mode == "append"
 
     def beside(self, witness: RowsWitness) -> Oracle:
-        """Return the oracle with what it needs of the job that is checked."""
+        """Return the oracle for the checked job, whose witness it may need."""
         return self
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
-        """Return why it can't say what is expected of a job, before any history is drawn; None: it can.
+        """Return the reason why it has no expectation for a job, before any history is drawn; None: it has one.
 
         Args:
             plan: The job's analyzed plan; empty for a sink.
@@ -65,5 +65,5 @@ class Oracle(ABC):
             run: How the job is run.
 
         Raises:
-            BadInput: It can't say what is expected; the message names the remedy.
+            BadInput: The oracle has no expectation for a history; the message names the remedy.
         """

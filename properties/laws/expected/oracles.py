@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 WITH_ROWS = ("SELECT", "MULTI", "CALL")
 """The kinds of statements that return rows; `MULTI` is a PIVOT."""
 FORGETS = "DeduplicateWithinWatermark"
-"""An operator that emits a duplicate once the watermark has passed the first row: the moment depends on the batches."""
+"""An operator that emits a duplicate once the watermark has passed the first row, which depends on the batches."""
 
 
 def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
-    """Return the largest event time by the end of a batch; None before any."""
+    """Return the largest event time by the end of a batch; None before the first event time."""
     if history.clock:
         return from_microseconds(history.clock[batch])
     time = {source.name: source.time for source in sources}
@@ -54,15 +54,15 @@ def by_input(history: JobHistory, batches: int, sources: Sequence[Source]) -> li
 @contextlib.contextmanager
 def _raising(function: Any, history: JobHistory) -> Iterator[None]:
     rows = [dict(row) for _, row in history.arrivals][:3]
-    with without_exit(f"what is expected can't be said: {location(function)}, for the rows {rows},"):
+    with without_exit(f"the expected rows can't be computed: {location(function)}, for the rows {rows},"):
         try:
             yield
         except StreamproofError:
             raise
         except Exception as error:
             raise BadInput(
-                f"what is expected can't be said: {location(function)} raised {type(error).__name__}: {error}, for the "
-                f"rows {rows}"
+                f"the expected rows can't be computed: {location(function)} raised {type(error).__name__}: {error}, "
+                f"for the rows {rows}"
             ) from error
 
 
@@ -242,7 +242,7 @@ class OracleOfJob(Oracle):
 
 @dataclass(frozen=True)
 class BatchOracle(OracleOfJob):
-    """The same job over the same rows as a batch: what Spark promises of a streaming query.
+    """The same job over the same rows as a batch: Spark promises that a streaming query has the same result.
 
     Attributes:
         job: Another job to run as a batch; None: the checked job.
@@ -259,7 +259,7 @@ class BatchOracle(OracleOfJob):
         if run.processing_time:
             return "a batch has no timeouts of processing time: expect a class, whose advance(clock) gets the time"
         forgets, witness = FORGETS in plan.operators, self.of(self.job)
-        if self.job is not None:  # it may be no stream: only a batch shows its plan, or fails without rows
+        if self.job is not None:  # it may not be a stream: only a batch shows its plan, or fails without rows
             try:
                 witness.as_batch([JobHistory(((),))], run)
                 forgets = False

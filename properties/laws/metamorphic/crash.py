@@ -22,13 +22,13 @@ from .reruns import RerunLaw, numbered
 
 ONCE, TWICE = "changes in a replayed batch", "changes in a batch replayed twice"
 CRASHES = 6
-"""Histories of a job that each run alone and share all crashes: a query with all of them takes long."""
+"""The number of a job's histories that share all crashes if each runs alone: a query with all crashes takes long."""
 
 
 class Replay(RerunLaw):
     """Rows of different keys may be swapped between two runs of a batch; rows of one key may not.
 
-    What comes after the crash is compared too.
+    The output after the crash is compared too.
     """
 
     name, of_jobs = "replay", "a crash"
@@ -36,7 +36,7 @@ class Replay(RerunLaw):
     usual = (RunOptions(crash_in=(Crash(2),) * 2),)
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Let every other pool die, twice in a row; in the first of them records come after that."""
+        """Let every other pool die, twice in a row; in the first of these pools records come after that."""
         if pool % 2 == 0:
             return ()
         batch = generator.randint(1, batches - 2) if pool == 1 else generator.randrange(batches)
@@ -57,7 +57,7 @@ class Replay(RerunLaw):
         return "Spark without a crash", f"Spark with a crash in {numbered([at.batch for at in way.crash_in])}"
 
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        """Compare what a crashed batch wrote at first with what it wrote again, and then what came in the end."""
+        """Compare the first and the second output of a crashed batch, and then the final outcomes."""
         crashed = {at.batch for at in way.crash_in}
         batch = min(crashed) if len(crashed) == 1 else None
         found = [
@@ -74,14 +74,14 @@ class Replay(RerunLaw):
         return run.crashes_everywhere(batches)
 
     def variation(self, run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
-        """Let the query die, before a batch's output or between that and its commit, and start it again."""
+        """Let the query die, before a batch's output or between output and commit, and start it again."""
         crashes = [at for at in map(crash_of, given) if at is not None]
         if len(crashes) < len(given):
             raise ValueError(given)
         where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
 
         def parts(output: Output) -> list[Variation]:
-            # Mostly it is an output with rows that is repeated, and one of them is enough.
+            # Mostly the repeated output has rows, and one such batch is enough.
             repeated = [at for at, has_rows in output.crashed if has_rows and at.moment != "before its output"]
             some = [repeated, [at for at in crashes if at.moment == "before its output"]]
             if len(repeated) == len(crashes):

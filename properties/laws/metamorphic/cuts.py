@@ -35,7 +35,7 @@ class Cuts(VariantLaw, Invariant):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare final results; where the clock plays no part, each key's changes in order."""
+        """Compare final results; if the operator doesn't depend on the clock, each key's changes in order."""
         if free_order(case.history) is FreeOrder.ANY:
             return same_result(registration, case, original, variant, unordered=False)
         return same_changes(original, variant)
@@ -48,7 +48,7 @@ class Cuts(VariantLaw, Invariant):
 
         def merged(history: JobHistory) -> JobHistory:
             count = len(history.batches)
-            # A batch beyond those that are drawn closes everything, and stays one of its own.
+            # A batch after the drawn batches closes everything, and stays a batch of its own.
             ends = sorted({min(end, count) for end in (given, BATCHES, count)})
             spans = [*zip([0, *ends], ends, strict=False)]
             rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans)

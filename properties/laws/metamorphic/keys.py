@@ -18,7 +18,7 @@ from .variants import VariantLaw, require_original, with_batches
 
 
 class Keys(VariantLaw):
-    """The variant has the records alone that concern one key."""
+    """The variant has only the records that concern one key."""
 
     name = "keys"
     says = "a key's output is the same without the records that don't concern it"
@@ -28,11 +28,11 @@ class Keys(VariantLaw):
         return None if registration.key_independence else "its registration doesn't say what concerns a key"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether variants of a sample travel with it."""
+        """Whether variants of a sample share its query."""
         return sample.kind is Kind.RANDOM and sample.registration.key_independence is not None
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Leave all out that doesn't concern one key of a history; which one is drawn."""
+        """Draw a key of a history, and leave out all records that don't concern it."""
         keys = independence_of(history).keys(history)
         if keys:
             yield concerning(history, generator.choice(keys))
@@ -50,12 +50,12 @@ class Keys(VariantLaw):
         keys = [key for key in independence.keys(history) if concerning(history, key).lines == case.history.lines]
         if not keys:
             raise CannotRecheck(
-                "the history isn't its original without what doesn't concern a key: one of them was changed"
+                "the history isn't its original reduced to the records of a key: one of them was changed"
             )
 
         def of_key(outcome: Outcome, key: Key) -> Outcome:
             def is_its(output: Output) -> bool:
-                if output.key is None or isinstance(output, Dropped):  # a dropped record has the key that it came with
+                if output.key is None or isinstance(output, Dropped):  # a dropped record has its own key
                     return output.key == key
                 return independence.is_of(definition, output.key, key)
 
@@ -66,7 +66,7 @@ class Keys(VariantLaw):
 
 
 def independence_of(history: History) -> KeyIndependence:
-    """Return how a history is taken apart by key."""
+    """Return how the operator's keys depend on each other: which records concern a key."""
     independence = registration_of(history.operator).key_independence
     assert independence is not None
     return independence

@@ -1,4 +1,4 @@
-"""The law *order*: where the definition leaves the order of arrival free, it changes nothing."""
+"""The law *order*: if the definition leaves the order of arrival free, it changes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Order(VariantLaw, Invariant):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare final results; where the order is free between keys alone, each key's changes in order."""
+        """Compare final results; if the order is free only between keys, each key's changes in order."""
         definition = registration.declare(case.history.options)
         if registration.free_order(definition) is FreeOrder.KEYS:
             return same_changes(original, variant)

@@ -15,11 +15,11 @@ from ..runs import Kind, Run, Sample
 from ..variation import Invariant, Variation
 
 MANY = 200
-"""Among so many histories it is asked about again: with them keys share their state."""
+"""The number of histories that a recheck packs with a history: with that many, keys share their state."""
 
 
 class Packing(Law, Invariant):
-    """One query, and one state a key, for a history alone."""
+    """Compares a history in a query of its own, with a state for each key, with the same history in its cohort."""
 
     name, of_jobs = "packing", "histories of other keys in the query"
     says = "a history emits the same alone as in its cohort"
@@ -41,17 +41,17 @@ class Packing(Law, Invariant):
         yield from violations([run.histories[index]], [_compared(run.outcomes[index], alone)])
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run each history alone, and among so many others that keys share their state."""
+        """Run each history alone, and among `MANY` others, so that keys share their state."""
         return [_packed(history, witness) for history in cohort.histories]
 
     def variation(self, run: RunOptions, given: None) -> Variation:
-        """Run a history without those of other keys."""
+        """Run a history without the histories of other keys."""
         when, otherwise = "alone in its query", "beside histories of other keys"
         return Variation(run, self.of_jobs, when=when, otherwise=otherwise, is_alone=True)
 
 
 def _packed(history: History, witness: QueryWitness) -> Comparison:
-    """Compare a history alone with itself in a cohort of itself and of itself without a record each."""
+    """Compare a history alone with itself in a cohort with its copies, each without one record."""
     others = [
         history.with_lines([*history.lines[:index], *history.lines[index + 1 :]])
         for index, line in enumerate(history.lines)

@@ -49,12 +49,12 @@ class Partitions(RerunLaw):
         return RunOptions(partitions=2), RunOptions(partitions=partitions, state_groups=groups)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Where keys come in groups, fewer than there are partitions, one of these must be empty."""
+        """If there are fewer groups of keys than partitions, a partition must be empty."""
         return [TWO, SEVERAL, EMPTY] if sample.is_pooled else [TWO, SEVERAL]
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
         emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
-        # Where it isn't known from which partitions something came, there are far more keys than partitions.
+        # If the partitions of the output aren't known, there are far more keys than partitions.
         several = again.emitting > 1 if sample.is_pooled else again.partitions > 1
         return {
             TWO: emitting * (again.partitions == 2),
@@ -66,11 +66,11 @@ class Partitions(RerunLaw):
         return f"Spark in {counted(plain.partitions)}", f"Spark in {counted(way.partitions or plain.partitions)}"
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
-        """Compare a run in one partition with those in other numbers of them, of each history until one differs."""
+        """Compare each history's run in one partition with runs in other numbers of partitions, until a run differs."""
         plain = witness.answers(cohort.histories, ALONE)
         found: list[list[Comparison]] = [[] for _ in cohort.histories]
         for one in (RunOptions(partitions=2), SCATTERED) if way is None else (way,):
-            # So many of each that it comes in each group of keys; one with a null key may have no company.
+            # As many copies of each as it takes to be in each group of keys; a history with a null key must be alone.
             alone = any(record.key is None for history in cohort.histories for record in history.records)
             copies = 1 if alone else one.state_groups or one.partitions or 1
             histories = [history for history in cohort.histories for _ in range(copies)]
@@ -78,7 +78,7 @@ class Partitions(RerunLaw):
             compared = self.compare(expected, witness.answers(histories, one), one)
             for index, of_history in enumerate(found):
                 of_history += compared[index * copies : (index + 1) * copies]
-        # Where none differs, the first copy of the last run is shown.
+        # If no run differs, the first copy of the last run is shown.
         return [next((one for one in each if one.differences), each[-copies]) for each in found]
 
     def variation(self, run: RunOptions, given: int) -> Variation:

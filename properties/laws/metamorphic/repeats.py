@@ -1,4 +1,4 @@
-"""The law *repeats*: the result of records that all come twice follows from their result when they come once."""
+"""The law *repeats*: the result of records that all come twice follows from the result when they come once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .variants import VariantLaw, with_batches
 
 
 class Repeats(VariantLaw):
-    """Each record comes twice in a row; the registration says what that makes of the result."""
+    """Each record comes twice in a row; the registration derives the expected result from the plain result."""
 
     name = "repeats"
     says = "the result of records that all come twice follows from their result when they come once"
     needs = "repeats"
-    reason = "its registration doesn't say what a repeated record changes"
+    reason = "its registration doesn't declare the effect of a repeated record"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether variants of a sample travel with it: where nothing is late, and the registration has an answer."""
+        """Whether variants of a sample share its query: if nothing is late, and the registration has an expectation."""
         repeats = sample.registration.repeats
         if repeats is None or not super().is_asked_of(sample):
             return False
@@ -39,7 +39,7 @@ class Repeats(VariantLaw):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare what is expected of the repeated records with what came."""
+        """Compare the expected outcome of the repeated records with the actual outcome."""
         definition = registration.declare(case.history.options)
         assert registration.repeats is not None
         results = registration.repeats(definition, original, variant)

@@ -1,4 +1,4 @@
-"""What the laws share that run histories again, in another way."""
+"""The base of laws that run histories again, in another way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..variation import Invariant
 
 
 class RerunLaw(Law, Invariant):
-    """A law that is asked of a part of the histories, run again.
+    """A law that compares a part of the histories with a second run of them.
 
     Attributes:
         usual: How the first sample of an operator that shares no queries is run again.
@@ -31,8 +31,8 @@ class RerunLaw(Law, Invariant):
 
         Args:
             pool: The number of the pool.
-            batches: How many batches it has, four or more; the last has no records.
-            generator: What they are drawn from; the laws before this one have drawn theirs.
+            batches: The number of its batches, four or more; the last has no records.
+            generator: The random generator; the laws before this law have drawn from it.
         """
         return () if pool else self.usual
 
@@ -46,7 +46,7 @@ class RerunLaw(Law, Invariant):
         return bool(self.ways(sample))
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
-        """Return in how many of a sample's histories that were run again each goal was met."""
+        """Count the histories that were run again and met each goal."""
         raise NotImplementedError
 
     def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
@@ -54,7 +54,7 @@ class RerunLaw(Law, Invariant):
         raise NotImplementedError
 
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        """Compare what came out of histories, run as usual, with what came out of the first of them, run again."""
+        """Compare the outcomes of histories, run as usual, with the outcomes of the first of them, run again."""
         names = self.names(plain, way)
         return [
             Comparison((names[0], before), (names[1], after), differences(before, after))
@@ -62,7 +62,7 @@ class RerunLaw(Law, Invariant):
         ]
 
     def everywhere(self, batches: int) -> RunOptions:
-        """Return how a history of this many batches is run again where it isn't known in which way it was broken."""
+        """Return the way to run a history of this many batches again if it isn't known which way broke the law."""
         raise NotImplementedError
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:

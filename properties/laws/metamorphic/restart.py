@@ -15,11 +15,11 @@ from .reruns import RerunLaw, numbered
 
 ONCE, TWICE = "changes after the restart", "changes after two restarts in a row"
 RESTARTS = 2
-"""Histories of a job that each run alone and share all stops: a query with all of them takes long."""
+"""The number of a job's histories that share all stops if each runs alone: a query with all stops takes long."""
 
 
 class Restart(RerunLaw):
-    """A run that is stopped, once or twice in a row, emits what a run without that emits."""
+    """A run that is stopped, once or twice in a row, emits the same as a run without stops."""
 
     name, of_jobs = "restart", "a restart"
     says = "stopping at a batch and restarting from the checkpoint changes nothing"
@@ -58,8 +58,8 @@ class Restart(RerunLaw):
             [*given],
             f"stopped after batch {', '.join(map(str, given))} and started again",
             "without a stop",
-            # A stop lets the batch without data run that `available_now` has at the end alone: late rows are late
-            # sooner.
+            # After a stop, `available_now` runs the batch without data that otherwise comes only at the end: so rows
+            # are late sooner.
             "batches" if run.trigger == "default" else "end",
             goals=(RESTORED,),
             parts=(lambda output: [self.variation(run, [stop]) for stop in given]) if len(given) > 1 else None,

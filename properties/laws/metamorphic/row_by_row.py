@@ -1,4 +1,4 @@
-"""The law *rows one at a time*: whether a function with state gets a batch's rows together plays no part."""
+"""The law *rows one at a time*: it makes no difference whether a function with state gets a batch's rows together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RowByRow(Invariant):
     given = "each in a call of its own"
 
     def variation(self, run: RunOptions, given: str) -> Variation:
-        """Hand each row of a batch over in a call of its own."""
+        """Pass each row of a batch in a call of its own."""
         return Variation(
             replace(run, row_by_row=True),
             self.of_jobs,

@@ -1,4 +1,4 @@
-"""What the laws share that relate a history to a variant of it, made from its records under the same clock."""
+"""The base of laws that relate a history to a variant of it, made from its records under the same clock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VariantLaw(Law):
     """A law that relates Spark's outcomes of a history and of a variant; the reference isn't asked.
 
     Attributes:
-        shows_order: Whether outcomes are shown change by change, rather than as the tables that they come to.
+        shows_order: Whether outcomes are shown change by change, rather than as the tables that they fold to.
     """
 
     follows_changelog = True
@@ -36,27 +36,27 @@ class VariantLaw(Law):
     shows_order: ClassVar[bool] = False
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return why an operator isn't asked: also where something may be late in all of its profiles."""
+        """Return the reason why an operator isn't asked: also if all of its profiles may have late data."""
         definitions = map(registration.declare, registration.profiles.values())
         if registration.without_late_data or not all(map(registration.by_clock, definitions)):
             return super().not_checked(registration)
         return super().not_checked(registration) or "its registration has no profile without late data"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether variants of a sample travel with it: where nothing can be late."""
+        """Whether variants of a sample share its query: if nothing can be late."""
         return sample.is_without_late_data
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goal that a variant differs from its history, and those of the registration for this law."""
+        """Return the goal that a variant differs from its history, and the registration's goals for this law."""
         coverage = sample.registration.coverage
         return [*sample.goals([f"{self.name} changed"]), *(coverage.of_variants.get(self.name, ()) if coverage else ())]
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Yield variants of a history, drawn anew each; the first is the one that travels with a sample."""
+        """Yield variants of a history, each drawn anew; the first shares the sample's query."""
         raise NotImplementedError
 
     def differences(self, registration: Registration, case: Case, original: Outcome, variant: Outcome) -> list[Any]:
-        """Return where the outcomes of a history and of its variant aren't related as they must be.
+        """Return the violations of the relation between the outcomes of a history and of its variant.
 
         Args:
             registration: The operator.
@@ -94,12 +94,12 @@ class VariantLaw(Law):
         return Comparison(("the original", shown[0]), ("Spark", shown[1]), found)
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Run all originals and variants in one query, and compare each with its own."""
+        """Run all originals and variants in one query, and compare each variant with its original."""
         pairs = [history for case in cases for history in (require_original(self, case), case.history)]
         try:
             one_cohort(pairs)
         except ValueError:
-            raise CannotRecheck("the history and its original don't travel together: one of them was changed") from None
+            raise CannotRecheck("the history and its original can't share a query: one of them was changed") from None
         outcomes = witness.answers(pairs).outcomes
         return [self.compare(case, outcomes[2 * index], outcomes[2 * index + 1]) for index, case in enumerate(cases)]
 
@@ -116,7 +116,7 @@ def require_original(law: Law, case: Case) -> History:
     """Return the original of a case.
 
     Raises:
-        CannotRecheck: There is none.
+        CannotRecheck: The case has no original.
     """
     if case.original is None:
         raise CannotRecheck(
@@ -138,7 +138,7 @@ def with_batches(history: History, law: str, batches: Sequence[Sequence[Record]]
 
 
 def free_order(history: History) -> FreeOrder:
-    """Return between which records of a history the order of arrival is free."""
+    """Return how the order of arrival of a history's records is free, by its definition."""
     registration = registration_of(history.operator)
     return registration.free_order(registration.declare(history.options))
 
@@ -148,11 +148,11 @@ LINES: dict[FreeOrder, Callable[[Record], Hashable] | None] = {
     FreeOrder.INPUTS: lambda record: (record.input, record.key),
     FreeOrder.KEYS: lambda record: record.key,
 }
-"""Records of one line keep their order among each other; None: every record is a line of its own."""
+"""The function from a record to its line, for each freedom: records of a line keep their order; None: all are free."""
 
 
 def shuffled(history: History, generator: random.Random) -> list[Record]:
-    """Return a history's records in another order, within what its definition leaves free."""
+    """Return a history's records in another order that its definition leaves free."""
     line_of = LINES[free_order(history)]
     lines: dict[Hashable, list[Record]] = defaultdict(list)
     order: list[Hashable] = []
@@ -166,7 +166,7 @@ def shuffled(history: History, generator: random.Random) -> list[Record]:
 
 
 def split(records: Sequence[Record], sizes: Sequence[int]) -> list[list[Record]]:
-    """Cut records into batches of these sizes."""
+    """Cut records into batches of the given sizes."""
     remaining = iter(records)
     return [list(islice(remaining, size)) for size in sizes]
 
@@ -174,9 +174,9 @@ def split(records: Sequence[Record], sizes: Sequence[int]) -> list[list[Record]]
 def same_result(
     registration: Registration, case: Case, original: Outcome, variant: Outcome, unordered: bool
 ) -> list[Difference]:
-    """Return where the results of a history and of its variant differ; as `VariantLaw.differences`.
+    """Return the differences between the results of a history and its variant; as `VariantLaw.differences`.
 
-    Where `unordered` is set, list values are compared without their order.
+    With `unordered`, list values are compared without their order.
     """
     definition = registration.declare(case.history.options)
     results = [canonical(outcome.result, unordered or definition.unordered) for outcome in (original, variant)]
@@ -186,7 +186,7 @@ def same_result(
 
 
 def same_changes(original: Outcome, variant: Outcome) -> list[Difference]:
-    """Return where a key's changes differ, compared in order, in whichever batch they were emitted."""
+    """Return the differences between each key's changes, compared in order, in whichever batch they were emitted."""
     return differences(_in_one_batch(original), _in_one_batch(variant))
 
 
@@ -195,5 +195,5 @@ def _in_one_batch(outcome: Outcome) -> Outcome:
 
 
 def at_end(outcome: Outcome) -> Outcome:
-    """Return what an outcome comes to at the end."""
+    """Return the result of an outcome at the end."""
     return replace(outcome, grain=Grain.END, entries=[], final=outcome.result)

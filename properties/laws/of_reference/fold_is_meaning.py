@@ -12,7 +12,7 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class FoldIsMeaning(ReferenceLaw):
-    """After every batch the behaviour's changelog folds to the meaning of what was accepted so far."""
+    """After every batch the behaviour's changelog folds to the meaning of the records accepted so far."""
 
     name = "fold is meaning"
     between = ("reference",)
@@ -24,5 +24,5 @@ class FoldIsMeaning(ReferenceLaw):
         return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return where the folded changelog differs from the meaning after the first batch in which it does."""
+        """Return the differences between the folded changelog and the meaning, after the first batch with any."""
         return folded_differences(history, played, by_batch(played.entries, len(played.steps)))

@@ -1,4 +1,4 @@
-"""What the laws of the reference share: a witness's outcome of each history, compared with the reference's."""
+"""The base of the reference's laws: they compare a witness's outcome of each history with the reference's."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..runs import Kind, ReferenceRun, Sample
 
 
 class ReferenceLaw(Law):
-    """A law that judges the reference's play of each history by what somebody else says of it.
+    """A law that judges the reference's play of each history by another witness's outcome.
 
     Attributes:
-        witness: Who says it, as reports call him.
+        witness: The witness' name in reports.
     """
 
     witness: ClassVar[str]
@@ -30,10 +30,10 @@ class ReferenceLaw(Law):
     is_plain = True
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile and of its clock, and its neighbours, which must differ.
+        """Return the coverage goals of the profile, of its clock, and of its neighbours, which must differ.
 
-        Where definitions are drawn, it is each value and each pair of values of their options, and what kinds of values
-        they take.
+        For drawn definitions, the goals are each value and each pair of values of their options, and the kinds of
+        values that they take.
         """
         if sample.kind is Kind.DEFINITIONS:
             return [*option_goals(sample.registration), *_kind_goals(sample)]
@@ -43,7 +43,7 @@ class ReferenceLaw(Law):
         return sample.goals([*coverage_goals(registration, definition), *of_clock, *differing])
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return the witness's outcome of each history; the reference's play of each is at hand."""
+        """Return the witness's outcome of each history, given the reference's play of each."""
         raise NotImplementedError
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
@@ -51,7 +51,7 @@ class ReferenceLaw(Law):
         return list(zip(run.histories, run.played, strict=True))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return where the witness's outcome differs from the reference's."""
+        """Return the differences between the witness's outcome and the reference's."""
         unordered = outcome.grain is Grain.END and played.definition.unordered
         return differences(Outcome.of_play(history.name, played), outcome, unordered)
 
@@ -69,7 +69,7 @@ class ReferenceLaw(Law):
         yield from violations(histories, (self.compared(*one, result) for one in each))
 
     def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:
-        """Compare the reference's play of a history with the witness's outcome; note in `result` what explains it."""
+        """Compare the reference's play of a history with the witness's outcome; note explanations in `result`."""
         expected = Outcome.of_play(history.name, played)
         found = self.differences(history, played, outcome)
         return Comparison((REFERENCE, expected), (self.witness, outcome), found)
@@ -88,6 +88,6 @@ def _kind_goals(sample: Sample) -> list[str]:
 
 
 def meaning_of(history: History, played: Played) -> Outcome:
-    """Return the meaning of what a play accepted, as it is at the end."""
+    """Return the meaning of a play's accepted records at the end."""
     meaning = registration_of(history.operator).operator.meaning(played.definition, played.accepted, played.clock)
     return Outcome(history.name, Grain.END, final=meaning, is_stream=played.definition.is_stream)

@@ -1,4 +1,4 @@
-"""The law *kafka*: the real Kafka Streams emits the reference's changelog, but for divergences with a name."""
+"""The law *kafka*: the real Kafka Streams emits the reference's changelog, except for named divergences."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .judging import ReferenceLaw
 
 
 class Kafka(ReferenceLaw):
-    """Kafka is asked step by step, under stream time, about the profiles of which it serves half of the histories."""
+    """Runs histories on Kafka step by step, under stream time; asked of profiles that Kafka can run half of."""
 
     name = "kafka"
     between = ("reference", "kafka")
     kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE,)
-    says = "the real Kafka Streams emits the reference's changelog, step by step, but for divergences with a name"
+    says = "the real Kafka Streams emits the reference's changelog, step by step, except for named divergences"
     needs = "kafka"
     reason = "its registration has no topology of Kafka Streams"
     witness = "Kafka Streams"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether Kafka has a counterpart for half of a sample; what it refuses now and then it has none for."""
+        """Whether Kafka can run at least half of a sample's histories."""
         if not super().is_asked_of(sample):
             return False
         asked = [history for history in sample.histories if history.clock == "stream_time"]
@@ -41,7 +41,7 @@ class Kafka(ReferenceLaw):
         return sample.goals([*(goal for goal in goals if "null" not in goal), *differing])
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
-        """Return the histories that Kafka has a counterpart for."""
+        """Return the histories that Kafka can run."""
         answered = {history.name for history in self._answered(run.histories)}
         return [pair for pair in super().served(run) if pair[0].name in answered and pair[0].clock == "stream_time"]
 

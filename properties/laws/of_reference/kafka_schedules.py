@@ -1,4 +1,4 @@
-"""The law *schedules on kafka*: Kafka does under any schedule, message by message, what the protocol's model does."""
+"""The law *schedules on kafka*: under any schedule, message by message, Kafka does the same as the protocol's model."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .kafka import Kafka
 from .schedules import under_schedule
 
 RECORDS = 8
-"""The maximum of records in a checked history; with its deliveries it is three times as long."""
+"""The most records of a checked history; with its deliveries it is three times as long."""
 HISTORIES = 100
-"""The maximum of histories of a profile that are checked."""
+"""The most histories of a profile that are checked."""
 
 
 class SchedulesOnKafka(StagedLaw):
-    """Kafka is asked under stream time, about the profiles of which it serves half of the histories."""
+    """Runs histories on Kafka under stream time; asked of profiles that Kafka can run half of."""
 
     name = "schedules on kafka"
     between = ("protocol", "kafka")
     says = (
-        "under any schedule of delivery, the real Kafka Streams emits and leaves waiting what the protocol does, but "
-        "for divergences with a name"
+        "under any schedule of delivery, the real Kafka Streams emits and leaves waiting what the protocol does, "
+        "except for named divergences"
     )
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return why an operator isn't asked, or None where it is."""
+        """Return the reason why an operator isn't asked, or None if it is."""
         return super().not_checked(registration) or Kafka().not_checked(registration)
 
     def is_asked_of(self, sample: Sample) -> bool:
@@ -46,7 +46,7 @@ class SchedulesOnKafka(StagedLaw):
         return sample.goals(GOALS)
 
     def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
-        """Judge the first histories of a sample, under a random schedule each, the same for the same history."""
+        """Judge the first histories of a sample, each under a random schedule, the same for the same history."""
         kafka = witness_named("kafka")
         short = (one.with_lines(one.records[:RECORDS]) for one in run.histories if one.clock == "stream_time")
         asked = [under_schedule(one) for one in short if kafka.refuses(one) is None][:HISTORIES]

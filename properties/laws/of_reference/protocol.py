@@ -12,7 +12,7 @@ from .judging import ReferenceLaw
 
 
 class Protocol(ReferenceLaw):
-    """The model of the messages stands beside the model without them."""
+    """Compares the model with messages with the model without messages."""
 
     name = "protocol"
     between = ("reference", "protocol")

@@ -1,4 +1,4 @@
-"""The law *schedules* of the reference: whatever the schedule of delivery, the join is right once no message waits."""
+"""The law *schedules* of the reference: under any schedule of delivery, the join is right once no message waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
-    """Asked where every change is answered; values alone are fixed, for a timestamp depends on a message's way."""
+    """Checks protocols that answer every change; only values are compared: timestamps depend on a message's way."""
 
     name = "schedules"
     between = ("reference", "protocol")
@@ -25,12 +25,12 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
     witness = "the meaning"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether the law judges a sample: where the protocol answers every change."""
+        """Whether the law judges a sample: if the protocol answers every change."""
         protocol = sample.registration.protocol
         return super().is_asked_of(sample) and protocol is not None and protocol.answers_all(sample.options)
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
-        """Return the histories of a run under a random schedule each, the same for the same history."""
+        """Return the histories of a run, each under a random schedule, the same for the same history."""
         asked = [under_schedule(history) for history in run.histories]
         return [(history, play(history)) for history in asked]
 
@@ -39,10 +39,10 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
         return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return where the values of the folded changelog differ from the meaning."""
+        """Return the differences between the values of the folded changelog and the meaning."""
         return result_differences(history.name, None, untimed(outcome.result), untimed(played.result))
 
 
 def under_schedule(history: History) -> History:
-    """Return a history with manual delivery, under a schedule that its text decides."""
+    """Return a history with manual delivery, under a schedule drawn with its text as the seed."""
     return scheduled(history, random.Random(crc32(history.to_text().encode())))

@@ -1,1 +1,1 @@
-"""The laws that judge what an operator emits on Spark."""
+"""The laws that judge an operator's output on Spark."""

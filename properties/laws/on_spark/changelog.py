@@ -1,4 +1,4 @@
-"""The law *changelog*: Spark emits what the reference emits, change by change."""
+"""The law *changelog*: Spark emits the same as the reference, change by change."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class Changelog(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
     ) -> Sequence[Difference]:
-        """Return where the ordered changes of a key and batch differ from the reference's."""
+        """Return the differences between the ordered changes of each key and batch and the reference's."""
         return differences(Outcome.of_play(history.name, played), outcome)

@@ -1,6 +1,6 @@
 """The law *columns*: in typed columns, as users have them, a changelog is the reference's, column by column.
 
-An operator is asked in each layout under options of its own, so that a history's options say in which one it ran.
+An operator is asked in each layout under different options, so that a history's options identify its layout.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ..runs import Kind, Sample, TypedRun
 from .labels import label_differences, labels_of, played_with_causes
 
 AROUND_1970_MS = 40
-"""So far before 1970 begin histories to whose operator the clock means something: it doesn't move before 1970."""
+"""How long before 1970 (ms) histories begin if the operator depends on the clock, which doesn't move before 1970."""
 LONG_AFTER_MS = 10**12
 AHEAD_MS = 10_000
-"""So far ahead of all other rows are those without a key: whatever their clock would do shows."""
+"""How far ahead of all other rows (ms) rows without a key are: so any effect of theirs on the clock shows."""
 EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null key", "batch not in order of time"
 TODAY = "change emitted at a time of more than 32 bits"
 NO_CLOCK = "null key that the clock must not follow"
@@ -45,11 +45,11 @@ AGAIN_CHANGED, AGAIN_NULL, AGAIN_LATE = (
 
 
 class InLayout(NamedTuple):
-    """What an operator is asked in a layout.
+    """A layout, and the options under which an operator is asked in it.
 
     Attributes:
         layout: The layout.
-        profile: What reports call it.
+        profile: Its name in reports.
         options: The operator's options.
         kind: The name of the kind of values that are drawn.
     """
@@ -71,13 +71,13 @@ class InColumns(Law):
     null_keys_alone = False
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return why an operator isn't asked: its binding calls it by the columns of cohorts alone."""
+        """Return the reason why an operator isn't asked: its binding can only call it with the columns of cohorts."""
         if registration.spark is not None and registration.spark.typed is not None:
             return None
         return "its binding names no columns of other types"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return what must come in this layout."""
+        """Return the coverage goals of this layout."""
         asked: InLayout = sample.more
         return [f"{goal} ({asked.layout.name})" for goal in _goals(asked, sample.registration, sample.definition)]
 
@@ -97,7 +97,7 @@ class InColumns(Law):
         """Run a cohort again in the layout of its options.
 
         Raises:
-            CannotRecheck: No layout has such options, or a user's job is asked.
+            CannotRecheck: No layout has these options, or a user's job is asked.
         """
         if isinstance(witness, JobWitness):
             raise CannotRecheck("the law 'columns' can't be asked of a job, which names its columns itself")
@@ -118,10 +118,10 @@ class InColumns(Law):
 
 
 def layouts_of(registration: Registration) -> list[InLayout]:
-    """Return in which layouts an operator is asked, and under which options.
+    """Return the layouts in which an operator is asked, each with its options.
 
-    Where its binding doesn't say it, these are profiles: a batch DataFrame takes one that emits when something closes,
-    for there everything closes; none shares a profile while there are enough.
+    Unless its binding names them, the options are profiles': a batch DataFrame takes a profile that emits on close, as
+    everything closes there; layouts have different profiles as long as there are enough.
     """
     if registration.spark is None or registration.spark.typed is None:
         return []
@@ -149,20 +149,20 @@ def layouts_of(registration: Registration) -> list[InLayout]:
 
 
 def _declarable(layout: Layout, operator: str, options: Options) -> Layout:
-    """Return a layout without a start under other options where the operator has no others."""
+    """Return a layout; without the start under other options if the operator has no others."""
     if any(others_of(operator, options)):
         return layout
     return replace(layout, starts_otherwise=[one for one in layout.starts_otherwise if one != OTHER_OPTIONS])
 
 
 def in_turn(asked: InLayout, seed: int) -> InLayout:
-    """Return what is asked under a seed: of the other declarations one, for each start costs a batch."""
+    """Return the layouts for a seed, each with only one of the other declarations: each start costs a batch."""
     declared = asked.layout.starts_otherwise
     return asked._replace(layout=replace(asked.layout, starts_otherwise=declared and [declared[seed % len(declared)]]))
 
 
 def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[TypedAnswer]:
-    """Run a cohort in a layout, with the logic of a witness; a stream dies and restarts where the layout says so."""
+    """Run a cohort in a layout, with the logic of a witness; a stream dies and restarts if the layout asks for it."""
     registration = registration_of(cohort.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(cohort.options))
     run = RunOptions(
@@ -174,7 +174,7 @@ def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[Ty
 
 
 def prepared(layout: Layout, history: History) -> History:
-    """Return a history that has one answer in a layout: without an order, no two records of a batch are of one time."""
+    """Return a history with a unique answer in a layout: without an order column, times in a batch are unique."""
     if layout.order is not None:
         return history
     batches = []
@@ -201,7 +201,7 @@ def with_null_keys_ahead(history: History) -> History:
 
 
 def expected(layout: Layout, history: History) -> TypedAnswer:
-    """Return what the reference emits of a history in a layout, by batch, and how each change is to be labelled."""
+    """Return the reference's output for a history in a layout, by batch, and the expected labels of each change."""
     registration = registration_of(history.operator)
     definition = registration.declare(history.options)
     starts_at_ms = _starts_at_ms(layout, registration, definition)
@@ -243,7 +243,7 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     if not layout.reports_dropped:
         entries = [entry for entry in entries if not isinstance(entry.output, Dropped)]
         labels = [label for label in labels if label.change != DROPPED]
-    if early:  # they are dropped in their turn
+    if early:  # they are dropped in order
         labels.sort(key=lambda label: (label.cause or 0) if label.change == DROPPED else -1)
     if layout.order is None:
         labels = [label._replace(cause=None) for label in labels]
@@ -257,7 +257,7 @@ _Numbered: TypeAlias = list[list[tuple[int, Record]]]
 def _in_times_of_spark(
     layout: Layout, numbered: _Numbered, shift_ms: int
 ) -> tuple[_Numbered, list[tuple[Entry, Label]]]:
-    """Return records in Spark's times, and how those before 1970 are dropped: windows start from 1970 on."""
+    """Return records in Spark's times, and the outputs for dropped records before 1970: windows start in 1970."""
     kept: _Numbered = [[] for _ in numbered]
     early: list[tuple[Entry, Label]] = []
     for batch, of_batch in enumerate(numbered):
@@ -301,7 +301,7 @@ def _compared(history: History, ours: TypedAnswer, theirs: TypedAnswer) -> Compa
 
 
 def _without_order_of_null_keys(outcome: Outcome) -> Outcome:
-    """Return an outcome with what is emitted of null keys in one order: of different null parts there is none."""
+    """Return an outcome with the output of null keys sorted: null keys with different null parts have no order."""
     null = [entry for entry in outcome.entries if entry.output.key is None]
     others = [entry for entry in outcome.entries if entry.output.key is not None]
     return replace(outcome, entries=[*others, *sorted(null, key=lambda one: (one.batch, repr(one.output)))])
@@ -338,7 +338,7 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
 
 
 def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
-    """Name what an aggregate of numbers must come to."""
+    """Name the goals for aggregates of numbers."""
     name = getattr(getattr(definition, "aggregate", None), "name", None)
     if getattr(definition, "storage", None) == "full":
         return
@@ -349,7 +349,7 @@ def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
 
 
 def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnswer) -> Iterator[str]:
-    """Name the goals that a history met; `ours` is what is expected of it."""
+    """Name the goals that a history met; `ours` is its expected outcome."""
     layout, registration = asked.layout, registration_of(history.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(history.options))
     changes = [entry.output for entry in ours.outcome.entries if isinstance(entry.output, Change)]
@@ -387,7 +387,7 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnsw
 
 
 def _followed_by_the_clock(history: History) -> History:
-    """Return a history in which the clock moves with records that have no key too."""
+    """Return a history in which records without a key move the clock, too."""
     lines: list[Line] = []
     for line in history.lines:
         lines.append(line)

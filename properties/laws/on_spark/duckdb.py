@@ -15,7 +15,7 @@ from .judging import OutcomeLaw, covered
 
 
 class DuckDB(OutcomeLaw):
-    """DuckDB believes neither the reference nor Spark."""
+    """DuckDB depends on neither the reference nor Spark."""
 
     name = "duckdb"
     between = ("duckdb", "spark")

@@ -1,4 +1,4 @@
-"""What the laws share that compare a run of Spark with what is expected of each of its histories."""
+"""The base of laws that compare a run of Spark with the expected outcome of each of its histories."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ EMPTY_BATCH = "empty batch"
 
 
 def by_reference(history: History, played: Played | None = None) -> Named:
-    """Return what the reference says of a history, named."""
+    """Return the reference's outcome of a history, with its name."""
     return REFERENCE, Outcome.of_play(history.name, played or play(history))
 
 
 def covered(run: Run) -> Counter[str]:
-    """Count the goals that the drawn histories of a run met; the last batch is empty where it is long after them."""
+    """Count the goals that the drawn histories of a run met, with the empty last batch if there is one."""
     found = run.sample.cover(run.whole.covered)
     found[EMPTY_BATCH] = sum(not all(record_batches(one)[:-1]) for one in run.histories[: run.drawn])
     return found
@@ -57,13 +57,13 @@ class OutcomeLaw(Law):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
     ) -> Sequence[Difference]:
-        """Return where a history's outcome isn't as expected.
+        """Return the differences between a history's outcome and the expected outcome.
 
         Args:
             history: The history.
             played: The reference's play of it.
-            outcome: What came out of it on Spark.
-            left: What is stored of its keys at the end; nothing where the state isn't read.
+            outcome: Its outcome on Spark.
+            left: The state of its keys at the end; empty if the state isn't read.
         """
         raise NotImplementedError
 

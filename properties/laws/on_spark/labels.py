@@ -1,4 +1,4 @@
-"""The law *labels*: each change says what it is, and which record set it off; a dropped row, of which time it was."""
+"""The law *labels*: each change has the right kind and cause, and a dropped row its own time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CAUSED, CLOSED = "changes that a record sets off", "changes that the clock sets 
 
 
 class Labels(Law):
-    """The columns `change` and `cause`, and the time of dropped rows, are compared with what the reference did."""
+    """Compares the columns `change` and `cause`, and the time of dropped rows, with the reference's play."""
 
     name = "labels"
     between = ("reference", "spark")
@@ -36,7 +36,7 @@ class Labels(Law):
         return sample.kind is Kind.RANDOM and sample.is_pooled
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Records must set changes off, and where something closes, the clock too."""
+        """Records must set changes off, and if something closes, the clock too."""
         closes = sample.options.get("emit") == "close"
         return [CAUSED, *[CLOSED] * closes]
 
@@ -68,7 +68,7 @@ class Labels(Law):
 
 
 def expected_labels(history: History) -> list[Label]:
-    """Return how the changes and the dropped records of a history are to be labelled."""
+    """Return the expected labels of a history's changes and dropped records."""
     return list(labels_of(history, *played_with_causes(history)))
 
 
@@ -78,7 +78,7 @@ def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
     number = -1
 
     class Noting:
-        """The behaviour, noting what sets each output off."""
+        """The behaviour, noting the cause of each output."""
 
         def __init__(self, definition: Any, clock: Clock) -> None:
             self.own = operator_named(history.operator).behaviour(definition, clock)
@@ -100,7 +100,7 @@ def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
 
 
 def labels_of(history: History, played: Played, causes: Sequence[int | None]) -> Iterator[Label]:
-    """Yield how each change of a play is to be labelled, and each dropped record."""
+    """Yield the expected labels of each change and each dropped record of a play."""
     for entry, cause in zip(played.entries, causes, strict=True):
         output = entry.output
         if isinstance(output, Dropped):
@@ -111,7 +111,7 @@ def labels_of(history: History, played: Played, causes: Sequence[int | None]) ->
 
 
 def label_differences(history: History, expected: Iterable[Label], labels: Iterable[Label]) -> list[Difference]:
-    """Return where changes are labelled otherwise than they should be, each key's in their order."""
+    """Return the differences between expected and actual labels, each key's in order."""
     return differing_steps(history.name, _steps(expected), _steps(labels))
 
 

@@ -1,4 +1,4 @@
-"""The law *native*: Spark's own operator emits what the reference emits of the records that it takes."""
+"""The law *native*: Spark's own operator emits the same as the reference for the records that it accepts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..runs import Kind, Run, Sample
 
 
 class Native(Law):
-    """Of a table each key's changes are compared in order; of a stream the bag of each batch."""
+    """Compares each key's changes in order for a table, and the bag of each batch for a stream."""
 
     name = "native"
     between = ("reference", "spark-native")
@@ -34,7 +34,7 @@ class Native(Law):
         return f"Spark's own {registration.native.sentence}" if registration.native else ""
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile; a history with null keys travels in no cohort."""
+        """Return the coverage goals of the profile; histories with null keys are in no cohort."""
         if sample.more.without_late_data:
             return ()
         goals = [*coverage_goals(sample.registration, sample.definition), *native_of(sample.registration).goals]
@@ -55,19 +55,19 @@ class Native(Law):
 
 
 def native_of(registration: Registration) -> NativeBinding:
-    """Return how Spark's own operator is asked, of an operator that has one."""
+    """Return the binding of Spark's own operator, for an operator that has one."""
     assert registration.native is not None
     return registration.native
 
 
 def settings_of(operator: str, options: Any) -> dict[str, str]:
-    """Return the settings of Spark under which a native profile with such options is asked."""
+    """Return the settings of Spark for the native profile with these options."""
     profiles = native_of(registration_of(operator)).profiles.values()
     return next((dict(one.settings) for one in profiles if dict(one.options) == dict(options)), {})
 
 
 def compared(history: History, outcome: Outcome) -> Comparison:
-    """Compare what Spark's own operator emitted with the reference's outcome of the records that Spark takes."""
+    """Compare the output of Spark's own operator with the reference's outcome of the records that Spark accepts."""
     accepted = native_of(registration_of(history.operator)).accepted(history)
     expected = Outcome.of_play(history.name, play(accepted))
     ours, theirs = (_in_order(one) if outcome.is_stream else one for one in (expected, outcome))

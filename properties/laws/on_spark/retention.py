@@ -1,7 +1,7 @@
-"""The law *retention*: operators that keep rows for ever, as their definitions have it, may be given a retention.
+"""The law *retention*: operators that keep rows for ever by their definitions may be given a retention.
 
-What they emit within the parameter `retention` is what the reference emits, which has no such parameter; and long after
-it nothing is left that it bounds.
+Within the parameter `retention` they emit the same as the reference, which has no such parameter; long after it, the
+state that it bounds is gone.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def with_retention(operator: str, options: Options, retention_ms: int, witness: 
 
 
 def retention_of(cohort: Cohort) -> int:
-    """Return the retention (ms) with which the law asks about histories of such options.
+    """Return the retention (ms) with which the law runs histories of such options.
 
     Raises:
-        CannotRecheck: It asks about none of such options.
+        CannotRecheck: The law has no retention for these options.
     """
     registration = registration_of(cohort.operator)
     profiles = registration.retention.profiles if registration.retention else {}

@@ -1,4 +1,4 @@
-"""The law *schedules* on Spark: under any schedule, each step emits and leaves waiting what the protocol does."""
+"""The law *schedules* on Spark: under any schedule, each step emits and leaves waiting the same as the protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..scheduling import GOALS, StagedLaw, goals_met
 
 
 class Schedules(StagedLaw):
-    """Histories with manual delivery are played message by message, in the queries between which messages travel."""
+    """Plays histories with manual delivery message by message, in separate queries with messages between them."""
 
     name = "schedules"
     between = ("protocol", "spark")
@@ -38,7 +38,7 @@ class Schedules(StagedLaw):
         return play_staged(histories, logics, strict=logics is None)
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare what three queries emit and leave waiting with the protocol."""
+        """Compare the output and the waiting messages of three queries with the protocol's."""
         expected = staged_by_protocol(history)
         sides = ("the protocol", expected.outcome), ("Spark in three queries", staged.outcome)
         return Comparison(*sides, staged_differences(history, staged, expected))

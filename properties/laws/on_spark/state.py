@@ -1,6 +1,6 @@
-"""The law *state*: nothing is stored any more once the clock has passed everything, or every row of a table is deleted.
+"""The law *state*: the state is empty once the clock has passed everything, or every row of a table is deleted.
 
-Which of the two empties the state of a definition, and what it is declared to store even then, its registration says.
+An operator's registration declares which of the two empties the state, and the state that stays even then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXPIRED, STORED, DELETED = "state expired", "rows stored", "rows deleted"
 
 
 class State(OutcomeLaw):
-    """Every key that is left at the end is a difference."""
+    """Every key that is left in the state at the end is a difference."""
 
     name = "state"
     between = ("reference", "spark")
@@ -32,7 +32,7 @@ class State(OutcomeLaw):
     shows_neighbours = False
 
     def sentence(self, registration: Registration) -> str:
-        """Return what empties the operator's state, and what it stores even then."""
+        """Return the sentence: the event that empties the operator's state, and the state that stays even then."""
         says = []
         if registration.bounded_state is not None:
             says.append("a key's state is gone after its retention")
@@ -44,7 +44,7 @@ class State(OutcomeLaw):
         return "; ".join(says)
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return why no definition of an operator is asked, or None where some are."""
+        """Return the reason why no definition of an operator is asked, or None if some are."""
         if registration.bounded_state is not None or registration.tables is not None:
             return None
         return registration.unbounded or "its registration names no definition that bounds its state, and no tables"
@@ -53,7 +53,7 @@ class State(OutcomeLaw):
         return sample.bounds_state or sample.is_emptied
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """State must have been there: of rows, Spark must show it where they aren't deleted."""
+        """There must have been state; for rows, Spark must show it if they aren't deleted."""
         return sample.goals([EXPIRED] if sample.bounds_state else [STORED, DELETED])
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
@@ -85,12 +85,12 @@ class State(OutcomeLaw):
 
 
 def unexplained(history: History, stored: Iterable[Stored]) -> list[Stored]:
-    """Return the state of a history beside the state that its operator is declared to store for ever."""
+    """Return the state of a history without the state that its operator is declared to store for ever."""
     registration = registration_of(history.operator)
     tables, definition = registration.tables, registration.declare(history.options)
     return [one for one in stored if tables is None or not tables.is_kept(definition, one.fields)]
 
 
 def state_left(name: str, stored: Iterable[Stored]) -> list[Difference]:
-    """Return a difference for every key of a history of which something is left in the state."""
+    """Return a difference for every key of a history that is left in the state."""
     return [Difference(name, key, None, "no state", "state left") for key in sorted({one.key for one in stored})]

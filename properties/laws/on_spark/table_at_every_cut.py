@@ -13,7 +13,7 @@ from .judging import OutcomeLaw
 
 
 class TableAtEveryCut(OutcomeLaw):
-    """The folded changelog is the meaning, whatever the behaviour of the reference emits on the way."""
+    """Compares the folded changelog with the meaning, whatever changes the reference emits on the way."""
 
     name = "table at every cut"
     between = ("reference", "spark")
@@ -23,5 +23,5 @@ class TableAtEveryCut(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
     ) -> Sequence[Difference]:
-        """Return the rows in which the table differs from the meaning after the first batch in which it does."""
+        """Return the differing rows of table and meaning after the first batch with differences."""
         return folded_differences(history, played, by_batch(outcome.entries, len(played.steps)))

@@ -1,1 +1,1 @@
-"""Mutants: for every law one that it has been seen to catch."""
+"""Mutants: for every law at least one that it has caught."""

@@ -1,4 +1,4 @@
-"""Mutants of the foreign-key join that need messages that wait: they show in three queries alone.
+"""Mutants of the foreign-key join that need waiting messages: they show only in three queries.
 
 Source: `docs/facts.md`, "Bugs that shipped" and "Races of the foreign-key join".
 """
@@ -19,7 +19,7 @@ from ...registration.mutants import mutants_of
 from .making import logics_in, returning
 
 IN_THREE_QUERIES = "in three queries"
-"""The profile of histories that these are checked on: every definition, with a schedule of delivery."""
+"""The profile of these mutants' histories: every definition, with a schedule of delivery."""
 
 
 class AsksTheOldKey(SenderLogic):

@@ -1,6 +1,6 @@
 """Mutants of the foreign-key join on Spark, most of them shipped once (`docs/facts.md`, "Bugs that shipped").
 
-What needs messages that wait, such as KAFKA-18713, can't happen in one query: `decoupled_foreign_key_join` has those.
+Bugs that need waiting messages, such as KAFKA-18713, can't happen in one query: see `decoupled_foreign_key_join`.
 """
 
 from __future__ import annotations

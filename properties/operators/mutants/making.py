@@ -1,6 +1,6 @@
-"""Mutants in a line each: a logic whose bug is mixed in, is in what is declared, or is in what a method returns.
+"""Make mutants in a line each: the bug is mixed in, or is in the definition, or in a method's result.
 
-Their names are those that their module gives them: `logics_in` makes a mutant's name of that of its variable.
+`logics_in` makes a mutant's name from its variable's name in its module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
 
     Args:
         names: The module's `globals()`.
-        right: The operator's own logics, of which they are subclasses.
+        right: The operator's own logics; the mutants are subclasses of them.
     """
     logics = {name: one for name, one in names.items() if isinstance(one, type) and issubclass(one, right)}
     found = {name: logic for name, logic in logics.items() if logic not in right}
@@ -36,9 +36,9 @@ def mixed(logic: type, mixin: type, sentence: str | None = None, **members: Any)
 
     Args:
         logic: The right logic.
-        mixin: What has the bug.
-        sentence: What is wrong; by default the first line of the mixin's docstring.
-        members: What the mixin asks for.
+        mixin: The class with the bug.
+        sentence: The bug, in a sentence; by default the first line of the mixin's docstring.
+        members: The members that the mixin needs.
     """
     return type(logic.__name__, (mixin, logic), {"__doc__": sentence or mixin.__doc__, **members})
 
@@ -48,8 +48,8 @@ def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str,
 
     Args:
         logic: The right logic.
-        sentence: What is wrong.
-        options: Of the definition: the options that it is taken to have.
+        sentence: The bug, in a sentence.
+        options: Takes the definition; returns the options that replace its own.
     """
 
     def init(self: Any, definition: Any) -> None:
@@ -59,7 +59,7 @@ def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str,
 
 
 def redeclared(definition: Declared, **options: Any) -> Declared:
-    """Return a definition with other options, unchecked: a mutant's may be such as nobody could declare."""
+    """Return a definition with other options, unchecked: a mutant may have options that nobody could declare."""
     other = copy.copy(definition)
     for name, value in options.items():
         object.__setattr__(other, name, value)
@@ -67,12 +67,12 @@ def redeclared(definition: Declared, **options: Any) -> Declared:
 
 
 def returning(logic: type, sentence: str, **bugs: Callable[[Any], Any]) -> type:
-    """Return a logic of which some methods return something else.
+    """Return a logic in which some methods return something else.
 
     Args:
         logic: The right logic.
-        sentence: What is wrong.
-        bugs: By the name of a method, of what the right one returns: what is returned in its place.
+        sentence: The bug, in a sentence.
+        bugs: By the name of a method, a function from its right result to the result returned in its place.
     """
 
     def method(right: Callable[..., Any], bug: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -120,7 +120,7 @@ class LateKept(SessionLogic):
 
 
 class ShuffleOrder(SessionLogic):
-    """Rows are taken in the order in which the shuffle left them, which is here made a certain one."""
+    """Rows are taken in the order in which the shuffle left them; here that order is made deterministic."""
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         return sorted(rows, key=lambda row: (row.order * 2_654_435_761) % 4_294_967_296)
@@ -145,7 +145,7 @@ class AggregateInArrivalOrder(SessionLogic):
 
 
 class MergerForgotten(SessionLogic):
-    """Of merged sessions only the last one's aggregate is kept."""
+    """Only the last of the merged sessions' aggregates is kept."""
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
         return super().aggregate(key, near[-1:], row)
@@ -210,10 +210,10 @@ class _Restored(list[Session]):
 
 
 class ClosingsLostAtRestart(SessionLogic):
-    """What closes in the first batch of a query that is started again isn't emitted.
+    """Sessions that close in the first batch of a restarted query aren't emitted.
 
-    As in `ForgetsAtRestart`, who has stored a session is in the digits behind its start. A query that is stopped has
-    emitted what has closed; only one that crashes in such a batch shows it.
+    As in `ForgetsAtRestart`, the digits behind a session's start identify the start of the query that stored it. A
+    query that is stopped has emitted the closed sessions; only a query that crashes in such a batch shows the bug.
     """
 
     def __init__(self, windows: SessionWindows) -> None:
@@ -241,7 +241,7 @@ class EmitsProcessingTime(SessionLogic):
 
 
 class SharedAcrossKeys(SessionLogic):
-    """A record also takes in what other keys of its state group left in a shared cache: packing isn't harmless."""
+    """A record also takes in values that other keys of its state group left in a shared cache: packing does harm."""
 
     def __init__(self, windows: SessionWindows) -> None:
         super().__init__(windows)
@@ -262,7 +262,7 @@ class LateOneBatchLater(SessionLogic):
 
 
 class ClosesTwice(SessionLogic):
-    """What was closed is emitted again at the next closing (bug museum: a second final result)."""
+    """A closed session is emitted again at the next closing (bug museum: a second final result)."""
 
     def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
         return super().close(sessions, emitted - 10 * self.windows.gap_ms, clock)

@@ -1,7 +1,7 @@
 """The mutants of `specs/ForeignKeyJoin/ForeignKeyJoin.tla` as mutants on Spark, message by message the same.
 
-Two have none. A topic keeps the order of its messages by itself, so no stage can hand them on out of order; and a
-foreign key is Spark's own key, which is found by equality: there is no scan of a prefix, with or without its length.
+Two have no counterpart. A topic keeps the order of its messages by itself, so no stage can forward them out of order;
+and a foreign key is Spark's own key, found by equality: there is no scan of a prefix, with or without its length.
 """
 
 from __future__ import annotations
@@ -70,4 +70,4 @@ LOGICS: Mapping[str, MakeLogic] = {
         for bug in bugs
     },
 }
-"""What decides in the stages, for each value of the constant `Mutant` that there can be on Spark."""
+"""The logic of the stages, for each value of the constant `Mutant` that is possible on Spark."""

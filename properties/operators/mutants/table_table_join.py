@@ -18,7 +18,7 @@ Rows = dict[str, Side]
 
 
 class LatestTimestampStands(TableTableLogic):
-    """Of two rows of a key the one with the larger timestamp stands, not the last to arrive."""
+    """A key's row with the largest timestamp stands, not its last to arrive."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
         old = state[row.side]
@@ -103,7 +103,7 @@ class RepeatDeletes(TableTableLogic):
 class ForgetsAtSecondRestart(TableTableLogic):
     """State is lost at the second restart that it lives through.
 
-    Which build of the query has stored a row, and how many there were, is in the digits behind its timestamp.
+    The digits behind a row's timestamp identify the build of the query that stored it, and count the builds.
     """
 
     def __init__(self, join: TableTableJoin) -> None:
@@ -127,7 +127,7 @@ class ForgetsAtSecondRestart(TableTableLogic):
 
 
 class TakesNoRowTwice(TableTableLogic):
-    """Which rows were taken is remembered outside of the state, and a batch that is replayed loses them.
+    """The taken rows are remembered outside of the state, so a replayed batch loses them.
 
     A file stands for each, which any worker finds; the query's own name is one over all of its restarts.
     """
@@ -147,7 +147,7 @@ class TakesNoRowTwice(TableTableLogic):
 
 
 class ThirdPartitionLost(TableTableLogic):
-    """What comes to a third partition, or one beyond, is lost."""
+    """Rows in a third partition, or in a later one, are lost."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
         context = TaskContext.get()

@@ -37,8 +37,8 @@ class NothingIsLate(WindowLogic):
 class LateStartsAnew(WindowLogic):
     """A window is forgotten once complete, so that a late row finds it empty."""
 
-    def over(self, one: Filled) -> int | None:
-        return self.completion(one)
+    def over(self, window: Filled) -> int | None:
+        return self.completion(window)
 
 
 class LateUnderNextWindow(WindowLogic):
@@ -67,16 +67,16 @@ EmittedTwice = returning(
 class EmittedAgain(WindowLogic):
     """A complete window is emitted again whenever the clock moves, though nothing is new."""
 
-    def is_due(self, one: Filled, clock: int) -> bool:
-        return self.is_complete(one, clock) or super().is_due(one, clock)
+    def is_due(self, window: Filled, clock: int) -> bool:
+        return self.is_complete(window, clock) or super().is_due(window, clock)
 
 
 class LastToArriveStamps(WindowLogic):
     """A window is stamped by its last row to arrive, not by its largest timestamp."""
 
-    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
-        super().add(key, one, row, clock)
-        one.latest = row.timestamp or 0
+    def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
+        super().add(key, window, row, clock)
+        window.latest = row.timestamp or 0
 
 
 StateNeverExpires = returning(WindowLogic, "Windows stay in the state for ever", is_over=lambda found: False)
@@ -94,9 +94,9 @@ NeverDue = returning(
 class TiesDropped(WindowLogic):
     """A row isn't added that has the largest timestamp of its window already."""
 
-    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
-        if not one.rows or row.timestamp != one.latest:
-            super().add(key, one, row, clock)
+    def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
+        if not window.rows or row.timestamp != window.latest:
+            super().add(key, window, row, clock)
 
 
 StateOfAnotherKey = mixed(WindowLogic, SharingState)
@@ -134,43 +134,43 @@ class GapForgotten(WindowLogic):
 class TombstonesMissing(WindowLogic):
     """A session that has grown doesn't retract what was emitted of it before."""
 
-    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
+    def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
         return []
 
 
 class TombstonesLast(WindowLogic):
-    """What was emitted of a session is retracted only after it is emitted anew."""
+    """A session's earlier rows are retracted only after it is emitted anew."""
 
-    def emit(self, one: Filled) -> list[Emitted]:
-        *gone, update = super().emit(one)
+    def emit(self, window: Filled) -> list[Emitted]:
+        *gone, update = super().emit(window)
         return [update, *gone]
 
 
 class OtherStartStays(WindowLogic):
-    """What was emitted of a session is retracted only if it began where the session begins."""
+    """A session's earlier rows are retracted only if they began where the session begins."""
 
-    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
-        return [shown for shown in super().gone(one) if shown[0] == one.start]
+    def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
+        return [shown for shown in super().gone(window) if shown[0] == window.start]
 
 
 class EarlyOneTooLate(WindowLogic):
     """A window is emitted early only by a row more than the policy says."""
 
-    def is_due(self, one: Filled, clock: int) -> bool:
-        enough = one.not_emitted > _every(self.windows) or self.is_complete(one, clock)
-        return super().is_due(one, clock) and enough
+    def is_due(self, window: Filled, clock: int) -> bool:
+        enough = window.not_emitted > _every(self.windows) or self.is_complete(window, clock)
+        return super().is_due(window, clock) and enough
 
 
 class EarlyCountsTheEmitted(WindowLogic):
     """The early-emission policy counts the rows that have been emitted too."""
 
-    def is_due(self, one: Filled, clock: int) -> bool:
-        early = one.not_emitted > 0 and one.rows >= _every(self.windows) > 0
-        return early or super().is_due(one, clock)
+    def is_due(self, window: Filled, clock: int) -> bool:
+        early = window.not_emitted > 0 and window.rows >= _every(self.windows) > 0
+        return early or super().is_due(window, clock)
 
 
 def _every(windows: WindowAggregate) -> int:
-    """Return with how many tuples a window is emitted early; 0 where tuples don't decide that."""
+    """Return the number of tuples at which a window is emitted early; 0 if tuples don't decide that."""
     return windows.early.every_tuples or 0 if windows.early else 0
 
 

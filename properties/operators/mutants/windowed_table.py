@@ -79,7 +79,7 @@ class UpdatesEmittedToo(WindowedLogic):
     def aggregate(self, key: Key, state: State, row: Arrived, edge: int) -> list[Emitted]:
         emitted = super().aggregate(key, state, row, edge)
         if emitted or self.table.with_ is not None:
-            # A join emits pairs: what is no pair would fail, and take all that shares its query with it.
+            # A join emits pairs: anything else would fail, and with it everything that shares its query.
             return emitted
         starts = self.open(row.timestamp or 0, edge)
         return [self.change(start, *state.sides[row.side][start]) for start in starts]

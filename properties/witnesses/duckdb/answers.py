@@ -1,4 +1,4 @@
-"""How answers come back from DuckDB: numbers become keys again, positions become values, rows a table or a bag."""
+"""Decode answers of DuckDB: numbers become keys again, positions become values, rows a table or a bag."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .relation import Arrivals
 
 
 class _Answer:
-    """What a statement answers of one definition, column by column."""
+    """A statement's answer for a definition, column by column."""
 
     def __init__(self, arrivals: Arrivals, answer: pa.Table, aggregate: str) -> None:
         self.arrivals, self.answer, self.aggregate = arrivals, answer, aggregate
@@ -36,7 +36,7 @@ def results_of(arrivals: Arrivals, answer: pa.Table) -> list[Result]:
 
     Args:
         arrivals: The histories' arrivals.
-        answer: What the statement answers.
+        answer: The statement's answer.
 
     Raises:
         BadInput: `min` or `max` was to compare strings with numbers.
@@ -44,7 +44,7 @@ def results_of(arrivals: Arrivals, answer: pa.Table) -> list[Result]:
     sql, definition_of = arrivals.sql, arrivals.definition_of
     histories, keys = _keys(arrivals, answer)
     windows, timestamps = _windows(answer), listed(answer.column("timestamp"))
-    answer = answer.combine_chunks()  # a definition's rows are taken sooner from one piece
+    answer = answer.combine_chunks()  # taking a definition's rows from one chunk is faster
     rows_of: list[list[int]] = [[] for _ in arrivals.definitions]
     for row, history in enumerate(histories):
         rows_of[definition_of[history]].append(row)
@@ -71,7 +71,7 @@ def _windows(answer: pa.Table) -> list[Window | None]:
 
 
 def _keys(arrivals: Arrivals, answer: pa.Table) -> tuple[list[int], list[Key | None]]:
-    """Return the history's index and the key of every row of an answer; one without a key names its history itself."""
+    """Return the history's index and the key of every row of an answer; a row without a key names its history."""
     known = arrivals.keys
 
     def named(column: str) -> list[Key | None]:
@@ -87,11 +87,11 @@ def _keys(arrivals: Arrivals, answer: pa.Table) -> tuple[list[int], list[Key | N
 
 
 def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Value]:
-    """Put aggregates together from what their `duckdb` forms return; null stays null.
+    """Make aggregates from the results of their `duckdb` forms; null stays null.
 
     Args:
         aggregate: The aggregate's name.
-        column: What the form returned, a row an aggregate.
+        column: The results of the form, a row for each aggregate.
         values: The values of the arrivals by position.
 
     Raises:
@@ -120,7 +120,7 @@ def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Valu
                 f"{aggregate} can't compare the string {text!r} with the number {number!r}: use one type of value"
             )
         if number is None and text is None and not is_null:
-            number = 0  # the sum of nothing
+            number = 0  # the sum of no numbers
         found.append(text if number is None else number if count is None else number / count)
     return found
 
@@ -133,7 +133,7 @@ def listed(column: Any) -> list[Any]:
 
 
 def narrowed(column: Any) -> Any:
-    """Return a column of decimals as bigint, where all of it fits."""
+    """Return a column of decimals as bigint, if all values fit."""
     if not pa.types.is_decimal(column.type):
         return column
     try:

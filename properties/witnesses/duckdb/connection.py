@@ -5,11 +5,12 @@ from __future__ import annotations
 import duckdb
 
 ONE_THREAD = {"threads": 1}
-"""With two, DuckDB 2.0.0 gives wrong rows of `max(…) OVER (… RANGE …)` over 100,000 in one run of twenty: a race."""
+"""The setting for one thread: with two, DuckDB 2.0.0 returns wrong rows for `max(…) OVER (… RANGE …)` over 100,000 rows
+in one run of twenty: a race."""
 
 
 def open_file(path: str) -> duckdb.DuckDBPyConnection:
-    """Open the database in a file, under the configuration that another connection of this process has by default."""
+    """Open the database in a file, with the default configuration of other connections of this process."""
     return duckdb.connect(path)
 
 

@@ -1,7 +1,7 @@
-"""How histories are sent to DuckDB: the arrivals as one relation, and a statement that is run on it.
+"""Send histories to DuckDB: the arrivals as one relation, and a statement that is run on it.
 
-Values stay behind, for any JSON value must come back as it was: an answer names the position of its arrival. Only what
-a statement has to reckon with goes along: numbers and strings that an aggregate compares, keys that a value names.
+Values aren't sent, because any JSON value must come back unchanged: an answer names the position of its arrival. Only
+values that a statement computes with are sent: numbers and strings that an aggregate compares, keys that a value names.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ INPUTS = ("events", "left", "right")
 
 
 class Arrivals:
-    """The arrivals of many histories of one operator, column by column; what comes back is looked up here.
+    """The arrivals of many histories of one operator, column by column; answers are decoded with them.
 
     Attributes:
         sql: The operator's statement.
-        aggregates: By the number of a definition: the name of its aggregate, a count where nothing is aggregated.
-        definitions: By number: the options of a definition, as in a history file, and its clock.
-        definition_of: By the index of a history: the number of its definition.
-        keys: By number: the index of the history, and the key. No two histories share a number; within one, a key that
-            a value names is the same number as that key itself.
-        values: By position: the values of the arrivals; of an aggregate, what is aggregated.
+        aggregates: The name of each definition's aggregate, by the definition's number; a count without an aggregate.
+        definitions: The options of each definition, as in a history file, and its clock, by number.
+        definition_of: The number of each history's definition, by the history's index.
+        keys: The index of the history, and the key, by number. No two histories share a number; within a history, a
+            key that a value names has the same number as the key itself.
+        values: The values of the arrivals, by position; for an aggregate, the aggregated parts.
     """
 
     def __init__(self, sql: Sql) -> None:
@@ -58,11 +58,11 @@ class Arrivals:
 
         Args:
             histories: The histories; their options and their clock are the same.
-            definition: What the reference makes of the options; it says which inputs and values there can be.
+            definition: The reference's definition, which knows the possible inputs and values.
 
         Raises:
             BadInput: A record is on an input that the operator doesn't have, or the operator can't take its value; or
-                there is a delivery, for which DuckDB has no channels; or the aggregate isn't one by name.
+                there is a delivery, for which DuckDB has no channels; or the aggregate has no name.
         """
         options = histories[0].options
         _check_numbers(options)
@@ -153,7 +153,7 @@ class Arrivals:
         )
 
     def given(self) -> pa.Table:
-        """The relation `definitions`: of each definition its number, its clock and its options as JSON."""
+        """The relation `definitions`: the number, the clock and the options as JSON of each definition."""
         return pa.table(
             {
                 "definition": pa.array(range(len(self.definitions)), pa.int64()),
@@ -175,7 +175,7 @@ def value_columns(values: Sequence[Value]) -> dict[str, Any]:
     """Split values into whole numbers, fractions and texts.
 
     Raises:
-        BadInput: A whole number has more than 38 digits, or a string is no text.
+        BadInput: A whole number has more than 38 digits, or a string isn't valid text.
     """
     wholes = [value if isinstance(value, int) else None for value in values]
     wide = any(whole is not None and whole not in INT64 for whole in wholes)
@@ -213,5 +213,5 @@ def run_statement(arrivals: Arrivals) -> pa.Table:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """An empty database; to open one takes longer than most statements. What a cursor makes is its own, and goes."""
+    """Return an empty database, opened once: opening takes longer than most statements, and cursors share nothing."""
     return connect()

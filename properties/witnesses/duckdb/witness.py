@@ -23,13 +23,13 @@ from .relation import Arrivals, run_statement
 
 @dataclass(frozen=True)
 class DuckDBWitness(Witness):
-    """One SQL statement an operator; its histories share a query, whatever their options."""
+    """The witness on DuckDB: an SQL statement for each operator; histories share a query, whatever their options."""
 
     name = "duckdb"
     grain = Grain.END
 
     def refuses(self, history: History) -> str | None:
-        """Refuse what no statement knows, such as manual delivery."""
+        """Refuse histories that no statement supports, such as with manual delivery."""
         registration = registration_of(history.operator)
         if registration.sql is None:
             return f"duckdb has no statement for {history.operator}"

@@ -1,4 +1,4 @@
-"""What topologies of Kafka Streams are built of: the inputs by name, aggregates, joins, and functions in the JVM."""
+"""The parts of Kafka Streams' topologies: the inputs by name, aggregates, joins, and functions in the JVM."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Dialect:
     """How Kafka Streams is set up where its own defaults differ from its documents.
 
     Attributes:
-        exact_retention: Keep windows for the declared retention, by default gap + grace or size + grace as in Kafka: it
-            then forgets a session one step before it closes it, and emits closed windows never. Otherwise sessions
-            stay for 1 ms more, under which it is right, and closed windows for as long as it takes to emit them.
+        exact_retention: Keep windows for the declared retention, by default gap + grace or size + grace as in Kafka,
+            which then forgets a session one step before it closes it, and never emits closed windows. Otherwise
+            sessions stay for 1 ms more, which makes Kafka right, and closed windows until they are emitted.
         own_clocks: Leave each of two joined windowed aggregates to its own stream time, as Kafka does. Otherwise every
             record moves both, by a record of a reserved key on the other side.
         suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without key wait on a route of their own,
-            which no line names. Otherwise they go with the old key's subscription, and without one on at once.
+            which no line names. Otherwise they go with the old key's subscription, or at once if there is none.
         answers: Let an inner foreign-key join send what a left join sends, so that it answers all changes of left
             rows: the change to Kafka's code that closes its races.
-        stores: What keeps the state. RocksDB, Kafka's own default, is slower, and emits more with `onWindowClose`: it
+        stores: The kind of stores. RocksDB, Kafka's own default, is slower, and emits more with `onWindowClose`: it
             forgets whole segments of time, so that a closed window is still there unless stream time leaps far.
     """
 
@@ -47,14 +47,14 @@ class Dialect:
 
 
 class Builder:
-    """Builds one topology, and knows the JVM's classes and functions that it is built of.
+    """Builds a topology from the JVM's classes and functions.
 
     Each part that topologies share is a method, so there are many.
 
     Args:
         functions: Makes functions in the JVM.
         dialect: How Kafka Streams is set up where its own defaults differ from its documents.
-        settings: Its properties; by default those of a test driver.
+        settings: Its properties; by default a test driver's.
     """
 
     def __init__(self, functions: Functions, dialect: Dialect, settings: Mapping[str, str] | None = None) -> None:
@@ -145,7 +145,7 @@ class Builder:
         return self.template("Aggregator", "%3$s%2$s\n", 3)
 
     def without_first(self) -> Any:
-        """Return the aggregator that takes the first equal member away: `replaceFirst` of its line by nothing."""
+        """Return the aggregator that removes the first equal member: `replaceFirst` of its line by nothing."""
         functions = self.functions
         quoted = functions.static("java.util.regex.Pattern", "quote", "String", "String")
         line = functions.then(quoted, functions.template("(?m)^%s\n", 1))
@@ -166,7 +166,7 @@ class Builder:
         return functions.retyped(reading, "Object", "Object")
 
     def aggregated(self, windowed: Any, aggregate: Aggregate, merge: bool, retention_ms: int) -> Any:
-        """Return the windowed aggregate: a count, or else the list of members, to be folded in Python.
+        """Return the windowed aggregate: a count, or otherwise the list of members, to be folded in Python.
 
         Args:
             windowed: The windowed stream.
@@ -183,12 +183,12 @@ class Builder:
         return windowed.aggregate(self.nothing(), self.append(), *merger, stored)
 
     def retention(self, emit: str, declared: int, enough: int | None = None) -> int:
-        """Return the retention of windows (ms): as declared, or else as long as Kafka needs to be right.
+        """Return the retention of windows (ms): as declared, or otherwise as long as Kafka needs to be right.
 
         Args:
             emit: `update` or `close`.
             declared: The retention of Kafka's own defaults.
-            enough: The least under which Kafka is right, where that is another.
+            enough: The least retention with which Kafka is right, if it differs.
         """
         if self.dialect.exact_retention:
             return declared
@@ -198,13 +198,13 @@ class Builder:
         return declared if enough is None else enough
 
     def emitted_as(self, windowed: Any, emit: str) -> Any:
-        """Let a windowed stream emit as declared: every change, or closed windows alone."""
+        """Let a windowed stream emit as declared: every change, or only closed windows."""
         if emit == "close" and not self.dialect.suppress:
             return windowed.emitStrategy(self.dsl.EmitStrategy.onWindowClose())
         return windowed
 
     def suppressed(self, table: Any, emit: str) -> Any:
-        """Let a windowed table emit closed windows alone, where that isn't done already."""
+        """Let a windowed table emit only closed windows, if it doesn't yet."""
         if emit == "close" and self.dialect.suppress:
             suppressed = self.dsl.Suppressed
             return table.suppress(suppressed.untilWindowCloses(suppressed.BufferConfig.unbounded()))
@@ -216,11 +216,11 @@ class Builder:
         return getattr(left, method)(right, *more)
 
     def stores_of_stream_join(self, size_ms: int, retention_ms: int) -> list[Any]:
-        """Return the argument by which a join of streams keeps its records in memory, where no setting sees to that.
+        """Return the argument that makes a join of streams keep its records in memory, for releases without a setting.
 
         Args:
-            size_ms: How far apart the records of a pair may be (ms).
-            retention_ms: How long a record is kept (ms).
+            size_ms: The largest distance between the records of a pair (ms).
+            retention_ms: The time for which a record is kept (ms).
         """
         if self.dialect.stores != "in memory" or not ignores_stream_joins(self.version):
             return []

@@ -1,8 +1,8 @@
-"""Where the real Kafka Streams 4.3.1 contradicts its own documents, each by name and with its smallest history.
+"""The divergences of the real Kafka Streams 4.3.1 from its own documents, each by name and with its smallest history.
 
-The reference follows the documents. What Kafka does instead is written down as a model of it, defect by defect, so that
-a random history on which the two differ is explained only if the model with the defects gives Kafka's very answer; a
-defect is to blame if the model without it doesn't.
+The reference follows the documents. Kafka's own behaviour is written down as a model, defect by defect: a difference on
+a random history is explained only if the model with the defects gives exactly Kafka's answer; a defect is to blame if
+the model without it doesn't.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DIALECTS = {
     "suppress": Dialect(suppress=True),
     "keyless waits": Dialect(keyless_waits=True),
 }
-"""How Kafka is set up to show a divergence; the plain dialect is the witness's, which avoids the others'."""
+"""The settings of Kafka that show a divergence; the plain dialect, the witness's, avoids the others' divergences."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Divergence:
     """A case in which Kafka Streams does not do what its documents say.
 
     Attributes:
-        name: What reports call it; its smallest history is `divergent_histories/NAME.jsonl`.
+        name: Its name in reports; its smallest history is `divergent_histories/NAME.jsonl`.
         operator: The operator.
-        sentence: What Kafka does.
-        source: Where it is known from.
-        setting: How Kafka must be set up to show it, see `DIALECTS`.
-        since: The first release that shows it, of those from 3.6 on.
-        fixed_in: The first release without it, of each minor one that was repaired, in order.
+        sentence: Kafka's behaviour, in a sentence.
+        source: The source that describes it.
+        setting: The settings of Kafka that show it, see `DIALECTS`.
+        since: The first release that shows it, from 3.6 on.
+        fixed_in: The first release without it, for each repaired minor release, in order.
     """
 
     name: str
@@ -235,14 +235,14 @@ REPAIRED = {name: divergence for name, divergence in _ALL.items() if name not in
 
 
 def chosen(names: Sequence[str], version: str | None = None) -> list[Divergence]:
-    """Return divergences by name; where none is named all, or those that a release is known to show.
+    """Return divergences by name; without names all, or all that a release is known to show.
 
     Args:
         names: The names.
         version: The release; None for all.
 
     Raises:
-        BadInput: There is none of a name; the message lists those there are. Or the version is no release.
+        BadInput: No divergence has a name; the message lists the known names. Or the version isn't a release.
     """
     for name in names:
         if name not in _ALL:
@@ -255,8 +255,8 @@ def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tup
 
     Args:
         history: The history.
-        outcome: What Kafka said of it.
-        version: The release of Kafka, which may be without those that it isn't known to show.
+        outcome: Kafka's outcome of it.
+        version: The release of Kafka; it needn't have divergences that it isn't known to show.
     """
     kafka = registration_of(history.operator).kafka
     if kafka is None or kafka.observed is None:
@@ -269,7 +269,7 @@ def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tup
         emitted = Outcome.of_play(history.name, play(history, partial(model, without=without)))
         return not differences(emitted, outcome)
 
-    # A release may have a divergence in part, where its smallest history doesn't show it.
+    # A release may have a divergence in part, so that its smallest history doesn't show it.
     left_out = next((each for each in ((), absent) if answers(*each)), None)
     if left_out is None:
         return ()
@@ -310,7 +310,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         return emitted
 
     def advance(self) -> list[Output]:
-        """Emit what has closed; where it reads ahead, side by side, the one first that didn't take a record."""
+        """Emit closed windows; if it reads ahead, side by side, first the side that didn't take a record."""
         if not self.reads_ahead:
             return super().advance()
         emitted: list[Output] = []
@@ -321,7 +321,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
 
 
 class KafkaStreamStreamJoin:
-    """Kafka's stream-stream join as 4.3.1 has it, but for the defect that is left out by name.
+    """Kafka's stream-stream join as in 4.3.1, except for a defect that is left out by name.
 
     Source: `KStreamKStreamJoin` and `InMemoryWindowStore` of Kafka Streams 4.3.1, as observed in its test driver.
     """
@@ -336,7 +336,7 @@ class KafkaStreamStreamJoin:
         self.oldest_waiting: float = float("inf")
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record: emit what has closed, if it moves stream time, then its pairs, or that it has none."""
+        """Take a record: if it moves stream time, emit closed rows; then emit its pairs, or that it has none."""
         join, side, key = self.join, record.input, record.key
         if key is not None or join.null_key == "keep":
             self.clock.observe(record.timestamp)
@@ -376,13 +376,13 @@ class KafkaStreamStreamJoin:
         return sorted(found, key=lambda row: row.timestamp)
 
     def _is_stored(self, row: Record) -> bool:
-        """Whether a side's store still shows a row; it knows that side's own records alone."""
+        """Whether a side's store still shows a row; it knows only that side's own records."""
         if (ZERO_WINDOW in self.without and not self.retention_ms) or LATE_JOINS in self.without:
             return True
         return row.timestamp > self.stored_until[row.input] - self.retention_ms
 
     def _closed(self, side: str) -> list[Change]:
-        """Emit the waiting rows that have closed, as far as the oldest waiting row is known to have."""
+        """Emit the waiting rows that have closed, if the oldest waiting row is known to have closed."""
         edge = self.clock.now - self.join.grace_ms
         if self.oldest_waiting + self.reach[side] >= edge and NULL_TOLD_LATE not in self.without:
             return []
@@ -391,7 +391,7 @@ class KafkaStreamStreamJoin:
         rows, self.waiting = sorted(self.waiting, key=lambda row: (row.timestamp, row.input == "left", row.key)), []
         self.oldest_waiting = float("inf")
         for index, row in enumerate(rows):
-            self.oldest_waiting = row.timestamp  # here the time of the oldest one is overwritten
+            self.oldest_waiting = row.timestamp  # here the time of the oldest row is overwritten
             if len(still_open) == 2:
                 self.waiting += rows[index:]
                 break
@@ -408,7 +408,7 @@ class KafkaStreamStreamJoin:
 
 
 class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
-    """Kafka's foreign-key join as 4.3.1 has it, but for the divergence that is left out by name."""
+    """Kafka's foreign-key join as in 4.3.1, except for a divergence that is left out by name."""
 
     def __init__(self, join: ForeignKeyJoin, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(join, clock)
@@ -416,7 +416,7 @@ class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
 
 
 class _KafkaLeft(foreign_key_protocol.Left):
-    """The left side; of a row that names nothing it answers the change itself, whatever is shown."""
+    """The left side; it answers the change of a row without a foreign key itself, whatever is shown."""
 
     def __init__(self, join: ForeignKeyJoin, without: Collection[str]) -> None:
         super().__init__(join)

@@ -1,4 +1,4 @@
-"""Java functions put together from method handles: nothing is compiled, and nothing calls back into Python.
+"""Java functions made from method handles: nothing is compiled, and nothing calls back into Python.
 
 Kafka Streams wants joiners, aggregators and extractors, and a whole history is to be played in one round trip: a round
 trip costs as much as several records do in the JVM.
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def filled(target: Any, content: Mapping[str, Any]) -> Any:
-    """Put a mapping into a map of Java's, and return that."""
+    """Put a mapping into a Java map, and return the map."""
     for name, value in content.items():
         target.put(name, value)
     return target
@@ -20,7 +20,7 @@ def filled(target: Any, content: Mapping[str, Any]) -> Any:
 class Functions:
     """Makes handles (`java.lang.invoke.MethodHandle`) as `MethodHandles` does, with types given by their names.
 
-    Each method stands for one of Java's, so there are many.
+    Each method stands for a method of Java's, so there are many.
     """
 
     def __init__(self, gateway: Any) -> None:
@@ -36,7 +36,7 @@ class Functions:
         }
 
     def kind(self, name: str) -> Any:
-        """Return the class of that name; one without a package is of java.lang, and `Object[]` an array."""
+        """Return the class with a name; without a package it is of java.lang, and `Object[]` is an array."""
         if name not in self._kinds:
             full = name if "." in name else f"java.lang.{name}"
             self._kinds[name] = self.java.lang.Class.forName(f"[L{full[:-2]};" if full.endswith("[]") else full)
@@ -71,20 +71,20 @@ class Functions:
         return handle.asType(self.type(result, *parameters))
 
     def bound(self, handle: Any, index: int, *values: Any) -> Any:
-        """Return the handle with these arguments filled in from that index on."""
+        """Return the handle with the given arguments filled in from an index on."""
         return self.handles.insertArguments(handle, index, self.array(self.java.lang.Object, list(values)))
 
     def filtered(self, handle: Any, index: int, *filters: Any) -> Any:
-        """Return the handle with its arguments from that index on made by these one-argument handles."""
+        """Return the handle with its arguments from an index on made by one-argument handles."""
         kind = self.java.lang.invoke.MethodHandle
         return self.handles.filterArguments(handle, index, self.array(kind, list(filters)))
 
     def arranged(self, handle: Any, kind: Any, *indexes: int) -> Any:
-        """Return the handle as that type, its arguments taken from these indexes."""
+        """Return the handle as the given type, its arguments taken from the given indexes."""
         return self.handles.permuteArguments(handle, kind, self.array(self.gateway.jvm.int, list(indexes)))
 
     def ignoring(self, handle: Any, index: int, *kinds: str) -> Any:
-        """Return the handle with parameters of these types put in at that index, and ignored."""
+        """Return the handle with ignored parameters of the given types inserted at an index."""
         parameters = self.array(self.java.lang.Class, [self.kind(name) for name in kinds])
         return self.handles.dropArguments(handle, index, parameters)
 
@@ -93,7 +93,7 @@ class Functions:
         return self.handles.foldArguments(then, handle.asType(handle.type().changeReturnType(self.kind("void"))))
 
     def then(self, handle: Any, *others: Any) -> Any:
-        """Return the handle with its result handed through the others, one after another."""
+        """Return the handle with its result passed through the other handles, in order."""
         for other in others:
             handle = self.handles.filterReturnValue(
                 handle, other.asType(other.type().changeParameterType(0, handle.type().returnType()))
@@ -101,7 +101,7 @@ class Functions:
         return handle
 
     def each(self, body: Any, *more: str) -> Any:
-        """Return the handle (Iterable, more…) → ArrayList of what the body, (Object, more…) → Object, makes of each."""
+        """Return the handle (Iterable, more…) → ArrayList of the results of the body, (Object, more…) → Object."""
         made = "java.util.ArrayList"
         add = self.method(made, "add", "boolean", "Object")
         adding = self.first(add, self.ignoring(self.handles.identity(self.kind(made)), 1, "Object"))
@@ -111,7 +111,7 @@ class Functions:
         return self.handles.iteratedLoop(None, start, body)
 
     def implementing(self, interface: str, handle: Any) -> Any:
-        """Return an object of the interface whose one method is the handle."""
+        """Return an object of the interface whose only method is the handle."""
         return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(self.kind(interface), handle)
 
     def function(self, handle: Any) -> Any:

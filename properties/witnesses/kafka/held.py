@@ -1,9 +1,9 @@
-"""Plays the foreign-key join under any schedule on Kafka's own processors, in a test driver whose topics are held back.
+"""Play the foreign-key join under any schedule on Kafka's own processors, in a test driver whose topics are held back.
 
-The test driver hands every message on at once, and so is blind to races. Once the topics of subscriptions and
-responses are taken out of the map of those that it reads, what is sent to them is output, which waits here; a message
-is handed on by piping it into its topic. Histories share a driver under keys of their own and take their steps
-together, so a step of all is one round trip.
+The test driver forwards every message at once, and so can't show races. Once the topics of subscriptions and responses
+are removed from the map of topics that it reads, messages to them are output, which waits here; a message is forwarded
+by piping it into its topic. Histories share a driver under keys of their own and take their steps together, so a step
+of all histories is one round trip.
 
 Source: `docs/facts.md`, "Kafka Streams, observed"; `foreignkeyjoin.SubscriptionWrapperSerde`.
 """
@@ -34,22 +34,22 @@ from .jvm import KafkaJvm, kafka_jvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
 
 COHORT = 2000
-"""The maximum of histories that share a driver: it keeps what is written to its changelogs until it is closed."""
+"""The most histories that share a driver: it keeps the records of its changelogs until it is closed."""
 INSTRUCTIONS = (
     Instruction.DELETE_KEY_NO_PROPAGATE,
     Instruction.DELETE_KEY_AND_PROPAGATE,
     Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE,
     Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE,
 )
-"""By the number that a subscription carries in its second byte."""
+"""The instructions by their number, which is a subscription's second byte."""
 HASH_BYTES = 16
 HASH_IS_NULL = 0x80
-"""The bit of a message's first byte that says that no hash follows."""
+"""The bit of a message's first byte if no hash follows."""
 
 KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
 """A route as in a history; its foreign key is None for a subscription without key, and for the answer to it."""
 Row: TypeAlias = tuple[str, str | None, str | None, int]
-"""What is piped in: the topic, and the record as `Captured` has it."""
+"""A row to pipe in: the topic, and the record's fields as in `Captured`."""
 
 
 class Captured(NamedTuple):
@@ -61,7 +61,7 @@ class Captured(NamedTuple):
 
 
 class Overtaking(NamedTuple):
-    """A delivery of a message, and how many wait before it on its route; only messages without key overtake so."""
+    """A delivery of a message, and the number of messages before it on its route; only keyless messages overtake."""
 
     delivery: Delivery
     before: int
@@ -69,11 +69,11 @@ class Overtaking(NamedTuple):
 
 Step: TypeAlias = Line | Overtaking
 Script: TypeAlias = Callable[[Collection[KafkaRoute]], Step | None]
-"""Takes the routes on which messages wait, and returns the line that comes next, or None at the end."""
+"""Takes the routes on which messages wait; returns the next line, or None at the end."""
 
 
 def written(lines: Iterable[Step], completes: bool = False) -> Script:
-    """Return the script of lines, one after the other; where it completes, it then delivers what waits, to the last."""
+    """Return the script of the given lines; if it `completes`, it then delivers all waiting messages."""
     remaining = iter(lines)
 
     def following(waiting: Collection[KafkaRoute]) -> Step | None:
@@ -84,11 +84,11 @@ def written(lines: Iterable[Step], completes: bool = False) -> Script:
 
 
 class Branch:
-    """A script: a history's changes in their order, and between them deliveries as choices say, or else the first.
+    """A script: a history's changes in their order, and between them deliveries by choice; by default the first line.
 
     Args:
-        history: The history; its deliveries play no part.
-        choices: Which line is taken at each step, of those that may follow.
+        history: The history; its deliveries are ignored.
+        choices: The number of the line that is taken at each step, among the lines that may follow.
     """
 
     def __init__(self, history: History, choices: tuple[int, ...] = ()) -> None:
@@ -97,7 +97,7 @@ class Branch:
         self.widths: list[int] = []
 
     def __call__(self, waiting: Collection[KafkaRoute]) -> Line | None:
-        """Return the line that is chosen: the next change, if there is one, or a delivery."""
+        """Return the chosen line: the next change, if there is one, or a delivery."""
         following: list[Line] = [*list(self.records)[:1], *map(_delivery, waiting)]
         if not following:
             return None
@@ -109,7 +109,7 @@ class Branch:
         return line
 
     def others(self) -> Iterator[Branch]:
-        """Yield the branches that leave this one where it had no choice made for it."""
+        """Yield the branches that differ from this branch at a step without a given choice."""
         for step in range(len(self.choices), len(self.widths)):
             taken = (*self.choices, *(0 for _ in range(step - len(self.choices))))
             for other in range(1, self.widths[step]):
@@ -122,17 +122,17 @@ def _delivery(route: KafkaRoute) -> Delivery:
 
 @dataclass
 class HeldPlay:
-    """One history on a shared driver: what to play, and what came of it.
+    """A history on a shared driver: its script, and its outcome.
 
     Attributes:
-        script: What decides which line comes next.
-        history: The history, whose operator and options are meant.
+        script: Chooses the next line.
+        history: The history, with the operator and the options.
         is_strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
-        is_watched: Whether what waits is noted after each arrival.
-        keyless_waits: Whether a subscription without key, by which a left join answers a row that names nothing, is a
-            route of its own. Otherwise it goes with the old key's subscription or, where there is none, on at once.
-        lines: What was played.
-        entries: What came out.
+        is_watched: Whether the waiting messages are noted after each arrival.
+        keyless_waits: Whether a subscription without key, by which a left join answers a row that names nothing, has a
+            route of its own. Otherwise it goes with the old key's subscription, or at once if there is none.
+        lines: The lines that were played.
+        entries: The outputs.
         waiting: After each arrival, the messages that wait, if it is watched.
     """
 
@@ -147,21 +147,21 @@ class HeldPlay:
 
     @property
     def outcome(self) -> Outcome:
-        """What came out."""
+        """The outcome."""
         return Outcome(self.history.name, Grain.ARRIVAL, self.entries, knows_dropped=False)
 
 
 def play_held(
     version: str, histories: Sequence[History], dialect: Dialect, strict: bool = True, watched: bool = False
 ) -> list[Staged]:
-    """Play histories with manual delivery, and return what came out and what waits after each arrival.
+    """Play histories with manual delivery; return their outcomes, and the waiting messages after each arrival.
 
     Args:
         version: The release.
         histories: The histories; their options may differ.
         dialect: How Kafka Streams is set up.
         strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
-        watched: Whether what waits is noted.
+        watched: Whether the waiting messages are noted.
 
     Raises:
         BadInput: A history delivers from a route on which nothing waits; the message names the arrival or line.
@@ -172,13 +172,13 @@ def play_held(
 
 
 def every_interleaving(version: str, histories: Sequence[History], dialect: Dialect) -> list[list[HeldPlay]]:
-    """Play every order in which Kafka's messages can be handed on between changes that keep their order.
+    """Play every order in which Kafka's messages can be delivered between changes that keep their order.
 
-    Kafka's own messages decide what may follow, those without key too; no model is asked.
+    Kafka's own messages, also without key, decide the possible orders; no model is asked.
 
     Args:
         version: The release.
-        histories: Histories, whose deliveries play no part.
+        histories: Histories; their deliveries are ignored.
         dialect: How Kafka Streams is set up.
 
     Returns:
@@ -196,7 +196,7 @@ def every_interleaving(version: str, histories: Sequence[History], dialect: Dial
 
 
 def play_scripts(version: str, plays: Sequence[HeldPlay], dialect: Dialect) -> None:
-    """Play scripts, those of one definition on a driver together; what comes of them is in the plays.
+    """Play scripts; scripts of one definition share a driver. The plays get the outcomes.
 
     Args:
         version: The release.
@@ -231,7 +231,7 @@ def _play_cohort(
 
 
 def _named(waiting: Mapping[KafkaRoute, tuple[Message, ...]]) -> Waiting:
-    """Return what waits on the routes that a history can name."""
+    """Return the messages that wait on routes that a history can name."""
     return {
         (kind, foreign_key, key): queue
         for (kind, foreign_key, key), queue in waiting.items()
@@ -246,8 +246,8 @@ def _driver(
     """Start a test driver, hold its internal topics back, and close it at the end.
 
     Yields:
-        The topic of each channel; and a function that pipes rows in, and returns what each row sent to the topics of
-        the output, of subscriptions and of responses.
+        The topic of each channel; and a function that pipes rows in, and returns the records that each row sent to the
+        topics of the output, of subscriptions and of responses.
     """
     java = jvm.gateway.jvm.java
     topology, properties = topology_of(jvm, kafka, definition, dialect)
@@ -280,21 +280,21 @@ def _driver(
 
 
 class _Held(NamedTuple):
-    """A message that waits: the left key that it is about, and its records; a subscription may have two."""
+    """A waiting message: the left key that it is about, and its records; a subscription may have two."""
 
     key: Key
     records: tuple[Captured, ...]
 
 
 class _Source(NamedTuple):
-    """What a row is that is piped in: the right key that it is of, if any, and its own key."""
+    """The source of a piped row: its right key, if any, and its own key."""
 
     foreign_key: Key | None
     key: Key | None
 
 
 class _Tables:
-    """One history's rows among those of a cohort, by the prefix of their keys, and its messages that wait."""
+    """A history's rows in a cohort, by the prefix of their keys, and its waiting messages."""
 
     def __init__(
         self, number: int, play: HeldPlay, registration: Registration, definition: Any, topics: Mapping[str, str]
@@ -307,7 +307,7 @@ class _Tables:
         self.at_once: list[Row] = []
 
     def steps(self) -> Generator[list[Row], list[list[list[Captured]]], None]:
-        """Yield what is piped in next, nothing at the end of the history; and be sent what came of it."""
+        """Yield the rows to pipe in next, until the end of the history; it is sent their outputs."""
         arrival, batch = -1, 0
         while (line := self.play.script(self.held)) is not None:
             self.play.lines.append(line)
@@ -379,7 +379,7 @@ class _Tables:
             self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
 
     def _hold_response(self, source: _Source | None, record: Captured) -> None:
-        if source is None:  # of a message that went on at once; so does its answer
+        if source is None:  # its message was forwarded at once; so is its answer
             self.at_once.append((self.topics["response"], *record))
             return
         assert record.key is not None
@@ -400,7 +400,7 @@ def _bytes(text: str | None) -> str | None:
 
 
 def utf8_of(characters: str) -> str:
-    """Return the text of bytes, each of which is a character of Latin-1."""
+    """Return the text of UTF-8 bytes, each given as a character of Latin-1."""
     return characters.encode("latin-1").decode()
 
 
@@ -409,19 +409,19 @@ def _own(key: str) -> Key:
 
 
 def unprefixed(key: Key) -> Key:
-    """Return a cohort's key as its own history has it."""
+    """Return a cohort's key without its history's prefix."""
     owned = owner(key)
     assert owned is not None
     return owned[1]
 
 
 def _content(channel: str, held: _Held) -> Message:
-    """Return what a message asks, or which right value it brings."""
+    """Return the content of a message: a subscription's instruction, or a response's right value."""
     (_, value, timestamp), *more = held.records
     assert value is not None
     if channel == "response":
         return Message(held.key, response_of(value)[1], timestamp)
-    # The old key is left without an answer, which the message without key asks for: together they ask the old key.
+    # The old key isn't asked to answer, but the message without key is: together they ask the old key.
     asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else INSTRUCTIONS[ord(value[1])]
     return Message(held.key, asks.value, timestamp)
 

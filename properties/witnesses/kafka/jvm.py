@@ -1,9 +1,8 @@
 """The JVM in which the real Kafka Streams runs: its jars, found or fetched once for each user, and a gateway to it.
 
 The jars come by their Maven coordinates through the Ivy that PySpark carries, into the user's cache, where later runs
-find them without a network. The JVM is small and apart from Spark's; a process has one for each release of Kafka that
-it asks, and each ends with the process: it stops as soon as the pipe to its standard input breaks, however that comes
-about.
+find them without a network. The JVM is small, and not Spark's; a process has one for each release of Kafka that it
+asks. Each ends with the process: it stops as soon as the pipe to its standard input breaks.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .versions import DEFAULT, RELEASES, release, version_in_use
 
 
 class Coordinates(NamedTuple):
-    """The Maven coordinates of a jar; those it depends on come with it."""
+    """The Maven coordinates of a jar; its dependencies come with it."""
 
     group: str
     artifact: str
@@ -38,7 +37,7 @@ class Coordinates(NamedTuple):
 
 
 TEST_DRIVER = Coordinates("org.apache.kafka", "kafka-streams-test-utils", DEFAULT)
-"""The test driver, which brings Kafka Streams with it; of the release that is asked by default."""
+"""The test driver of the default release, which brings Kafka Streams with it."""
 
 JARS_VARIABLE = "STREAMPROOF_KAFKA_JARS"
 """The environment variable that names a folder with the jars, instead of the user's cache."""
@@ -54,10 +53,10 @@ _JAVA_OPTIONS = [
 
 
 def driver_of(version: str | None = None) -> Coordinates:
-    """Return the coordinates of the test driver of a release; of the one in use where none is named.
+    """Return the coordinates of the test driver of a release; None for the release in use.
 
     Raises:
-        BadInput: It is no release, or too old.
+        BadInput: The version isn't a release, or is too old.
     """
     version = version_in_use() if version is None else version
     release(version)
@@ -65,17 +64,17 @@ def driver_of(version: str | None = None) -> Coordinates:
 
 
 def cached_jars(of: Coordinates = TEST_DRIVER) -> Path:
-    """The folder of this user's cache that a jar and its dependencies are fetched into; it may not exist yet."""
+    """Return the folder of this user's cache for a jar and its dependencies; it may not exist yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "streamproof" / f"{of.artifact}-{of.version}"
 
 
 def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
-    """Return the folder with the jars, without starting anything; None where they are still to be fetched.
+    """Return the folder with the jars, without starting anything; None if they must still be fetched.
 
     Raises:
-        MissingTool: The environment variable names a folder without that jar, and without a folder in it, called as in
-            the cache, that has it.
+        MissingTool: The environment variable names a folder that has neither the jar nor a subfolder, named as in the
+            cache, with it.
     """
     named = os.environ.get(JARS_VARIABLE)
     jar = f"{of.artifact}-{of.version}.jar"
@@ -87,7 +86,7 @@ def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
         others = sorted(path.name for path in folders[0].glob(f"{of.artifact}-*.jar"))
         instead = f" but {others[0]}: ask that release by --kafka-version, or" if others else ":"
         raise MissingTool(
-            f"{JARS_VARIABLE}={named} has no {jar}{instead} name the folder with that jar and those it depends on, "
+            f"{JARS_VARIABLE}={named} has no {jar}{instead} name the folder with that jar and its dependencies, "
             f"or `unset {JARS_VARIABLE}` to have them fetched."
         )
     return None
@@ -101,7 +100,7 @@ def kafka_jars(of: Coordinates = TEST_DRIVER, *beside: Coordinates) -> Path:
         beside: Further jars that are fetched into the same folder.
 
     Raises:
-        MissingTool: They can't be fetched, as without a network; or there is no Java, or no PySpark with its Ivy.
+        MissingTool: The jars can't be fetched, as without a network; or there is no Java, or no PySpark with its Ivy.
     """
     return find_jars(of) or _fetched(cached_jars(of), [of, *beside])
 
@@ -122,7 +121,7 @@ def _fetched(folder: Path, wanted: Sequence[Coordinates]) -> Path:
             _run_ivy(work, one)
         sizes = [jar.stat().st_size for jar in (work / "jars").iterdir()]
         print(f"fetched {len(sizes)} jars of {name}: {sum(sizes) / 1e6:.0f} MB", file=sys.stderr, flush=True)
-        # Renamed only when whole: another process may fetch or look at the same time, and the first one to end wins.
+        # Renamed only when whole: another process may fetch or look at the same time, and the first to end wins.
         with contextlib.suppress(OSError):
             (work / "jars").rename(folder)
     finally:
@@ -157,10 +156,10 @@ def _run_ivy(work: Path, of: Coordinates) -> None:
         raise MissingTool(f"{what}, and Ivy can't fetch them ({_reason(done.stdout + done.stderr)}): {remedy}")
 
 
-def _reason(said: str) -> str:
-    """What Ivy's report says went wrong."""
-    emitted = re.findall(r"\((\S+Exception: [^)]*)\)", said) or re.findall(
-        r"module not found: \S+|\S+Exception: .*", said
+def _reason(report: str) -> str:
+    """Return the reason of the failure from Ivy's report."""
+    emitted = re.findall(r"\((\S+Exception: [^)]*)\)", report) or re.findall(
+        r"module not found: \S+|\S+Exception: .*", report
     )
     return emitted[0] if emitted else "it gave no reason"
 
@@ -196,7 +195,7 @@ class KafkaJvm:
         """Stop it, and wait for its end; a second call does nothing."""
         with contextlib.suppress(Exception):
             self.gateway.close()
-            # Else py4j asks the stopped JVM to forget each object that Python forgets, from within the collector.
+            # Otherwise py4j asks the stopped JVM to forget each object that Python forgets, from within the collector.
             self.gateway._gateway_client.is_connected = False
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
@@ -208,7 +207,7 @@ class KafkaJvm:
             self._process.wait()
 
     def ended(self, seconds: float) -> bool:
-        """Whether it ends within so many seconds."""
+        """Wait up to `seconds`; return whether it has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return not self.is_alive
@@ -219,15 +218,15 @@ class KafkaJvm:
 
 
 _jvms: dict[str, KafkaJvm] = {}
-"""Those of this process, by the release of Kafka Streams."""
+"""The JVMs of this process, by the release of Kafka Streams."""
 _starting = threading.Lock()
 
 
 def why_kafka_died(error: Exception) -> str | None:
-    """Say that a JVM of Kafka Streams died, and where its log is; None where all run, or none was started.
+    """Return a message that a JVM of Kafka Streams died, with its log's path; None if all run, or none was started.
 
     Args:
-        error: What was raised: after a broken connection the end of a JVM is waited for, at most 10 s.
+        error: The exception: after a broken connection it waits up to 10 s for the end of a JVM.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -239,7 +238,7 @@ def why_kafka_died(error: Exception) -> str | None:
     if dead is None:
         return None
     return (
-        "the JVM of Kafka Streams died, which the system does to one where memory runs out: give it more, or ask for "
+        "the JVM of Kafka Streams died, probably because memory ran out: give it more, or ask for "
         f"less at once; the log is {dead.log}"
     )
 
@@ -251,7 +250,7 @@ def kafka_jvm(version: str | None = None) -> KafkaJvm:
         version: The release, from 3.6 on; None for `version_in_use()`.
 
     Raises:
-        BadInput: It is no release, or too old.
+        BadInput: The version isn't a release, or is too old.
         MissingTool: The jars, Java 17 or newer, PySpark or py4j is missing; or the JVM didn't start.
     """
     driver = driver_of(version)
@@ -273,7 +272,7 @@ def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OP
 
     Args:
         jars: The folder.
-        name: What its log is called, beside this process's number.
+        name: The name of its log, beside this process's number.
         options: Java's own options.
 
     Raises:
@@ -294,7 +293,7 @@ def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OP
                 java_path=str(java.executable),
                 redirect_stderr=file,
                 die_on_exit=True,
-                # Ctrl-C is this process's to answer; it ends the JVM by ending itself.
+                # This process handles Ctrl-C; it ends the JVM by ending itself.
                 create_new_process_group=True,
                 enable_auth=True,
                 return_proc=True,

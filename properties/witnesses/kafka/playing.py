@@ -1,6 +1,6 @@
-"""What plays in the JVM: topologies, and the handles that pipe records into a test driver and read what comes out.
+"""Play histories in the JVM: topologies, and handles that pipe records into a test driver and read its output.
 
-What goes in and comes out is JSON text, so that many records take one round trip.
+Input and output are JSON text, so that many records take one round trip.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 
 @lru_cache(maxsize=16)
 def functions_of(jvm: KafkaJvm) -> Functions:
-    """Return what makes functions in a JVM."""
+    """Return the maker of functions in a JVM."""
     return Functions(jvm.gateway)
 
 
@@ -75,7 +75,7 @@ def playing(jvm: KafkaJvm) -> Any:
 def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
     """Return the handle (String, driver, Map, Map) → String that pipes rows into a driver whose topics are held back.
 
-    The maps are the driver's own of the topics that it reads, and a copy of it with those that are held back, too. In
+    The maps are the driver's own map of the topics that it reads, and a copy of it with the held-back topics, too. In
     Java it would read: for each row `own.put(row[0], all.get(row[0]))`; pipe the row; `own.keySet().retainAll(INPUTS)`;
     read the records of each topic. Keys and values are bytes, each a character of Latin-1.
 
@@ -112,7 +112,7 @@ def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
     return functions.then(played, written(functions))
 
 
-# Parts of both, and of a broker's clients.
+# Parts of both handles, and of a broker's clients.
 
 
 def latin1(jvm: Any, name: str) -> Any:
@@ -144,7 +144,7 @@ def cell(functions: Functions, index: int, kind: str) -> Any:
 
 
 def row_of(functions: Functions, record_kind: str, fields: Sequence[tuple[str, str]]) -> Any:
-    """Return the handle record → array of what its methods return, each of which is given with its type."""
+    """Return the handle record → array of the results of its methods, each given with its type."""
     array = functions.kind("Object[]")
     row = functions.handles.identity(array).asCollector(array, len(fields))
     cells = (functions.retyped(functions.method(record_kind, *one), "Object", "Object") for one in fields)
@@ -167,7 +167,7 @@ def _piped(functions: Functions, serializer: Any) -> Any:
 
 
 def _read(functions: Functions, topic: str, deserializer: Any) -> Any:
-    """Return the handle driver → list of what was sent to a topic: key, value, timestamp."""
+    """Return the handle driver → list of the records sent to a topic: key, value, timestamp."""
     output_kind, record_kind = f"{STREAMS}.TestOutputTopic", f"{STREAMS}.test.TestRecord"
     emitted = row_of(functions, record_kind, [("key", "Object"), ("value", "Object"), ("timestamp", "Long")])
     output_topic = functions.method(

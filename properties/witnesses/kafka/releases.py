@@ -1,4 +1,4 @@
-"""What the releases of Kafka Streams show of the divergences, on each kind of store."""
+"""The divergences that releases of Kafka Streams show, on each kind of store."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .witness import KafkaWitness
 
 @dataclass(frozen=True)
 class ReleaseAnswer:
-    """What a release says of a divergence's history.
+    """A release's answer to a divergence's history.
 
     Attributes:
-        stores: What kept its state.
+        stores: The kind of stores that kept its state.
         history: The history.
-        reference: What the reference says.
-        kafka: What Kafka Streams says; None where it couldn't be asked.
+        reference: The reference's outcome.
+        kafka: Kafka Streams' outcome; None if it couldn't be asked.
         expected: Whether the release is known to show the divergence.
-        why: Why it couldn't be asked.
+        why: The reason why it couldn't be asked.
     """
 
     stores: Stores
@@ -37,21 +37,21 @@ class ReleaseAnswer:
 
     @property
     def shows(self) -> bool | None:
-        """Whether it shows the divergence; None where it couldn't be asked."""
+        """Whether it shows the divergence; None if it couldn't be asked."""
         return None if self.kafka is None else bool(differences(self.reference, self.kafka))
 
 
 def answers(divergence: Divergence, version: str) -> list[ReleaseAnswer]:
-    """Return what a release says of a divergence's history, on each kind of store.
+    """Return a release's answers to a divergence's history, on each kind of store.
 
     Raises:
-        BadInput: The version is no release, or too old.
+        BadInput: The version isn't a release, or is too old.
     """
     return [answer_of(divergence, stores, version) for stores in STORES]
 
 
 def answer_of(divergence: Divergence, stores: Stores = "in memory", version: str | None = None) -> ReleaseAnswer:
-    """Return what a release, by default the one in use, says of a divergence's history; as `answers`."""
+    """Return the answer of a release, by default the release in use, to a divergence's history; as `answers`."""
     version = version_in_use() if version is None else version
     history = divergence.history_on(stores)
     reference = Outcome.of_play(history.name, play(history))
@@ -64,7 +64,7 @@ def answer_of(divergence: Divergence, stores: Stores = "in memory", version: str
 
 
 def cell(asked: Sequence[ReleaseAnswer]) -> str:
-    """Return in a word or two on which stores a divergence shows."""
+    """Describe in a word or two the stores on which a divergence shows."""
     if any(answer.kafka is None for answer in asked):
         return "?"
     showing = [answer.stores for answer in asked if answer.shows]
@@ -72,7 +72,7 @@ def cell(asked: Sequence[ReleaseAnswer]) -> str:
 
 
 def verdict_of(asked: Iterable[ReleaseAnswer]) -> Literal["conforms", "violated", "inconclusive"]:
-    """Return whether each answer is as it is known to be; inconclusive where Kafka couldn't be asked."""
+    """Return the verdict of answers: whether each is as known; inconclusive if Kafka couldn't be asked."""
     shown = [(answer.shows, answer.expected) for answer in asked]
     if any(shows is not None and shows != expected for shows, expected in shown):
         return "violated"

@@ -1,7 +1,6 @@
-"""The releases of Kafka Streams that can be asked, and what they are to be set up by: the only place that knows.
+"""The releases of Kafka Streams that can be asked, and their settings; no other module depends on the release.
 
-What the releases from 3.6 to 4.3 share needs no word: `TopologyConfig`, `EmitStrategy`, `statestore.cache.max.bytes`
-and `JoinWindows.of` are in all of them.
+The releases from 3.6 to 4.3 share `TopologyConfig`, `EmitStrategy`, `statestore.cache.max.bytes` and `JoinWindows.of`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Literal, TypeAlias
 from ....reference.core.errors import BadInput
 
 DEFAULT = "4.3.1"
-"""The release that is asked where none is named; what the reference is said to differ from is what this one does."""
+"""The release that is asked by default; the divergences from the reference are this release's."""
 
 OLDEST = (3, 6)
 
@@ -21,13 +20,13 @@ RELEASES = (
     *("3.6.2", "3.7.2", "3.8.1", "3.9.0", "3.9.1", "3.9.2"),
     *("4.0.0", "4.0.1", "4.0.2", "4.1.2", "4.2.2", "4.3.1"),
 )
-"""The releases that were asked: the newest of each minor one, and those before it that differ."""
+"""The releases that were asked: the newest of each minor release, and earlier patches that differ."""
 
 VERSION_VARIABLE = "STREAMPROOF_KAFKA_VERSION"
-"""The environment variable that names the release, where no option does."""
+"""The environment variable that names the release, if no option does."""
 
 Stores: TypeAlias = Literal["in memory", "RocksDB"]
-"""What keeps the state; RocksDB is Kafka's default."""
+"""The kind of stores that keep the state; RocksDB is Kafka's default."""
 
 STORES: tuple[Stores, ...] = ("in memory", "RocksDB")
 
@@ -35,7 +34,7 @@ _STREAMS = "org.apache.kafka.streams"
 _STRING_SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 _SETTINGS = {
     "application.id": "streamproof",
-    "bootstrap.servers": "localhost:1",  # demanded, and never spoken to
+    "bootstrap.servers": "localhost:1",  # required, but never connected to
     "default.key.serde": _STRING_SERDE,
     "default.value.serde": _STRING_SERDE,
     "statestore.cache.max.bytes": "0",
@@ -53,7 +52,8 @@ def release(version: str) -> tuple[int, ...]:
     """Return a release's numbers, by which releases are ordered.
 
     Raises:
-        BadInput: It is none, or is older than the oldest that can be asked; the message names those that are known.
+        BadInput: The version isn't a release, or is older than the oldest that can be asked; the message lists the
+            known releases.
     """
     known = f"use one of {', '.join(RELEASES)}, or another release from {OLDEST[0]}.{OLDEST[1]} on"
     if re.fullmatch(r"(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}", version, re.ASCII) is None:
@@ -70,10 +70,10 @@ def asks_as_3_9_0(version: str) -> bool:
 
 
 def use_version(version: str | None) -> None:
-    """Let this process ask a release wherever none is named; None for that of the environment, or the default.
+    """Set the release that this process asks by default; None for the environment's, or `DEFAULT`.
 
     Raises:
-        BadInput: It is no release, or too old.
+        BadInput: The version isn't a release, or is too old.
     """
     global _named
     if version is not None:
@@ -82,10 +82,10 @@ def use_version(version: str | None) -> None:
 
 
 def version_in_use() -> str:
-    """Return the release that is asked where none is named.
+    """Return the release that is asked by default.
 
     Raises:
-        BadInput: The environment names something that is no release.
+        BadInput: The environment variable doesn't name a release.
     """
     if _named is not None:
         return _named
@@ -95,21 +95,21 @@ def version_in_use() -> str:
 
 
 def name_in_use() -> str:
-    """Return what reports call the Kafka Streams that is asked: with its release, where that isn't the default."""
+    """Return the name in reports of the Kafka Streams that is asked: with its release, unless that is the default."""
     version = version_in_use()
     return "Kafka Streams" if version == DEFAULT else f"Kafka Streams {version}"
 
 
 def ignores_stream_joins(version: str) -> bool:
-    """Whether a release's joins of streams take no notice of the settings of the stores."""
+    """Whether a release's joins of streams ignore the settings of the stores."""
     return release(version) < (3, 7)
 
 
 def driver_settings(version: str, stores: Stores) -> dict[str, str]:
     """Return the settings of Kafka Streams in a test driver: no cache, and stores of a kind.
 
-    In 3.6 and 3.7 they have no say in the stores of a foreign-key join, which are RocksDB's, nor in 3.6 in those of a
-    join of streams, see `ignores_stream_joins`.
+    In 3.6 and 3.7 a foreign-key join ignores them and uses RocksDB; in 3.6 so does a join of streams, see
+    `ignores_stream_joins`.
     """
     if release(version) < (3, 7):
         return {**_SETTINGS, "default.dsl.store": "in_memory" if stores == "in memory" else "rocksDB"}

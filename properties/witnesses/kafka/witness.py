@@ -1,10 +1,10 @@
 """The witness that runs the real Kafka Streams, in its TopologyTestDriver, one record at a time.
 
-Every history has a driver of its own, for stream time never goes back; topologies are built once for each operator and
-options. Histories with manual delivery share one whose messages are held back, see `held`. Keys are strings, values
-JSON text. What Kafka Streams has no counterpart for is refused with the reason.
+Every history has a driver of its own, because stream time never goes back; topologies are built once for each operator
+and options. Histories with manual delivery share a driver whose messages are held back, see `held`. Keys are strings,
+values JSON text. Histories without a counterpart in Kafka Streams are refused with the reason.
 
-Source: KIP-94, KIP-213, join semantics; what 4.3.1 makes of them is in `docs/facts.md`, "Kafka Streams, observed".
+Source: KIP-94, KIP-213, join semantics; for the behaviour of 4.3.1 see `docs/facts.md`, "Kafka Streams, observed".
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class KafkaWitness(Witness):
 
     Attributes:
         dialect: How it is set up.
-        version: The release, from 3.6 on; by default the one of this process's option `--kafka-version`, or of the
-            environment, or 4.3.1.
+        version: The release, from 3.6 on; by default the option `--kafka-version` of this process, or the environment's
+            release, or 4.3.1.
 
     Raises:
-        BadInput: The version is no release, or too old.
+        BadInput: The version isn't a release, or is too old.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
@@ -53,15 +53,15 @@ class KafkaWitness(Witness):
     grain = Grain.ARRIVAL
 
     def __post_init__(self) -> None:
-        """Refuse what is no release."""
+        """Refuse a version that isn't a release."""
         release(self.version)
 
     def refuses(self, history: History) -> str | None:
-        """Say why Kafka Streams can't answer a history, or None where it can.
+        """Return the reason why Kafka Streams can't run a history, or None if it can.
 
         Raises:
-            BadInput: The history isn't one: its operator or options are unknown or refused, or the operator can't take
-                a record.
+            BadInput: The history is invalid: its operator or options are unknown or refused, or the operator can't
+                take a record.
         """
         name = history.operator
         definition = operator_named(name).declare(history.options)
@@ -69,23 +69,24 @@ class KafkaWitness(Witness):
         if history.clock != "stream_time":
             return f"kafka has no {history.clock} clock: its clock is stream time, which moves with every record"
         if any(isinstance(line, Delivery) for line in history.lines) and not history.has_schedule:
-            return "kafka has no deliveries: its test driver hands every message on at once"
+            return "kafka has no deliveries: its test driver delivers every message at once"
         kafka = registration_of(name).kafka
         if kafka is None:
             return f"kafka has no {name}: use another witness"
         return next(iter(kafka.refusals(definition, history.records)), None)
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return what the real Kafka Streams says came out of each history, arrival by arrival.
+        """Return the real Kafka Streams' outcome of each history, arrival by arrival.
 
         Returns:
             Outcomes in the order of the histories, at grain `ARRIVAL`; Kafka reports dropped records as a metric only,
-            so they aren't among the entries. Of `sum`, `min` and `max` Kafka keeps the members in their order, and they
-            are folded here with the named aggregate; a sum of floats may differ in the last digit from a sum of sums.
+            so they aren't among the entries. For `sum`, `min` and `max` Kafka keeps the members in their order, and
+            Python folds them with the named aggregate; a sum of floats may differ in the last digit from a sum of
+            sums.
 
         Raises:
             BadInput: Kafka has no counterpart for a history's operator, options, clock or lines; the message says why.
-            MissingTool: The jars of Kafka Streams can't be had, or there is no Java to run them.
+            MissingTool: The jars of Kafka Streams can't be fetched, or there is no Java to run them.
         """
         self._require_answerable(histories)
         if not histories:
@@ -98,7 +99,7 @@ class KafkaWitness(Witness):
         ]
 
     def stage(self, histories: Sequence[History], strict: bool = True) -> list[Staged]:
-        """Return what comes out of histories with manual delivery, and which messages wait after each arrival.
+        """Return the outcomes of histories with manual delivery, and the messages that wait after each arrival.
 
         Args:
             histories: The histories.
@@ -111,11 +112,11 @@ class KafkaWitness(Witness):
         self._require_answerable(histories)
         for history in histories:
             if not history.has_schedule:
-                raise BadInput(f"{history.name}: its messages are handed on at once: say delivery manual")
+                raise BadInput(f"{history.name}: its messages are delivered at once: use delivery manual")
         return play_held(self.version, histories, self.dialect, strict, watched=True)
 
     def play(self, plays: Sequence[HeldPlay]) -> None:
-        """Play scripts on drivers whose messages are held back; what comes of them is in the plays.
+        """Play scripts on drivers whose messages are held back; the plays get the outcomes.
 
         Raises:
             BadInput: As `evaluate`.
@@ -125,9 +126,9 @@ class KafkaWitness(Witness):
         play_scripts(self.version, plays, self.dialect)
 
     def complete(self, histories: Sequence[History]) -> list[Outcome]:
-        """Return what comes out of histories with manual delivery once what waits at their end is handed on, too.
+        """Return the outcomes of histories with manual delivery, once messages that wait at their end are delivered.
 
-        A delivery from a route on which nothing waits does nothing, for other code sends other messages.
+        A delivery from an empty route does nothing, because other code sends other messages.
 
         Raises:
             BadInput: As `evaluate`.
@@ -138,11 +139,11 @@ class KafkaWitness(Witness):
         return [play.outcome for play in plays]
 
     def interleavings(self, histories: Sequence[History]) -> list[list[Outcome]]:
-        """Return, for each history, what comes out in every order in which Kafka's messages can be handed on.
+        """Return the outcomes of each history for every order in which Kafka's messages can be delivered.
 
         Args:
-            histories: Histories of the foreign-key join; their changes keep their order, and their deliveries play no
-                part.
+            histories: Histories of the foreign-key join; their changes keep their order, and their deliveries are
+                ignored.
 
         Raises:
             BadInput: As `evaluate`.
@@ -196,7 +197,7 @@ def _play(jvm: KafkaJvm, history: History, dialect: Dialect) -> Outcome:
 def _sends(
     history: History, definition: Any, kafka: Kafka, dialect: Dialect, reserved: Key
 ) -> Iterator[tuple[int, int, Row]]:
-    """Yield what is piped in, each with the arrival and the batch that it belongs to."""
+    """Yield the records to pipe in, each with its arrival and its batch."""
     clocks = kafka.clocks(definition)
     arrival = batch = 0
     for line in history.lines:
@@ -220,7 +221,7 @@ def _change(definition: Any, kafka: Kafka, text: str | None, value: str | None, 
 
 
 def _windowed_key(text: str) -> tuple[Key, Window]:
-    """Read `[key@start/end]`, where the key may hold anything."""
+    """Read `[key@start/end]`; the key may have any characters."""
     key, _, window = text[1:-1].rpartition("@")
     start, _, end = window.partition("/")
     return key, (int(start), int(end))

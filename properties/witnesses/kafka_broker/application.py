@@ -21,13 +21,13 @@ JOINS = (INNER, LEFT, INNER_BY_LEFT)
 """The inner join, the left join, and the inner join as a left join whose joiner gives null without a right row."""
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 FOREIGN_KEY = "foreign_key"
-"""The field of a left row that names its right row, where nothing else is said."""
+"""The field of a left row that names its right row, by default."""
 
 _SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 _START_SECONDS = 120
 _STOP_SECONDS = 10
 _QUIET_SECONDS = 120
-"""So long after the last progress, and beyond three commit intervals, an application is given up."""
+"""How long after the last progress, beyond three commit intervals, an application is given up (s)."""
 _STILL_SECONDS = 0.5
 _NEVER_MS = 2**53
 _LOOK_SECONDS = 0.05
@@ -78,7 +78,7 @@ class Settings:
             "statestore.cache.max.bytes": str(self.cache_bytes),
             "processing.guarantee": self.guarantee,
             "num.stream.threads": str(self.threads),
-            # A closed application doesn't leave its group: so soon the broker gives its partitions to the next one.
+            # A closed application doesn't leave its group: the broker reassigns its partitions after this time.
             "main.consumer.session.timeout.ms": "6000",
             "main.consumer.heartbeat.interval.ms": "2000",
             "metric.reporters": "",
@@ -145,7 +145,7 @@ class Application:
         return str(self._streams.state().toString())
 
     def stop(self) -> None:
-        """Stop it, and wait for its end where it can end in order; a second call does nothing."""
+        """Stop it, and wait for its end if it can end in order; a second call does nothing."""
         if self._streams is not None:
             seconds = 0 if self.clients.cluster.why_ended() else _STOP_SECONDS
             self._streams.close(self.clients.jvm.java.time.Duration.ofSeconds(seconds))
@@ -163,7 +163,7 @@ class Application:
         self.start()
 
     def await_quiet(self) -> float:
-        """Wait until every record has been processed and nothing moves; return how many seconds that took.
+        """Wait until every record has been processed and nothing moves; return the seconds that it took.
 
         Raises:
             StreamproofError: It fails; or nothing has been processed for 2 minutes and three commit intervals, and
@@ -176,7 +176,7 @@ class Application:
         self.require_alive()
         own = self.clients.topics(f"{self.name}-")
         consumed = [name for name in own if name != self.out and not name.endswith("-changelog")]
-        # Before the ends: what is committed has been written on, so that no end moves for its sake after this.
+        # Before the ends: the output of committed records is written, so they don't move an end after this.
         committed = self.clients.committed(self.name)
         ends = self.clients.ends([*consumed, self.out], self.settings.partitions)
         return Look(committed, ends, consumed)
@@ -225,11 +225,11 @@ def running(clients: Clients, settings: Settings) -> Iterator[Application]:
 
 @dataclass(frozen=True)
 class Look:
-    """What is seen of an application's topics at one moment.
+    """The state of an application's topics at one moment.
 
     Attributes:
         committed: The offsets that it has committed.
-        ends: Of each partition, the end of all records, and the end of those whose transaction has ended.
+        ends: For each partition, the end of all records, and the end of records whose transaction has ended.
         consumed: The topics that it reads; its output is among the ends too.
     """
 
@@ -254,12 +254,12 @@ def await_quiet(
 
     Args:
         look: Looks at the topics.
-        patience: After so many seconds without any progress, while records wait, it is given up.
-        now: The time (s).
-        sleep: Waits for so many seconds.
+        patience: The most seconds without any progress while records wait.
+        now: Returns the time (s).
+        sleep: Waits for a number of seconds.
 
     Raises:
-        StreamproofError: There was no progress; the message says on how many partitions records wait.
+        StreamproofError: There was no progress; the message counts the partitions with waiting records.
     """
     start = moved = now()
     still: float | None = None

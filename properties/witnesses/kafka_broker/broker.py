@@ -1,7 +1,6 @@
 """A Kafka broker of this process's own: one node in KRaft mode, on loopback and free ports, in a temporary folder.
 
-It runs in a JVM that ends with this process, however that ends. A cluster that is there already is only asked whether
-it answers.
+It runs in a JVM that ends with this process, however that ends. An existing cluster is only tested for an answer.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ BROKER = Coordinates("org.apache.kafka", "kafka_2.13", DEFAULT)
 """The broker; older releases of Kafka Streams run on it too."""
 
 LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
-"""What writes the broker's warnings into its log: without it they are lost."""
+"""The library that writes the broker's warnings into its log: without it they are lost."""
 
 LOOPBACK = "127.0.0.1"
-_CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka wants it; there is no other cluster here
+_CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka requires; there is no other cluster here
 _START_SECONDS = 90
 _STARTED = ("kafka.server.KafkaRaftServer", "awaitShutdown")
-"""Where the server's thread is once it has started; threads that it shuts down have a method of that name, too."""
+"""The class and method in which the server's thread waits once it has started; other threads have such a method too."""
 _END_SECONDS = 5
 _ATTEMPTS = 3
 _OPTIONS = [
@@ -44,13 +43,13 @@ _OPTIONS = [
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where a Kafka cluster is, and how its clients connect.
+    """A Kafka cluster: its address, and how its clients connect.
 
     Attributes:
         bootstrap: `host:port`, or several with commas between them.
         client: Further properties of every client, such as its credentials.
-        is_own: Whether this process started it, and nothing of it outlives it.
-        why_ended: Says why the cluster has ended; None while it runs, and always None of one that isn't ours.
+        is_own: Whether this process started it, and removes it at the end.
+        why_ended: Returns the reason why the cluster has ended; None while it runs, and always for a foreign cluster.
     """
 
     bootstrap: str
@@ -59,10 +58,10 @@ class Cluster:
     why_ended: Callable[[], str | None] = lambda: None
 
     def require_alive(self) -> None:
-        """Raise where the cluster has ended.
+        """Raise if the cluster has ended.
 
         Raises:
-            StreamproofError: It has; the message says why, and where its log is.
+            StreamproofError: It has ended; the message has the reason, and the path of its log.
         """
         if (why := self.why_ended()) is not None:
             raise StreamproofError(why)
@@ -76,8 +75,8 @@ def existing_cluster(bootstrap: str, client: Mapping[str, str] | None = None) ->
         client: Further properties of every client.
 
     Raises:
-        BadInput: An address is none.
-        StreamproofError: Nothing listens at any of them.
+        BadInput: An address is invalid.
+        StreamproofError: Nothing listens at any address.
     """
     reasons = []
     for address in bootstrap.split(","):
@@ -96,7 +95,7 @@ def existing_cluster(bootstrap: str, client: Mapping[str, str] | None = None) ->
 
 
 def read_client_properties(path: Path) -> dict[str, str]:
-    """Return the properties of a client that a file has, as `--command-config` of Kafka's own tools takes one.
+    """Read the properties of a client from a file, as for `--command-config` of Kafka's own tools.
 
     Raises:
         BadInput: The file can't be read, or a line has no `=`.
@@ -120,7 +119,7 @@ def broker_jars() -> Path:
     """Return the folder with the broker's jars, fetched into the user's cache the first time.
 
     Raises:
-        MissingTool: They can't be fetched, as without a network.
+        MissingTool: The jars can't be fetched, as without a network.
     """
     return kafka_jars(BROKER, LOGGING)
 
@@ -130,11 +129,11 @@ def own_broker(properties: Mapping[str, str] | None = None) -> Iterator[Cluster]
     """Run a broker for the time of a block; nothing of it is left then.
 
     Args:
-        properties: Further properties of the broker, or others than those of `server_properties`.
+        properties: Properties of the broker that replace or extend `server_properties`.
 
     Raises:
-        MissingTool: Its jars can't be had, or there is no Java.
-        StreamproofError: It doesn't start; the message says why, and where its log is.
+        MissingTool: Its jars can't be fetched, or there is no Java.
+        StreamproofError: It doesn't start; the message has the reason, and the path of its log.
     """
     jars = broker_jars()
     with temporary_folder() as folder:
@@ -146,7 +145,7 @@ def own_broker(properties: Mapping[str, str] | None = None) -> Iterator[Cluster]
 
 
 def _started(jars: Path, folder: Path, properties: Mapping[str, str]) -> tuple[KafkaJvm, int]:
-    """Start a broker; where another process takes one of its ports first, on others."""
+    """Start a broker; if another process takes one of its ports first, on other ports."""
     for attempt in range(_ATTEMPTS):
         jvm = start_jvm(jars, "kafka-broker", _OPTIONS)
         try:
@@ -176,8 +175,8 @@ def server_properties(folder: Path, port: int, controller: int) -> dict[str, str
     """Return the configuration of a broker that is its own controller.
 
     Args:
-        folder: Where it keeps its data.
-        port: Where clients connect.
+        folder: The folder of its data.
+        port: The port for clients.
         controller: The port of the controller.
     """
     return {
@@ -202,7 +201,7 @@ def server_properties(folder: Path, port: int, controller: int) -> dict[str, str
 
 
 def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
-    """Do in the JVM what the scripts `kafka-storage format` and `kafka-server-start` do; return the server's thread."""
+    """Format the storage and start the server in the JVM, as Kafka's scripts do; return the server's thread."""
     from py4j.protocol import Py4JError
 
     path = folder / "server.properties"
@@ -223,9 +222,9 @@ def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
 
 
 def _await_start(jvm: KafkaJvm, thread: Any) -> None:
-    """Wait until the server's thread has nothing more to do than to await its end.
+    """Wait until the server has started: its thread then only awaits its end.
 
-    That something listens on the port would not do: it may be another process, which took it first.
+    A listener on the port isn't enough: it may be another process, which took the port first.
     """
     from py4j.protocol import Py4JError
 
@@ -236,7 +235,7 @@ def _await_start(jvm: KafkaJvm, thread: Any) -> None:
             if _STARTED in frames:
                 return
         except (Py4JError, OSError):
-            jvm.ended(_END_SECONDS)  # where it can't start, it ends its process
+            jvm.ended(_END_SECONDS)  # if it can't start, it ends its process
         if not jvm.is_alive:
             raise StreamproofError(_why_ended(jvm) or "")
         time.sleep(0.05)
@@ -251,7 +250,7 @@ def _why_ended(jvm: KafkaJvm) -> str | None:
 
 
 def said(log: Path) -> str | None:
-    """Return the exception at the root of what a broker's log says; None where it names none."""
+    """Return the root exception in a broker's log; None if the log has no exception."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -16,7 +16,7 @@ CLIENTS = "org.apache.kafka.clients"
 _TIMEOUT_MS = 20_000
 _POLL_MS = 50
 _BUFFERED = 16 << 20
-"""The maximum of characters that wait in the producer: when its 32 MB are full, every record waits for itself."""
+"""The most characters that wait in the producer: once its 32 MB are full, each record is waited for singly."""
 
 
 class Sent(NamedTuple):
@@ -47,7 +47,7 @@ class Partition(NamedTuple):
 
 @contextmanager
 def explaining(cluster: Cluster) -> Iterator[None]:
-    """Say of what a client raises what the reason is: the broker has ended, or the cluster refuses.
+    """Explain a client's exceptions: the broker has ended, or the cluster refuses.
 
     Raises:
         StreamproofError: A client raised; the message has the innermost reason, and the remedy.
@@ -62,7 +62,7 @@ def explaining(cluster: Cluster) -> Iterator[None]:
 
 
 def explained(exception: Any, bootstrap: str) -> str:
-    """Return what an exception of Kafka says at its root, in a sentence with the remedy.
+    """Return the root cause of an exception of Kafka, in a sentence with the remedy.
 
     Args:
         exception: The Java exception.
@@ -86,7 +86,7 @@ def explained(exception: Any, bootstrap: str) -> str:
 class Clients:
     """A producer, a consumer and an administrator of one cluster.
 
-    Each thing that is asked of a cluster is a method; all share the connections, so there are many.
+    Each request to a cluster is a method; all share the connections, so there are many.
 
     Args:
         gateway: py4j's gateway into a JVM with Kafka's clients.
@@ -134,27 +134,27 @@ class Clients:
         return filled(self.jvm.java.util.Properties(), content)
 
     def require_answer(self) -> None:
-        """Raise where the cluster doesn't answer a client with these properties.
+        """Raise if the cluster doesn't answer a client with these properties.
 
         Raises:
-            StreamproofError: It doesn't; the message says why, and the remedy.
+            StreamproofError: It doesn't answer; the message has the reason and the remedy.
         """
         with explaining(self.cluster):
             self.admin.describeCluster().nodes().get()
 
     def create_topics(self, names: Collection[str], partitions: int) -> None:
         """Create topics that keep their records for ever, with the cluster's own replication."""
-        # The records' timestamps are those of histories, long ago.
+        # The records have the timestamps of histories, which are long ago.
         kept = filled(self.jvm.java.util.HashMap(), {"retention.ms": "-1"})
         optional, topic = self.jvm.java.util.Optional, self._kafka.clients.admin.NewTopic
         topics = [topic(name, optional.of(partitions), optional.empty()).configs(kept) for name in names]
         with explaining(self.cluster):
             self.admin.createTopics(self._list(topics)).all().get()
             for name in names:
-                self._producer.partitionsFor(name)  # else every record waits for that, one after another
+                self._producer.partitionsFor(name)  # otherwise each record waits for it, one after another
 
     def topics(self, prefix: str) -> list[str]:
-        """Return the names of the topics that begin so."""
+        """Return the names of the topics that begin with a prefix."""
         with explaining(self.cluster):
             # An array, which py4j reads by index: PySpark takes the exception at an iterator's end for one of its own.
             return sorted(name for name in self.admin.listTopics().names().get().toArray() if name.startswith(prefix))
@@ -166,7 +166,7 @@ class Clients:
             self.admin.deleteConsumerGroups(self._list([group])).all().get()
 
     def send(self, records: Sequence[Sent]) -> None:
-        """Send records, in order, without waiting until they have arrived, where they aren't too many for that.
+        """Send records, in order, without waiting until they have arrived, unless they are too many for the producer.
 
         Raises:
             StreamproofError: As `flush`.
@@ -180,7 +180,7 @@ class Clients:
             self.flush()
 
     def flush(self) -> None:
-        """Wait until all that was sent has arrived.
+        """Wait until all sent records have arrived.
 
         Raises:
             StreamproofError: Kafka refused a record, or has ended.
@@ -202,7 +202,7 @@ class Clients:
             }
 
     def ends(self, topics: Collection[str], partitions: int) -> dict[Partition, tuple[int, int]]:
-        """Return the end of each partition of topics: of all its records, and of those whose transaction has ended."""
+        """Return the ends of each partition: of all its records, and of records whose transaction has ended."""
         names = [Partition(topic, number) for topic in topics for number in range(partitions)]
         return dict(zip(names, zip(self._latest(names, False), self._latest(names, True), strict=True), strict=True))
 
@@ -217,7 +217,7 @@ class Clients:
             return [found.get(one).offset() for one in java]
 
     def read_all(self, topic: str, partitions: int) -> list[Received]:
-        """Return all records of a topic whose transaction has ended, those of a partition in order."""
+        """Return all records of a topic whose transaction has ended, each partition's in order."""
         return self._read_by(self._consumer, topic, partitions)
 
     def read_raw(self, topic: str) -> list[Received]:
@@ -248,7 +248,7 @@ class Clients:
         return found
 
     def close(self) -> None:
-        """Close the clients, without waiting for what was sent."""
+        """Close the clients, without waiting for sent records."""
         now = self.jvm.java.time.Duration.ZERO
         self._producer.close(now)
         self._consumer.close(now)
@@ -279,13 +279,13 @@ def _sending(functions: Functions, producer: Any) -> Any:
 
 
 def _getting(functions: Functions) -> Any:
-    """Return the function that waits for futures, and raises what one of them raises."""
+    """Return the function that waits for futures, and raises an exception of theirs."""
     get = functions.method("java.util.concurrent.Future", "get", "Object")
     return functions.function(functions.each(functions.retyped(get, "Object", "Object")))
 
 
 def _reading(functions: Functions) -> Any:
-    """Return the function that polls a consumer once, and returns what came as JSON."""
+    """Return the function that polls a consumer once, and returns the records as JSON."""
     record = f"{CLIENTS}.consumer.ConsumerRecord"
     fields = [("partition", "int"), ("offset", "long"), ("key", "Object"), ("value", "Object")]
     row = row_of(functions, record, [*fields, ("timestamp", "long")])

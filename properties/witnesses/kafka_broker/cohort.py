@@ -22,20 +22,20 @@ from .application import Application
 from .clients import Received, Sent
 
 CHUNK = 5000
-"""The maximum of records that one call sends."""
+"""The most records that one call sends."""
 PER_MS = 8
-"""So many records a millisecond are sent when they are due: where there are pauses, histories begin that far apart."""
+"""The records a millisecond that can be sent when due: with pauses, histories begin accordingly far apart."""
 
 
 class Pauses(NamedTuple):
-    """How long a history pauses before each of its changes: between these bounds (ms), both included."""
+    """The bounds of a history's pause before each of its changes (ms), both included."""
 
     least: int = 0
     most: int = 0
 
 
 class Due(NamedTuple):
-    """A record, and when it is to be sent: so many ms after the batch has begun."""
+    """A record, and the time at which it is due, in ms after the batch has begun."""
 
     at: int
     sent: Sent
@@ -43,12 +43,12 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True)
 class Timing:
-    """How long a cohort took.
+    """The times of a cohort.
 
     Attributes:
         sending: The seconds until everything was sent.
-        quiet: The seconds until everything was processed, those of sending among them.
-        late_ms: By how much a record of the last batch was sent later than it was due, at the most.
+        quiet: The seconds until everything was processed, sending included.
+        late_ms: The largest delay of a record of the last batch behind its due time.
     """
 
     sending: float
@@ -74,18 +74,18 @@ def due(
     generator: random.Random,
     first: int = 0,
 ) -> list[Due]:
-    """Return what is sent in a batch of a cohort, in the order in which it is due.
+    """Return the records of a batch of a cohort, in the order in which they are due.
 
     The changes of a history keep their order; it pauses before each of them. Without pauses they come back to back;
-    with them, histories begin one after another, or what is due at once couldn't be sent at once.
+    with pauses, histories begin one after another, otherwise too many records would be due at once.
 
     Args:
         histories: The histories.
         batch: The number of the batch.
         topics: The topic of each input.
         pauses: The bounds of the pauses.
-        generator: What the pauses are drawn from.
-        first: The index of the first history, where others were played before.
+        generator: The random generator of the pauses.
+        first: The index of the first history, if others were played before.
     """
     found = []
     batched = [record_batches(history) for history in histories]
@@ -117,11 +117,11 @@ def play(
         application: The application, which runs.
         histories: The histories.
         pauses: The bounds of the pauses before each change.
-        seed: What the pauses are drawn from.
-        progress: Is told what is done.
-        first: The index of the first history, where others were played before on the same application.
-        own_times: Whether records keep the timestamps of their histories. Otherwise these say in which order records
-            were sent, as in life: by them Kafka Streams decides which of its inputs comes next.
+        seed: The seed of the pauses.
+        progress: Called with each step.
+        first: The index of the first history, if others were played before on the same application.
+        own_times: Whether records keep the timestamps of their histories. Otherwise the timestamps count the records in
+            the order of sending, as in production: by them Kafka Streams chooses which of its inputs comes next.
 
     Raises:
         StreamproofError: The application or its broker failed, or Kafka refuses a record.
@@ -152,7 +152,7 @@ def stamped(records: Sequence[Due], start: int) -> list[Due]:
 
 
 def _send(application: Application, records: Sequence[Due], began: float) -> int:
-    """Send records when they are due; return by how many ms the latest was late."""
+    """Send records when they are due; return the largest delay (ms)."""
     late = 0
     for at, together in groupby(records, lambda one: one.at):
         sent = [one.sent for one in together]
@@ -171,9 +171,9 @@ def tables(
     """Return the table of each history of a cohort: its output folded, each key's last value with its timestamp (ms).
 
     Args:
-        output: The records of the output topic; those of a key are on one partition, in order.
+        output: The records of the output topic; a key's records are on one partition, in order.
         histories: The histories, in the cohort's order.
-        first: The index of the first of them; the output of others is left out.
+        first: The index of the first of them; the output of other histories is left out.
     """
     found: list[dict[Key, tuple[Value, int]]] = [{} for _ in histories]
     registration = registration_of(OPERATOR)
@@ -194,6 +194,6 @@ def tables(
 
 
 def _own(key: Key) -> Key:
-    """Return a cohort's key as its own history has it; a key that belongs to no history stays as it came."""
+    """Return a cohort's key without its history's prefix; a key that belongs to no history stays as it is."""
     owned = owner(key)
     return key if owned is None else owned[1]

@@ -1,4 +1,4 @@
-"""Whether the table that a history left on a broker is the join of its tables, and how it is stale where it isn't."""
+"""Judge whether the table that a history left on a broker is the join of its tables, and if not, how it is stale."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stale:
 
     Attributes:
         history: The history.
-        kinds: In which ways, of `KINDS`.
+        kinds: The ways in which it differs, of `KINDS`.
         expected: The join of its tables.
         actual: The folded output topic.
     """
@@ -41,12 +41,12 @@ def expected(history: History) -> Rows:
 
 
 def judged(history: History, actual: Rows, wanted: Rows | None = None) -> Stale | None:
-    """Return how a result is stale; None where it is right.
+    """Return how a result is stale; None if it is right.
 
     Args:
         history: The history.
-        actual: What came of it.
-        wanted: What was expected, where that is known already.
+        actual: The actual table.
+        wanted: The expected table, if that is known already.
     """
     wanted = expected(history) if wanted is None else wanted
     if wanted == actual:

@@ -1,7 +1,7 @@
-"""What is played on a broker: the races of KIP-213 by name, drawn histories, or a history of one's own.
+"""The histories that are played on a broker: the races of KIP-213 by name, drawn histories, or a user's own.
 
-A race is played without its deliveries, for on a broker nobody says when a message arrives. A cut is where everything
-that came before has been processed.
+A race is played without its deliveries, because nobody controls when a message arrives on a broker. At a cut,
+everything before it has been processed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .application import FOREIGN_KEY, INNER, INNER_BY_LEFT, LEFT
 DRAWN = "drawn"
 """The name of histories that are drawn at random."""
 ARRIVALS = 12
-"""How many records a drawn history has; the second half of them comes without waiting for the first."""
+"""The number of records of a drawn history; the second half comes once the first half has been processed."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What is played under one name.
+    """The histories that are played under one name.
 
     Attributes:
         name: The race's, `drawn`, or a file's.
@@ -40,7 +40,7 @@ class Played:
 
 
 def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
-    """Return the options of the foreign-key join that a join of the application means.
+    """Return the options of the reference's foreign-key join for a join of the application.
 
     Args:
         join: One of `JOINS`.
@@ -52,21 +52,21 @@ def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
 
 
 def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Played]:
-    """Return what is to be played: every race of the join where no name is given; a left join has those of both.
+    """Return the histories to play; without names every race of the join. A left join has the races of both joins.
 
     Args:
         names: Races, `drawn`, and paths of history files.
-        count: How many histories each of them has: a race or a file that many times, and as many are drawn.
+        count: The number of histories for each name: a race or a file is repeated, `drawn` draws that many.
         join: One of `JOINS`.
-        seed: What histories are drawn from.
+        seed: The seed of drawn histories.
 
     Raises:
-        BadInput: A name is none, or a file's history can't be played on a broker; the message has the remedy.
+        BadInput: A name is unknown, or a file's history can't be played on a broker; the message has the remedy.
     """
     found = [_chosen(name, count, join, seed) for name in names or of_join(join)]
     repeated = [one.name for index, one in enumerate(found) if one.name in [other.name for other in found[:index]]]
     if repeated:
-        raise BadInput(f"{repeated[0]} is named twice: name it once, and say by --histories how often it is played")
+        raise BadInput(f"{repeated[0]} is named twice: name it once, and give the number of plays with --histories")
     if len(fields := {str(one.histories[0].options["foreign_key"]) for one in found}) > 1:
         raise BadInput(
             f"the histories name their right rows in different fields ({', '.join(sorted(fields))}): play them one "
@@ -76,7 +76,7 @@ def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Playe
 
 
 def of_join(join: str) -> list[str]:
-    """Return the names of the races that are played of a join."""
+    """Return the names of the races for a join."""
     return [name for name, race in RACES.items() if join != INNER or race.join == INNER]
 
 
@@ -95,14 +95,14 @@ def _chosen(name: str, count: int, join: str, seed: int) -> Played:
 
 
 def race(name: str, join: str) -> History:
-    """Return the history of a race: what is shown, a cut, and the changes."""
+    """Return the history of a race: the rows shown before it, a cut, and the changes."""
     shown = sum(isinstance(line, Record) for line in lines_of(RACES[name].setup))
     records = RACES[name].history().records
     return History(OPERATOR, options_of(join), (*records[:shown], CUT, *records[shown:]), name=name)
 
 
 def changes_of(name: str) -> str:
-    """Return the changes of a race in the notation of `specs/findings.md`; empty where it isn't one of them."""
+    """Return the changes of a race in the notation of `specs/findings.md`; empty for an unknown name."""
     words = RACES[name].schedule.split() if name in RACES else []
     return " ".join(word for word in words if not word.startswith((">", "<")))
 
@@ -118,7 +118,7 @@ def drawn(count: int, join: str, seed: int) -> list[History]:
 
 
 def refusal(history: History, join: str) -> str | None:
-    """Say why a history can't be played on a broker under a join; None where it can."""
+    """Return the reason why a history can't be played on a broker under a join; None if it can."""
     if history.operator != OPERATOR:
         return f"it is a history of {history.operator}, and a broker is asked for {OPERATOR} alone"
     if history.options.get("join", "inner") != options_of(join)["join"]:

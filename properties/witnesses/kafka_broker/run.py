@@ -1,4 +1,4 @@
-"""One run on a broker: histories are played, and it is said how many end stale, and whether they stay so."""
+"""A run on a broker: play histories, count the stale results, and see whether they stay stale."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """How histories are played, and what is done afterwards, in this order, to see whether stale results stay.
+    """How histories are played, and the steps afterwards, in this order, that show whether stale results stay.
 
     Attributes:
         settings: How the application runs.
         pauses: The bounds of the pauses before each change.
-        seed: What the pauses are drawn from.
-        wait_seconds: How long to wait; 0 for not at all.
+        seed: The seed of the pauses.
+        wait_seconds: The time to wait (s); 0 for none.
         restart: Whether the application is restarted.
         wipe: Whether its state is removed and restored.
-        record: Whether what its topics have is read as a trace, before any of that.
+        record: Whether its topics are read as a trace, before these steps.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -51,13 +51,13 @@ class Plan:
 
 @dataclass
 class RaceAnswer:
-    """What became of the histories that were played under one name.
+    """The result of the histories that were played under one name.
 
     Attributes:
         played: The histories.
-        stale: Those that ended stale.
-        after: How many were stale after each further step, by its name.
-        shrunk: Of each kind in which any is stale, the smallest, shrunk; empty for races, which are small.
+        stale: The histories that ended stale.
+        after: The number of stale histories after each further step, by its name.
+        shrunk: The smallest stale history of each kind, shrunk; empty for races, which are small.
     """
 
     played: Played
@@ -67,7 +67,7 @@ class RaceAnswer:
 
     @property
     def smallest(self) -> dict[str, Stale]:
-        """Of each kind in which any is stale, the history with the fewest records."""
+        """The stale history with the fewest records, for each kind."""
         return {**smallest(self.stale), **{kind: one.stale for kind, one in self.shrunk.items()}}
 
     def to_json(self) -> dict[str, Any]:
@@ -88,13 +88,13 @@ class RaceAnswer:
 
 @dataclass
 class RaceReport:
-    """What came of a run.
+    """The report of a run.
 
     Attributes:
-        answers: In the order in which they were named.
-        timing: How long the histories took.
-        seconds: How long the whole run took until the results were judged, starting and stopping included.
-        trace: What its topics have, where that was asked for.
+        answers: The results, in the order of the names.
+        timing: The times of the histories.
+        seconds: The time of the whole run until the results were judged, starting and stopping included.
+        trace: The records in its topics, if that was asked for.
     """
 
     answers: list[RaceAnswer]
@@ -104,12 +104,12 @@ class RaceReport:
 
     @property
     def verdict(self) -> str:
-        """`violated` where a result is stale, else `conforms`."""
+        """`violated` if a result is stale, otherwise `conforms`."""
         return "violated" if any(answer.stale for answer in self.answers) else "conforms"
 
     @property
     def histories(self) -> int:
-        """How many histories were played."""
+        """The number of histories that were played."""
         return sum(len(answer.played.histories) for answer in self.answers)
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
@@ -130,10 +130,10 @@ class RaceReport:
 
 @contextlib.contextmanager
 def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]:
-    """Connect to a cluster for the time of a block, or to one of this process's own where none is given.
+    """Connect to a cluster for the time of a block; None for a broker of this process's own.
 
     Raises:
-        MissingTool: Jars can't be had, or there is no Java.
+        MissingTool: Jars can't be fetched, or there is no Java.
         StreamproofError: The broker doesn't start, or the cluster doesn't answer.
     """
     # Before the two start together: they would fetch into one folder.
@@ -156,22 +156,22 @@ def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]
 
 
 def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress: Progress) -> RaceReport:
-    """Play histories at once, each under its own keys, and judge what came of them.
+    """Play histories at once, each under its own keys, and judge their results.
 
     Args:
-        played: What is played, under each name as many histories.
-        plan: How.
+        played: The histories, the same number under each name.
+        plan: How they are played.
         cluster: A cluster that runs already; None for a broker of this process's own.
-        progress: Is told what is done.
+        progress: Called with each step.
 
     Raises:
-        MissingTool: Jars can't be had, or there is no Java.
+        MissingTool: Jars can't be fetched, or there is no Java.
         StreamproofError: The broker or the application doesn't start, fails in the middle, or refuses a record; or the
             records aren't all processed.
     """
     began = time.monotonic()
     turns = zip(*(one.histories for one in played), strict=True)
-    # In turns: what is sent late or while the JVM is still cold is of every race.
+    # In turns, so that every race has records that are sent late or while the JVM is still cold.
     histories = [history for turn in turns for history in turn]
     with clients_of(cluster, progress) as clients:
         progress("starting Kafka Streams")

@@ -1,7 +1,7 @@
-"""The smallest stale history: one line after another is left out, for as long as it still ends stale at times.
+"""Shrink a stale history: lines are left out one after another, as long as it still ends stale at times.
 
-What is left out is tried many times at once, for on a broker nothing is stale for certain. Whatever is accepted did end
-stale, so that chance makes a history longer than it need be at the most.
+Each smaller history is played many times at once, because on a broker nothing is stale for certain. An accepted history
+did end stale, so chance can at most leave a history longer than necessary.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ....reference.core.history import History
 from .judging import Stale
 
 REPEATS = 20
-"""How often each smaller history is played."""
+"""The number of times that each smaller history is played."""
 MOST_LINES = 40
-"""Longer histories aren't shrunk: there would be too much to play."""
+"""The most lines of a history that is shrunk: a longer history would be too much to play."""
 
 Ask = Callable[[Sequence[History]], Sequence[Stale | None]]
-"""Plays histories, and judges each: None where the result is right."""
+"""Plays histories, and judges each: None if the result is right."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Shrunk:
     """A stale history from which no line could be left out.
 
     Attributes:
-        stale: The history, with what came of it.
-        times: How often it was stale again in the same way, of `REPEATS`.
+        stale: The history, with its result.
+        times: How many times of `REPEATS` it was stale again in the same way.
     """
 
     stale: Stale
@@ -50,7 +50,7 @@ def shrink(stale: Stale, kind: str, ask: Ask) -> Shrunk:
 
 
 def shorter(history: History) -> Iterator[History]:
-    """Yield the histories with one line less, those that are equal once."""
+    """Yield the histories with one line less, equal histories once."""
     seen = set()
     for index in range(len(history.lines) if len(history.lines) <= MOST_LINES else 0):
         smaller = history.with_lines((*history.lines[:index], *history.lines[index + 1 :]))

@@ -1,7 +1,7 @@
-"""The witness that runs Kafka Streams on a broker of its own: what the table is once nothing moves.
+"""The witness that runs Kafka Streams on a broker of its own: it returns the table once nothing moves.
 
-Histories of the foreign-key join share an application, each under keys of its own; a cut is where everything before it
-has been processed. Within a batch its changes come back to back, so that an inner join may end stale.
+Histories of the foreign-key join share an application, each under keys of its own; at a cut, everything before it has
+been processed. Within a batch the changes come back to back, so that an inner join may end stale.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KafkaBrokerWitness(Witness):
     """Kafka Streams on a running broker.
 
     Attributes:
-        settings: How the application runs; the join and the foreign key are those of each history.
+        settings: How the application runs; each history has its own join and foreign key.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -38,7 +38,7 @@ class KafkaBrokerWitness(Witness):
     grain = Grain.END
 
     def refuses(self, history: History) -> str | None:
-        """Say why the witness can't answer a history, or None where it can.
+        """Return the reason why the witness can't run a history, or None if it can.
 
         Raises:
             BadInput: The history's operator or options are unknown or refused.
@@ -54,7 +54,7 @@ class KafkaBrokerWitness(Witness):
 
         Raises:
             BadInput: A history is refused.
-            MissingTool: The jars can't be had, or there is no Java to run them.
+            MissingTool: The jars can't be fetched, or there is no Java to run them.
             StreamproofError: The broker or Kafka Streams failed, or didn't process all records.
         """
         for history in histories:

@@ -1,4 +1,4 @@
-"""What the histories of a run came to: their outcomes, what is left of them in the state, what was written twice."""
+"""The answers of a run on Spark: the outcomes of its histories, their state at the end, and rewritten rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .query import StreamOutput, stored_in
 
 
 class Label(NamedTuple):
-    """What a change says of itself.
+    """The labels of a change.
 
     Attributes:
         batch: The batch.
         key: The key, as the reference emits it.
         change: `update`, `tombstone` or `dropped`.
         cause: The number (from 0) of the record in its history that set it off; None: the clock did.
-        timestamp: Of a dropped record: the event time that is reported (ms). That of a change is in its changelog.
+        timestamp: The reported event time of a dropped record (ms); a change's is in its changelog.
     """
 
     batch: int
@@ -34,11 +34,11 @@ class Label(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What is stored of a key.
+    """The stored state of a key.
 
     Attributes:
         key: The key; its first part, if it has several.
-        fields: What its logic has packed; of an operator in stages, that of one of them.
+        fields: The fields that its logic has packed; for an operator in stages, the fields of one stage.
     """
 
     key: str
@@ -47,18 +47,18 @@ class Stored(NamedTuple):
 
 @dataclass
 class Answers:
-    """What came out of histories that were run in one way, history by history.
+    """The answers for histories that were run in one way, history by history.
 
     Attributes:
         outcomes: The outcome of each.
-        left: Of each, what is stored at the end, by key and stage, where it was read.
-        rewritten: Of each, the keys whose rows a batch wrote otherwise when it ran again after a crash.
-        replayed: How many batches ran again after a crash.
-        partitions: In how many shuffle partitions the state lay, at the least.
-        emitting: From how many of them something came, at the least, where that is known.
-        without_keys: In how many of them no key fell, at the least, where that is known.
-        queries: How many queries that took.
-        labels: Of each, in order, how each change is labelled; none where that isn't known.
+        left: The state of each at the end, by key and stage, if it was read.
+        rewritten: For each, the keys whose rows a batch wrote differently when it ran again after a crash.
+        replayed: The number of batches that ran again after a crash.
+        partitions: The least number of shuffle partitions with state.
+        emitting: The least number of partitions that emitted something, if that is known.
+        without_keys: The least number of partitions without a key, if that is known.
+        queries: The number of queries.
+        labels: The labels of each history's changes, in order; empty if they aren't known.
     """
 
     outcomes: list[Outcome]
@@ -84,12 +84,12 @@ class Answers:
 
 
 def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callable[[Sequence[Any]], bool]) -> Answers:
-    """Return what a query over typed columns wrote, history by history.
+    """Return the answers of a query over typed columns, history by history.
 
     Args:
         outcomes: The outcome of each history.
-        output: What the query wrote, and its state.
-        is_left: Whether what is left of a key counts.
+        output: The query's output, and its state.
+        is_left: Whether a key's stored fields count as left.
     """
     left: list[list[Stored]] = [[] for _ in outcomes]
     for (key,), fields, _ in stored_in(output.leftover):

@@ -1,8 +1,8 @@
 """Java's archive of the classes that Spark loads: it saves a session and its first query a third of the CPU seconds.
 
 `python -m streamproof.properties.witnesses.spark.class_archive` makes it for this Python's PySpark, as `make test`
-does: that takes 70 CPU seconds once, which the tenth start wins back, and 190 MB beside the installed packages. Java
-passes over an archive that doesn't fit its release or Spark's jars; without one everything works, and starts later.
+does: that takes 70 CPU seconds once, which pays off at the tenth start, and 190 MB beside the installed packages. Java
+ignores an archive that doesn't fit its release or Spark's jars; without an archive everything works, but starts later.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ....specs.java import Java, find_java
 from ...system import requirements
 
 DUMP_SECONDS = 300.0
-"""How long Java may take to write the archive when it ends."""
+"""The most time that Java may take to write the archive when it ends (s)."""
 
 
 def archive_of(java: Java) -> Path:
-    """Return where the archive for a Java and this Python's PySpark is, or would be."""
+    """Return the path of the archive for a Java and this Python's PySpark; it may not exist."""
     name = f"spark-{version('pyspark')}-java-{java.version}.jsa"
     return Path(sys.prefix, "share", "streamproof", name)
 
 
 def java_options(java: Java) -> list[str]:
-    """Return the options by which Java uses the archive; none where there is none."""
+    """Return the options by which Java uses the archive; none without an archive."""
     archive = archive_of(java)
     return [f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else []
 
 
 def make_archive() -> Path | None:
-    """Make the archive, by a query like those of a check; return where it is, or None: this Java can't make one.
+    """Make the archive, by a query like a check's; return its path, or None: this Java can't make an archive.
 
     Raises:
         MissingTool: Spark couldn't be started.

@@ -1,8 +1,7 @@
-"""An existing Spark cluster to run cohorts on: reached before Spark starts, looked at before it is used.
+"""An existing Spark cluster to run cohorts on: reached before Spark starts, tested before it is used.
 
-A cluster has Spark, Python and Spark's Python packages. What it lacks is streamproof, which is sent to its workers, and
-a folder that they and this machine see alike, which the user names. What is wrong is reported at once, by the master's
-URL.
+A cluster has Spark, Python and Spark's Python packages. It lacks streamproof, which is sent to its workers, and a
+folder that they and this machine share, which the user names. Problems are reported at once, with the master's URL.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER_VARIABLE = "STREAMPROOF_MASTER"
-"""The environment variable that names Spark's master, where `--master` doesn't."""
+"""The environment variable that names Spark's master, if `--master` doesn't."""
 PARTITIONS_VARIABLE = "STREAMPROOF_PARTITIONS"
-"""The environment variable for the number of shuffle partitions, where `--partitions` doesn't."""
+"""The environment variable for the number of shuffle partitions, if `--partitions` isn't given."""
 SHARED_VARIABLE = "STREAMPROOF_SHARED"
-"""The environment variable that names the shared folder, where `--shared` doesn't."""
+"""The environment variable that names the shared folder, if `--shared` doesn't."""
 
 CODE = ("reference", "spark_impl", "properties", "specs")
 """The packages of streamproof: an operator's logic refers to them by name."""
@@ -44,14 +43,14 @@ _FORMS = "spark://HOST:PORT, local-cluster[WORKERS,CORES,MEGABYTES], local[CORES
 _ANSWER_SECONDS = 5.0
 _WORKER_SECONDS = 90.0
 _SLOW_WORKER_SECONDS = 300.0
-"""What yarn and Kubernetes take to start workers that don't run yet."""
+"""The time that yarn and Kubernetes may take to start workers that don't run yet (s)."""
 
 
 def checked_master(master: str) -> str:
-    """Return a master URL as it is.
+    """Return a master URL unchanged, if Spark takes it.
 
     Raises:
-        BadInput: Spark knows no such URL, or a yarn cluster's configuration isn't named.
+        BadInput: Spark doesn't take the URL, or a yarn cluster's configuration isn't named.
     """
     if _STANDALONE.fullmatch(master) is None and _OTHERS.fullmatch(master) is None:
         why = ""
@@ -69,9 +68,9 @@ def is_cluster(master: str) -> bool:
 
 
 def address_towards(master: str) -> str | None:
-    """Reach a standalone master, and return this machine's address on the way there: its workers may come back to that.
+    """Reach a standalone master, and return this machine's address on the way there, for its workers to connect to.
 
-    None for other masters, which say themselves where the driver is to be found.
+    None for other masters, which announce the driver's address themselves.
 
     Raises:
         StreamproofError: No host of the URL answers within 5 s.
@@ -97,7 +96,7 @@ def worker_python() -> str:
     """Return the Python of a cluster's workers: PYSPARK_PYTHON, or this process's.
 
     Raises:
-        BadInput: There is none of that name on this machine, where Spark starts it too.
+        BadInput: The program doesn't exist on this machine, where Spark starts it too.
     """
     named = os.environ.get("PYSPARK_PYTHON") or sys.executable
     if shutil.which(named) is None:
@@ -109,7 +108,7 @@ def worker_python() -> str:
 
 
 def shared_folder(named: Path | None) -> Path | None:
-    """Return the folder that all workers see: the named one, or that of the environment; None for this machine's own.
+    """Return the folder that all workers see: the named folder, or the environment's; None for this machine's own.
 
     Raises:
         BadInput: It isn't a folder in which this machine may write.
@@ -128,8 +127,8 @@ def shared_folder(named: Path | None) -> Path | None:
 
 
 def send_code(spark: SparkSession) -> None:
-    """Send streamproof to the workers: what runs there is this very version, whatever they have installed."""
-    # Workers fetch the file when they start, which some do late: it goes with this process.
+    """Send streamproof to the workers: they run this version, whatever they have installed."""
+    # Workers fetch the file when they start, which some do late: it is removed when this process ends.
     packed = own_folder() / "streamproof-code.zip"
     pack_code(packed)
     before, context = list(sys.path), spark.sparkContext
@@ -154,7 +153,7 @@ def pack_code(target: Path) -> None:
 
 
 def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
-    """Let every core of the cluster say whether it can do what a cohort needs.
+    """Test on every core of the cluster whether it can run a cohort.
 
     Raises:
         StreamproofError: No worker takes a task in time, its Python doesn't start or lacks a package, or it can't
@@ -181,7 +180,7 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
         seconds = _SLOW_WORKER_SECONDS if master.startswith(("yarn", "k8s")) else _WORKER_SECONDS
         asking.join(seconds)
         if asking.is_alive():
-            # Not `cancelAllJobs`: without a worker there is nobody who could say that a job has ended.
+            # Not `cancelAllJobs`: without a worker nothing could report that a job has ended.
             with contextlib.suppress(Exception):
                 spark.stop()
             raise StreamproofError(
@@ -197,7 +196,7 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
 
 
 class _Look:
-    """What each worker runs: a class, for Spark sends it by its name and so sees whether streamproof has arrived."""
+    """The test on each worker: a class, because Spark sends it by name, which shows whether streamproof has arrived."""
 
     def __init__(self, folder: str, shared: str | None = None) -> None:
         self.folder, self.shared = folder, shared or str(Path(folder).parent)
@@ -237,7 +236,7 @@ def _why_no_answer(master: str, error: Exception) -> str:
 
 
 def last_cause(text: str) -> str:
-    """Return the line of a Java or Python failure that says what went wrong."""
+    """Return the line of a Java or Python failure with the cause."""
     raised = re.findall(r"^(?:: |Caused by: )?(?:[\w$]+\.)*(\w*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
     reasons = [f"{kind}: {said}" for kind, said in raised if kind not in ("PythonException", "SparkException")]
     if reasons:

@@ -1,4 +1,4 @@
-"""Reads what a query wrote as the entries of a changelog."""
+"""Read a query's output as the entries of a changelog."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .query import StreamOutput
 def entries_of(
     output: StreamOutput, decode: Callable[[Any], Any], keys: Callable[[pa.Table], list[Key | None]] = of_key_column
 ) -> list[Entry]:
-    """Return what a query wrote as entries at batch grain, each key's in order.
+    """Return a query's output as entries at batch grain, each key's in order.
 
     Args:
-        output: What the query wrote.
-        decode: Of a value as it was written: the value of a change.
-        keys: Of a batch's table: the key of each row.
+        output: The query's output.
+        decode: Takes a written value; returns the value of a change.
+        keys: Takes a batch's table; returns the key of each row.
     """
     return [entry for batch, table in output.batches for entry in _entries(batch, table, decode, keys(table))]
 
@@ -50,7 +50,7 @@ def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any], keys: Se
 
 
 def milliseconds_of(column: Any) -> list[Any]:
-    """Return a column of times in ms; those that aren't whole, which no operator of ours emits, as fractions."""
+    """Return a column of times in ms; times that aren't whole, which no operator of ours emits, as fractions."""
     if not pa.types.is_timestamp(column.type):
         return list(column.to_pylist())
     exact = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()

@@ -1,4 +1,4 @@
-"""A disk that is full, recognised from what a failure says: which folder it is, and what to do."""
+"""Recognise a full disk in a failure's text, with the folder and the remedy."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from .cluster import SHARED_VARIABLE
 
 _ROOM_BYTES = 16 << 20
-"""A folder with less room than this counts as full: a query's batches, state and checkpoint need some megabytes."""
+"""The least room of a folder that doesn't count as full: a query's batches, state and checkpoint need some MB."""
 
 
 def no_space(text: str, shared: Path | None = None) -> str | None:
-    """Return which folder is full and the remedy, where a failure's text says that a disk or a limit is; else None.
+    """Return the full folder and the remedy, if a failure's text is about a full disk or a limit; otherwise None.
 
     Args:
-        text: What failed, as a message of Java or Python says it.
-        shared: The folder that queries write to, where it isn't the temporary directory.
+        text: The message of Java or Python.
+        shared: The folder that queries write to, if it isn't the temporary directory.
     """
     if "File too large" in text:
         return "a file reached the size that a file of this process may have (`ulimit -f`): `ulimit -f unlimited`"
@@ -33,7 +33,7 @@ def no_space(text: str, shared: Path | None = None) -> str | None:
 
 
 def _written_to(shared: Path | None) -> Mapping[str, Path]:
-    """The folders that a query writes to, by what names them."""
+    """Return the folders that a query writes to, by the option or variable that names them."""
     folders = {"TMPDIR": Path(tempfile.gettempdir())}
     if shared is not None:
         folders[f"--shared or {SHARED_VARIABLE}"] = shared

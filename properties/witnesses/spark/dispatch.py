@@ -1,4 +1,4 @@
-"""Hands each key of a shared query to the logic of its history; what serves it is the runtime of production."""
+"""Pass each key of a shared query to the logic of its history, in the runtime of production."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Dispatch(Logic[Any]):
     """The logics of many histories in one stage, under keys that begin with a history's number.
 
     Args:
-        logics: Of each definition: its logic in this stage; None where its own stages begin later.
-        logic_of: Of each history: the number of its definition.
+        logics: The logic of each definition in this stage; None if its own stages begin later.
+        logic_of: The number of each history's definition.
     """
 
     def __init__(self, logics: Sequence[Logic[Any] | None], logic_of: Sequence[int]) -> None:
@@ -30,7 +30,7 @@ class Dispatch(Logic[Any]):
         self.own: dict[int, Logic[Any]] = {}
 
     def for_key(self, key: Key) -> Logic[Any]:
-        """Give the logic of a history: an object of its own, for mutants may remember something."""
+        """Return the logic of a history: an object of its own, because mutants may remember something."""
         history = key[0]
         if history not in self.own:
             logic = None if history == NOBODY else self.logics[self.logic_of[history]]
@@ -78,8 +78,8 @@ class DispatchHop:
     """Sends messages within their history.
 
     Args:
-        hops: Of each definition: what sends its messages in this stage.
-        logic_of: Of each history: the number of its definition.
+        hops: The hop of each definition in this stage.
+        logic_of: The number of each history's definition.
     """
 
     def __init__(self, hops: Sequence[Hop | None], logic_of: Sequence[int]) -> None:
@@ -87,7 +87,7 @@ class DispatchHop:
         self.logic_of = logic_of
 
     def __call__(self, key: Key, sent: Emitted) -> tuple[Key, tuple[Any, ...]]:
-        """Give the key that a message is for, and its content."""
+        """Return the receiver's key of a message, and its content."""
         hop = self.hops[self.logic_of[key[0]]]
         assert hop is not None
         to, content = hop(key[1:], sent)
@@ -95,7 +95,7 @@ class DispatchHop:
 
 
 class DispatchProcessor(KeyedProcessor):
-    """Serves a group of a shared query: an error of a logic mustn't end it, for it serves others too.
+    """Serves a group of a shared query: an error of a logic mustn't end the query, which serves other logics too.
 
     Its pages are small, so that most batches leave some page closed; a row of each batch would open a larger page.
     """
@@ -103,7 +103,7 @@ class DispatchProcessor(KeyedProcessor):
     keys_of_page = 2
 
     def failure(self, error: Exception) -> Emitted:
-        """Say what stands for an error of a logic."""
+        """Return the change that reports an error of a logic."""
         place = getattr(self.stage.sides[0].order, "names", None)
         cause = None if place is None else [None] * len(place)
         return Emitted(None, None, None, None, FAILED, f"{FAILED}: {type(error).__name__}: {error}", cause)

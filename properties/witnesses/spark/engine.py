@@ -1,4 +1,4 @@
-"""The one runner of queries: runs a streaming query over prepared micro-batches, in a folder of its own.
+"""The runner of all queries: runs a streaming query over prepared micro-batches, in a folder of its own.
 
 Each micro-batch is one parquet file an input, so the cuts are ours.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Tables: TypeAlias = Mapping[str, pa.Table]
 """The rows of one batch, by the name of the input."""
 OfBatch: TypeAlias = "Callable[[DataFrame, int], None]"
-"""What `foreachBatch` is given."""
+"""The function of `foreachBatch`."""
 
 
 NO_LIMIT = threading.TIMEOUT_MAX
@@ -39,7 +39,7 @@ _OWN = f"{__name__.partition('.')[0]}."
 
 
 def schema_of_file(spark: SparkSession, schema: pa.Schema, path: Path) -> StructType:
-    """Return Spark's schema of arrow's, by way of a file, for there their types agree."""
+    """Return Spark's schema for an Arrow schema, read from a parquet file, so that both types agree."""
     pq.write_table(schema.empty_table(), path)
     return spark.read.parquet(str(path)).schema
 
@@ -53,23 +53,23 @@ def hand_over(table: pa.Table, number: int, source: Path) -> None:
 
 
 class PreparedQuery(ABC):
-    """A query over prepared micro-batches: fed, stopped, made to die and started again, as its options say.
+    """A query over prepared micro-batches: fed, stopped, made to die and started again, by its options.
 
-    A subclass says how the query is started, and keeps what it writes.
+    A subclass starts the query, and keeps its output.
 
     Args:
         spark: The session.
         folder: The query's folder.
         batches: The rows of each batch.
         run: How it is run.
-        steps: How many micro-batches each batch takes; its rows are in the first.
+        steps: The number of micro-batches for each batch; its rows are in the first.
 
     Attributes:
         checkpoint: The folder of the query's checkpoint.
         planned: The crashes that haven't happened yet.
-        available: How many batches it may read.
-        refused: Where Spark refuses it: what the message says before the reason, and what to do, by a pattern in that.
-        seconds: How long it may take after each start, and its declaration.
+        available: The number of batches that it may read.
+        refused: For a refusal by Spark, the message before the reason, and the remedies by a pattern in the reason.
+        seconds: The most time for its declaration, and after each start.
     """
 
     refused: ClassVar[tuple[str, Mapping[str, str]]]
@@ -91,14 +91,14 @@ class PreparedQuery(ABC):
 
     @abstractmethod
     def start(self) -> StreamingQuery:
-        """Declare the query and start it, as a job that is started anew does."""
+        """Declare the query and start it, like a job that is started anew."""
 
     @abstractmethod
     def place(self, batch_id: int) -> tuple[int, bool]:
-        """Return the batch that a micro-batch of the query belongs to, and whether it is the one with its rows."""
+        """Return the batch that a micro-batch of the query belongs to, and whether it has the batch's rows."""
 
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
-        """Note that a crash happens, in a micro-batch with these rows."""
+        """Note that a crash happens, in a micro-batch with the given rows."""
         self.planned.remove(crash)
 
     def stop(self, query: StreamingQuery) -> None:
@@ -112,7 +112,7 @@ class PreparedQuery(ABC):
         return reader.parquet(str(self.folders[name]))
 
     def make_available(self, count: int) -> None:
-        """Write the files of the first `count` batches, each a second younger than the one before it."""
+        """Write the files of the first `count` batches, each a second younger than the file before it."""
         for number in range(self.available * self.steps, count * self.steps):
             batch, rest = divmod(number, self.steps)
             for name, table in self.batches[batch].items():
@@ -128,7 +128,7 @@ class PreparedQuery(ABC):
                 pass
 
     def drained(self) -> bool:
-        """Run what is available; return whether all is done, which it isn't where a crash was planned and happened."""
+        """Run the available batches; return whether all is done, or False if a planned crash happened."""
         crashes = len(self.planned)
         with self.running() as query:
             wait(query, self.seconds)
@@ -136,7 +136,7 @@ class PreparedQuery(ABC):
 
     @contextlib.contextmanager
     def running(self) -> Iterator[StreamingQuery]:
-        """Start the query, stop it at the end, and say why it failed.
+        """Start the query, stop it at the end, and explain its failure.
 
         Raises:
             BadInput: Spark refuses the query as it stands; the message has Spark's reason and the remedy.
@@ -168,10 +168,10 @@ class PreparedQuery(ABC):
 
 
 def wait(query: StreamingQuery, seconds: float) -> None:
-    """Wait until a query has done all that is available.
+    """Wait until a query has processed all available batches.
 
     Raises:
-        StreamproofError: It took longer than it may, and was stopped.
+        StreamproofError: It took too long, and was stopped.
     """
     ends_itself = "ProcessingTime" not in str(query._jsq.streamingQuery().trigger().toString())
     late = threading.Event()
@@ -193,12 +193,12 @@ def wait(query: StreamingQuery, seconds: float) -> None:
         watch.cancel()
     if late.is_set():
         raise StreamproofError(
-            f"the job's query took longer than {seconds:g} s: look what it waits for, or give it longer with seconds="
+            f"the job's query took longer than {seconds:g} s: find out what it waits for, or allow more with seconds="
         )
 
 
 class _Overdue(BaseException):
-    """The user's code takes longer than it may; no Exception, for such code may catch those."""
+    """The user's code takes too long; not an Exception, because such code may catch exceptions."""
 
 
 @contextlib.contextmanager
@@ -230,7 +230,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def _line_of_user(frame: FrameType | None) -> str:
-    """Return the line of the user's code that runs, as a message says it."""
+    """Return the line of the user's code that runs, for a message."""
     standard = str(Path(threading.__file__).parent)
     while frame is not None:
         module, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename

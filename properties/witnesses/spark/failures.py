@@ -1,4 +1,4 @@
-"""What goes wrong with a query, in a sentence: Spark refuses it, it fails, or the machine is too busy for it."""
+"""Explain a query's failure in a sentence: Spark refuses it, it fails, or the machine is too busy for it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NOT_THE_USERS = (
     *("site-packages", "pyspark.zip", "<frozen", sysconfig.get_path("stdlib")),
     *(f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/"),
 )
-"""What stands in the paths of a traceback where the code isn't the user's."""
+"""Parts of paths in a traceback of code that isn't the user's."""
 _TOO_BUSY = "Python worker failed to connect back"
 _LOST = "Python worker exited unexpectedly"
 
 
 class QueryFailed(StreamproofError):
-    """A query failed by what runs in it: neither the JVM died, nor is the disk full, nor the machine too busy."""
+    """A query failed because of its own code, not because the JVM died, a disk is full or the machine is too busy."""
 
 
 class MachineTooBusy(StreamproofError):
@@ -37,17 +37,17 @@ class MachineTooBusy(StreamproofError):
 
 
 class WorkerLost(QueryFailed):
-    """A Python worker ended without a word; Spark on a cluster starts such a task four times, and a local one once."""
+    """A Python worker ended silently; Spark starts such a task four times on a cluster, and once locally."""
 
 
 class PlannedCrash(Exception):
-    """Raised where a query is to die."""
+    """Raised at a query's planned crash."""
 
 
 def in_own_folder(run: Callable[[Path], Result]) -> Result:
-    """Call `run` with a folder of its own; where the machine failed it, call it once more, with another.
+    """Call `run` with a folder of its own; if the machine failed it, call it once more, with another folder.
 
-    Spark may hand a worker on to a query while the worker ends with a query that failed beside it.
+    Spark may give a worker to a query while the worker ends because of another query that failed.
     """
 
     def once() -> Result:
@@ -66,8 +66,8 @@ def refused(refusal: str, remedies: Mapping[str, str]) -> Iterator[None]:
     """Turn Spark's refusal of a query into a BadInput with its reason and the remedy.
 
     Args:
-        refusal: What the message says before the reason, such as `Spark refuses the query: `.
-        remedies: By a pattern that is looked for in the reason: what to do.
+        refusal: The beginning of the message, before the reason, such as `Spark refuses the query: `.
+        remedies: The remedies, by a pattern that is searched for in the reason.
     """
     from pyspark.errors import AnalysisException
 
@@ -81,12 +81,12 @@ def refused(refusal: str, remedies: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reported_failures(planned: bool = False) -> Iterator[None]:
-    """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
+    """Turn a query's failure into a `StreamproofError` with the cause; a planned crash isn't a failure."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import StreamingQueryException
     from pyspark.errors.exceptions.captured import CapturedException
 
-    # Its client logs the traceback of each function that fails in a batch, which is said here in a line.
+    # py4j's client logs the traceback of each function that fails in a batch; the message here is one line.
     log = logging.getLogger("py4j.clientserver")
     log.addFilter(_never)
     try:
@@ -98,7 +98,7 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         if _TOO_BUSY in said:
             raise MachineTooBusy(
                 "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
-                f"run again when less runs beside it (the log is {spark_log_path()})"
+                f"run again with fewer programs beside it (the log is {spark_log_path()})"
             ) from None
         full = no_space(said, work_folder())
         kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(said))
@@ -129,12 +129,12 @@ def _user_line(text: str) -> str:
 
 
 def _cause(text: str) -> str:
-    """The line of a query's failure that says what went wrong: a worker's exception, if there is one."""
+    """Return the line of a query's failure with the cause: a worker's exception, if there is one."""
     raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|BadInput)): (.+)$", text, re.MULTILINE)
     reasons = [
         (kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")
     ]
-    if not reasons:  # then it is one of the JVM's own, and the innermost says what went wrong
+    if not reasons:  # then it is the JVM's own, and the innermost has the cause
         reasons = re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+): (.+)$", text, re.MULTILINE)
     if reasons:
         kind, said = reasons[-1]

@@ -1,6 +1,6 @@
-"""Makes Hadoop quick in a local session: without this, two habits of Hadoop take a third of a check's CPU seconds.
+"""Make Hadoop quick in a local session: without this, two habits of Hadoop take a third of a check's CPU seconds.
 
-- Hadoop runs `chmod` for each file that it makes, for PySpark lacks Hadoop's native library: 4 ms of a core.
+- Hadoop runs `chmod` for each file that it makes, because PySpark lacks Hadoop's native library: 4 ms of a core.
 - Spark sends Hadoop's 1,100 settings to the tasks with each scan and each state store. Hadoop adds to each setting the
   name of the file that set it, and compresses each name alone: tens of ms.
 """
@@ -41,8 +41,8 @@ _LOG = logging.getLogger("streamproof")
 
 
 def quicken(session: Any) -> None:
-    """Make Hadoop quick in a local session's JVM; what another Spark's Hadoop refuses stays as it is."""
-    # A file system that is loaded brings defaults along, and with them all origins again: those are forgotten last.
+    """Make Hadoop quick in a local session's JVM; if another Spark's Hadoop refuses a step, it is skipped."""
+    # Loading a file system loads defaults, and with them all origins again: so origins are forgotten last.
     steps: list[Callable[[Any], None]] = [set_permissions_in_java] if os.name == "posix" else []
     for step in [*steps, forget_origins]:
         try:
@@ -65,9 +65,9 @@ def set_permissions_in_java(session: Any) -> None:
 
 
 def forget_origins(session: Any) -> None:
-    """Let Hadoop's settings forget which file set each of them; the settings stay."""
+    """Remove from Hadoop's settings the names of the files that set them; the settings stay."""
     find = session._jvm.java.lang.Class.forName
-    find("org.apache.hadoop.mapred.JobConf")  # it, too, brings defaults along
+    find("org.apache.hadoop.mapred.JobConf")  # it, too, loads defaults
     conf = session._jsc.hadoopConfiguration()
     conf.size()
     origins = find("org.apache.hadoop.conf.Configuration").getDeclaredField("updatingResource")

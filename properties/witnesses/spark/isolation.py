@@ -1,7 +1,6 @@
-"""Isolates what kills a query that many definitions share, such as a logic that ends its worker, so that the others
-still get their answers.
+"""Isolate definitions that kill a shared query, such as a logic that ends its worker, so that others get answers.
 
-A logic that raises is no such thing: the query reports that as what the history emits.
+A logic that raises doesn't kill the query, which reports the error as the history's output.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ Found = TypeVar("Found")
 Isolated: TypeAlias = list[tuple[list[int], Found | QueryFailed]]
 
 MOST = 3
-"""With more definitions than these failing alone, it isn't they that make queries fail."""
+"""The most definitions that fail alone: if more do, the cause isn't in them."""
 
 
 def isolated(
     definitions: Sequence[Sequence[int]], run: Callable[[list[int]], Found], *, others_ran: bool = False
 ) -> Isolated[Found]:
-    """Run all together; where that fails run each half, and so on, until those that fail are alone.
+    """Run all together; if that fails run each half, and so on, until failing definitions are alone.
 
-    One that fails alone is run once more, for its worker may have been ended from outside.
+    A definition that fails alone is run once more, because its worker may have been ended from outside.
 
     Args:
         definitions: The numbers of each definition's histories.
         run: Runs the histories of some numbers in one query.
-        others_ran: Whether other queries succeeded before, so that it isn't the machine that makes all of them fail.
+        others_ran: Whether other queries succeeded before, so that the machine isn't the cause if all fail.
 
     Returns:
-        What came out of numbers that ran together, and for those of a definition that fails alone its failure.
+        The answers of the numbers that ran together, and the failure for a definition that fails alone.
 
     Raises:
         QueryFailed: More definitions fail alone than are isolated, or no query succeeds.

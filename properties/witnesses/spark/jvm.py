@@ -1,7 +1,7 @@
 """Spark's JVM: started so that it ends with this process, however that ends, and can be ended at once.
 
-PySpark's own start leaves it to the JVM to notice the end of its standard input, which a JVM that is still starting
-does late or never.
+PySpark's own start relies on the JVM to notice the end of its standard input; a JVM that is still starting does so late
+or never.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
 
 
 def end(seconds: float = _STOP_SECONDS) -> None:
-    """End the JVM that was launched, and wait for that: it is killed where it doesn't end by itself in time."""
+    """End the JVM that was launched, and wait for its end: it is killed if it doesn't end by itself in time."""
     process = _process
     if process is None or process.poll() is not None:
         return
@@ -76,13 +76,13 @@ def end(seconds: float = _STOP_SECONDS) -> None:
 
 
 def ended_by() -> str | None:
-    """Name the signal that ended the JVM that was launched; None where none did."""
+    """Name the signal that ended the JVM that was launched; None if no signal did."""
     code = None if _process is None else _process.poll()
     return signal.Signals(-code).name if code is not None and code < 0 else None
 
 
 def kill() -> None:
-    """Kill the JVM that was launched, and what it started, without waiting for their end."""
+    """Kill the JVM that was launched, and its child processes, without waiting for their end."""
     process = _process
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -106,18 +106,18 @@ def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str])
         signals.on_signal(kill)
     _process = subprocess.Popen(
         command,
-        stdin=subprocess.PIPE,  # its end is the JVM's, where nothing else is
+        stdin=subprocess.PIPE,  # the JVM ends when it closes
         stdout=log,
         stderr=log,
         env=environment,
         preexec_fn=_ending_with_parent(),
-        start_new_session=True,  # Ctrl-C is this process's to answer
+        start_new_session=True,  # this process handles Ctrl-C
     )
     return _process
 
 
 def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:
-    """Wait until the JVM says where it listens: the port, and the secret that opens it."""
+    """Wait until the JVM reports its port, and the secret that opens it."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.serializers import UTF8Deserializer, read_int
 
@@ -130,9 +130,9 @@ def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int,
 
 
 def _ending_with_parent() -> Callable[[], None] | None:
-    """What the child calls so that the system kills it when this process ends; only Linux has that.
+    """Return the function by which the child lets the system kill it when this process ends; only Linux has that.
 
-    It is the end of the thread that counts, so that only the main one may ask for it.
+    The end of the starting thread counts, so only the main thread may ask for it.
     """
     if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
         return None

@@ -1,4 +1,4 @@
-"""Runs an operator's query over given micro-batches, and returns what it wrote in each of them.
+"""Run an operator's query over given micro-batches, and return its output in each of them.
 
 Output goes through `foreachBatch`, keyed by the batch's id, so that a batch replayed after a crash replaces itself.
 """
@@ -35,14 +35,14 @@ _INPUT = "input"
 
 @dataclass
 class StreamOutput:
-    """What a query wrote.
+    """The output of a query.
 
     Attributes:
         batches: `(data batch, table)` in the order of the query's own batches. The batch without data that follows a
-            moved watermark counts as the data batch after it, or as the last one.
-        replayed: For each batch that a crash made Spark run again: what it wrote at first and what it wrote again.
+            moved watermark counts as the data batch after it, or as the last batch.
+        replayed: The first and the second output of each batch that a crash made Spark run again.
         leftover: The rows of the state named by `state`, at the end.
-        partitions: In how many shuffle partitions the state lay; 0 where there was none.
+        partitions: The number of shuffle partitions with state; 0 without state.
     """
 
     batches: list[tuple[int, pa.Table]] = field(default_factory=list)
@@ -65,13 +65,13 @@ def run_stream(
 
     Args:
         spark: The session.
-        batches: One arrow table a micro-batch, all of one schema; an empty table is an empty batch.
+        batches: An Arrow table for each micro-batch, all of one schema; an empty table is an empty batch.
         build: Turns the streaming input into the streaming result.
-        run: Where it is stopped and where it dies, to be started again, and whether its state is read at the end.
-        stepwise: Hand over one batch at a time and wait for the batch without data that follows it; it neither stops
-            nor dies on the way.
-        stages: How many stateful operators the query has, whose state is read.
-        at_end: Is given the query when it has ended, while its checkpoint is still there.
+        run: The stops and crashes after which it is started again, and whether its state is read at the end.
+        stepwise: Pass one batch at a time and wait for the batch without data that follows it; without stops and
+            crashes.
+        stages: The number of stateful operators of the query whose state is read.
+        at_end: Called with the query when it has ended, while its checkpoint is still there.
 
     Raises:
         BadInput: Spark refuses the query as it stands, for want of a watermark for example.
@@ -93,7 +93,7 @@ def run_stream(
 
 
 def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[Any, ...], list[Any], Stored]]:
-    """List the keys of a state as Spark's state data source reads it, each with its fields, and all that is stored."""
+    """List the keys of a state as Spark's state data source reads it, each with its fields, and its whole entry."""
     import msgspec
 
     decode = msgspec.msgpack.Decoder().decode
@@ -103,7 +103,7 @@ def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[Any
 
 
 def stop_queries() -> None:
-    """Stop the queries of this process; what waits for them fails."""
+    """Stop the queries of this process; threads that wait for them fail."""
     with contextlib.suppress(Exception):  # the JVM may have died
         for session in sessions():
             for query in session.streams.active:
@@ -114,8 +114,8 @@ class OperatorQuery(PreparedQuery):
     """An operator's query over given batches, and its checkpoint.
 
     Attributes:
-        output: What it wrote.
-        tables: What it wrote in each micro-batch.
+        output: Its output.
+        tables: Its output in each micro-batch.
         build: Turns the streaming input into the streaming result.
         stepwise: Whether it is handed one batch at a time.
     """
@@ -174,19 +174,19 @@ class OperatorQuery(PreparedQuery):
 
     @property
     def stages(self) -> int:
-        """How many stateful operators it has."""
+        """The number of its stateful operators."""
         return sum(path.name.isdigit() for path in (self.checkpoint / "state").glob("*"))
 
     def stored(self, stage: int) -> list[dict[str, Any]]:
-        """Read the state of a stateful operator, which is counted from the last one."""
+        """Read the state of a stateful operator, counted from the last operator."""
         reader = self.spark.read.format("statestore").option("path", str(self.checkpoint))
         rows = reader.option("stateVarName", STATE).option("operatorId", stage).load().collect()
         return [row.asDict(recursive=True) for row in rows]
 
     def refusal(self, build: Build) -> str | None:
-        """Start the query once more, as another one, for a batch without rows; say why it failed, None if it went on.
+        """Start another declaration from the checkpoint, for an empty batch; return its failure, None if it went on.
 
-        One that has written something, or committed a batch, before it failed went on.
+        A query that wrote something, or committed a batch, before it failed went on.
         """
         hand_over(self.batches[0][_INPUT].slice(0, 0), self.available, self.folders[_INPUT])
         self.available += 1

@@ -50,9 +50,9 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
-# Only the quick compiler, and the collector without threads of its own: most sessions end before they are warm.
+# Only the quick compiler, and the collector without its own threads: most sessions end before they are warm.
 # With that compiler alone Java has 48 MB for its code: some dozens of queries fill them, then it only interprets.
-# And from 21 MB of classes on, which one query needs, it would collect everything each time that there are more.
+# And from 21 MB of classes on, which one query needs, it would collect everything whenever classes are added.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 _SETTINGS: dict[str, str] = {
@@ -72,17 +72,17 @@ _OF_CONTEXT = (
     *("spark.master", "spark.home", "spark.local.dir", "spark.default.parallelism"),
     *("spark.app.", "spark.executorEnv.", "spark.hadoop."),
 )
-"""How the settings begin that Spark takes at any time, and heeds when a session starts; others of these it refuses."""
+"""The prefixes of settings that Spark accepts at any time, but heeds only when a session starts."""
 _PARTITIONS = 2
 _SPARKS_PARTITIONS = "200"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _END_SECONDS = 10
-"""How long the end of a JVM is waited for whose connection broke."""
+"""How long to wait for the end of a JVM whose connection broke (s)."""
 
 _ONE_QUERY = threading.RLock()
-"""Queries of threads without a session of their own run one after the other, for they share its settings."""
+"""Serializes the queries of threads without a session of their own, because they share the session's settings."""
 _STARTING = threading.RLock()
-"""Held while a session is started, which a second thread waits for."""
+"""Held while a session is started; a second thread waits for it."""
 
 
 class _OfThread(threading.local):
@@ -112,20 +112,20 @@ def spark_session(
 ) -> SparkSession:
     """Return this process's Spark session, and start it if there is none.
 
-    A session that is running already is returned as it is, the caller's own included; the arguments then say nothing,
-    but that another master than its own is refused.
+    A session that is running already is returned as it is, the caller's own included. The arguments are then ignored,
+    but another master than the session's is refused.
 
     Args:
-        cores: How many cores a local session uses; all by default.
-        partitions: Shuffle partitions, and so state stores, of each stateful operator; by default what the environment
-            variable STREAMPROOF_PARTITIONS says, or 2.
+        cores: The number of cores that a local session uses; all by default.
+        partitions: The number of shuffle partitions, and so of state stores, of each stateful operator; by default the
+            environment variable STREAMPROOF_PARTITIONS, or 2.
         memory: Heap of the driver's JVM, as Spark writes it (`3g`, `512m`).
-        master: Spark's master URL, where it isn't this process (`local-cluster[2,1,1024]`, `spark://…`); by default
-            what the environment variable STREAMPROOF_MASTER says, if anything, unless `cores` is given. The cluster's
-            workers are sent streamproof, and are looked at before the session is returned.
+        master: Spark's master URL, if it isn't this process (`local-cluster[2,1,1024]`, `spark://…`); by default the
+            environment variable STREAMPROOF_MASTER, if it is set, unless `cores` is given. The cluster's workers are
+            sent streamproof, and are tested before the session is returned.
         shared: The folder for sources and checkpoints, which this machine and all workers see under one path; by
-            default what the environment variable STREAMPROOF_SHARED says, or the temporary directory.
-        log: Where the JVM and the workers write; by default a file in the temporary directory, see `spark_log_path`.
+            default the environment variable STREAMPROOF_SHARED, or the temporary directory.
+        log: The log of the JVM and the workers; by default a file in the temporary directory, see `spark_log_path`.
         settings: Further Spark settings; they override streamproof's.
         any_provider: Whether a running session may keep its state elsewhere than in RocksDB, which streamproof's own
             operators need.
@@ -133,11 +133,11 @@ def spark_session(
     Raises:
         MissingTool: No Java is here that PySpark runs on, or PySpark, pandas, PyArrow or protobuf is missing or
             of a version that doesn't work; or the JVM didn't start.
-        BadInput: An argument is out of range, or the running session is one of Spark Connect, or has another state
-            store provider than RocksDB or another master than the one that is asked for.
+        BadInput: An argument is out of range, or the running session is a Spark Connect session, or has another state
+            store provider than RocksDB or another master than the given.
         OSError: The temporary directory can't be written.
         StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
-            where no master listens, after 90 s where none of its workers is free.
+            if no master listens, after 90 s if no worker is free.
     """
     require_packages()
     _refuse_connect()
@@ -180,7 +180,7 @@ def _start(
     _check_arguments(cores, partitions, memory, master)
     chosen_master = checked_master(master) if master else f"local[{cores}]" if cores else "local[*]"
     cluster = is_cluster(chosen_master)
-    _partitions_said |= cluster  # else one of its workers would have all to do
+    _partitions_said |= cluster  # otherwise one of its workers would do all the work
     folder = shared_folder(shared)
     address = address_towards(chosen_master)
 
@@ -221,17 +221,17 @@ def _prepare_workers(session: SparkSession, folder: Path | None) -> None:
 
 
 def use_own_session(number: int, partitions: int | None = None) -> None:
-    """Let `spark_session` give this thread a session of its own: of the same context, with own settings and queries.
+    """Let `spark_session` give this thread a session of its own: the same context, its own settings and queries.
 
     Args:
-        number: Which one; threads that run at the same time have different ones.
-        partitions: How many shuffle partitions its queries have, where no one has said it and there is no cluster.
+        number: The session's number; threads that run at the same time have different numbers.
+        partitions: The number of shuffle partitions of its queries, unless it is set, or there is a cluster.
     """
     _of_thread.number, _of_thread.partitions, _of_thread.lock = number, partitions, threading.RLock()
 
 
 def query_lock() -> threading.RLock:
-    """Return what a query of this thread holds while it needs the settings of its session."""
+    """Return the lock that a query of this thread holds while it needs the settings of its session."""
     return _of_thread.lock
 
 
@@ -281,9 +281,9 @@ def _is_own(session: SparkSession) -> bool:
 
 
 def partitions_of_users_session() -> int | None:
-    """Return how many shuffle partitions a session of the user's gets that says nothing of them; None: as it says.
+    """Return the number of shuffle partitions for a user's session that doesn't set it; None if it does.
 
-    Spark's own 200 would be as many state stores in each batch of each query.
+    Spark's default, 200, would mean 200 state stores in each batch of each query.
     """
     session = spark_session(any_provider=True)
     said = _is_own(session) or session.sparkContext.getConf().contains(_SHUFFLE_PARTITIONS)
@@ -291,12 +291,12 @@ def partitions_of_users_session() -> int | None:
 
 
 def partitions_setting(partitions: int | None) -> dict[str, str]:
-    """Return the setting of so many shuffle partitions; None: none, for the session says how many."""
+    """Return the setting for a number of shuffle partitions; None: no setting, the session has the number."""
     return {} if partitions is None else {_SHUFFLE_PARTITIONS: str(partitions)}
 
 
 def sessions() -> list[SparkSession]:
-    """Return the sessions that may have queries: the active one, and those of threads."""
+    """Return the sessions that may have queries: the active session, and the sessions of threads."""
     context = sys.modules.get("pyspark.sql")
     active = None if context is None else context.SparkSession.getActiveSession()
     return [*([] if active is None else [active]), *_own_sessions.values()]
@@ -313,15 +313,15 @@ def spark_log_path() -> Path | None:
 
 
 def default_log_path() -> Path:
-    """Return a file of this process in a directory of this user below the temporary one; the directory is made."""
+    """Return the log of this process in this user's folder below the temporary directory; the folder is made."""
     return log_path("spark")
 
 
 def why_jvm_died(error: Exception | None = None) -> str | None:
-    """Say how this process's JVM ended and where its log is; None where it runs, or none was started.
+    """Return a message on how this process's JVM ended, with its log; None if it runs, or none was started.
 
     Args:
-        error: What was raised by a call to the JVM: after a broken connection its end is waited for, at most 10 s.
+        error: The exception of a call to the JVM: after a broken connection it waits up to 10 s for the JVM's end.
     """
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     gateway = None if context is None else context._gateway
@@ -393,7 +393,7 @@ def _driver_at(address: str | None) -> dict[str, str]:
 
 
 def _running_session() -> SparkSession | None:
-    """The session of this process whose context hasn't been stopped, ours or the caller's."""
+    """Return the session of this process whose context hasn't been stopped, ours or the caller's."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -438,9 +438,9 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
     with _reported_refusal(settings["spark.master"], log):
         with _interrupts_kept():
             context = SparkContext(conf=conf, gateway=gateway)
-        # Of a connection that broke its server would print a traceback; whoever called the JVM says that it is gone.
+        # py4j's server would print a traceback of a broken connection; the caller of the JVM reports that it is gone.
         vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
-        # A context that no master has taken comes back stopped, and this is where that shows.
+        # A context that no master accepted comes back stopped, and this call shows it.
         return SparkSession.builder.getOrCreate()
 
 
@@ -458,7 +458,7 @@ def _why_not_started(java: Java, log: Path) -> str:
 
 @contextlib.contextmanager
 def _reported_refusal(master: str, log: Path) -> Iterator[None]:
-    """Say in one sentence why Spark has no context for us: a master that doesn't take us leaves a long Java trace."""
+    """Explain in a sentence why Spark has no context for us: a master that refuses leaves a long Java trace."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
@@ -467,7 +467,7 @@ def _reported_refusal(master: str, log: Path) -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         if SparkContext._active_spark_context is not None:
-            with contextlib.suppress(Exception):  # where the JVM has died
+            with contextlib.suppress(Exception):  # the JVM may have died
                 SparkContext._active_spark_context.stop()
         text, limits = str(error), low_limits()
         if (dead := why_jvm_died(error)) is not None:
@@ -482,7 +482,7 @@ def _reported_refusal(master: str, log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Keep this process's answer to Ctrl-C: PySpark's own speaks to the JVM in the midst of another call to it."""
+    """Keep this process's handler of Ctrl-C: PySpark's own calls the JVM in the middle of another call to it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
-"""Runs histories of any operators, options and mutants together: those without stages in one query, the others in one.
+"""Run histories of any operators, options and mutants together: without stages in one query, with stages in another.
 
 They run on the runtime of production (`spark_impl.runtime.keyed`), under keys that begin with a history's number.
-Values travel as binaries, for they are of many types; columns of other types have queries of their own.
+Values travel as binaries, because they are of many types; columns of other types have queries of their own.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from .dispatch import Dispatch, DispatchHop
 
 GROUPS = 64
-"""Over so many groups the histories are spread; each is read and written whole."""
+"""The number of groups over which the histories are spread; each group is read and written whole."""
 _succeeded = threading.Event()
 """Whether a shared query of this process has succeeded."""
 PARTITION = "partition"
-"""The column that says from which shuffle partition a row of changes comes."""
+"""The column with the shuffle partition of a row of changes."""
 HISTORY, CLOCK, STAGE = "history", "clock", "stage"
-"""The columns of a shared query's rows beside those of every cohort: a row's history, the clock (ms), and its stage."""
+"""The columns of a shared query's rows beside every cohort's: a row's history, the clock (ms), and its stage."""
 SCHEMA = pa.schema(
     [
         (HISTORY, pa.int32()),
@@ -64,7 +64,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Play:
-    """A history, and what decides about it.
+    """A history, and its logic.
 
     Attributes:
         history: The history; it may have null keys.
@@ -81,7 +81,7 @@ class Play:
 
     @cached_property
     def definition(self) -> Any:
-        """What the history declares."""
+        """The history's definition."""
         return self.registration.declare(self.history.options)
 
     @property
@@ -94,7 +94,7 @@ class Play:
 
     @cached_property
     def logic_key(self) -> tuple[Any, ...]:
-        """What histories of one definition and one logic have in common."""
+        """The key of a definition and a logic, the same for all of their histories."""
         options = tuple(sorted((name, repr(value)) for name, value in self.history.options.items()))
         return self.history.operator, options, self.logic
 
@@ -105,7 +105,7 @@ class Play:
 
     @property
     def stages(self) -> int:
-        """How many stages it has."""
+        """The number of its stages."""
         return 1 if self.shared.hops is None else 1 + len(self.shared.hops())
 
     @property
@@ -115,20 +115,20 @@ class Play:
 
     @property
     def by_clock(self) -> bool:
-        """Whether the clock means something to it."""
+        """Whether it depends on the clock."""
         return self.registration.by_clock(self.definition)
 
 
 def can_share(history: History) -> bool:
-    """Whether a history can run in a shared query: its operator says how, and it has no schedule of delivery."""
+    """Whether a history can run in a shared query: its operator declares how, and it has no schedule of delivery."""
     binding = registration_of(history.operator).spark
     return binding is not None and binding.shared is not None and not history.has_schedule
 
 
 def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
-    """Return which plays run together, by their numbers: those in stages, and by clock schedule all others.
+    """Return the plays that run together, by their numbers: all in stages, and the others by clock schedule.
 
-    Where the clock means nothing, a history goes with any schedule, so with the first one.
+    A history that doesn't depend on the clock goes with any schedule, so with the first.
     """
     timed: dict[tuple[int, ...], list[int]] = defaultdict(list)
     staged, others = [], []
@@ -147,10 +147,10 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
 def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
     """Run histories in as few queries as their clocks and stages allow.
 
-    A definition that makes a query fail is isolated: what comes out of its histories is the failure alone.
+    A definition that makes a query fail is isolated: the only output of its histories is the failure.
 
     Raises:
-        StreamproofError: Queries fail for another reason than one of a few definitions, or Spark couldn't be started.
+        StreamproofError: Queries fail, and not because of a few definitions, or Spark couldn't be started.
     """
     nothing: list[Any] = [None] * len(plays)
     found = Answers([*nothing], [*nothing], [*nothing], queries=0, labels=[*nothing])
@@ -210,7 +210,7 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> Answers:
 
 
 def changelog_of(frame: DataFrame, plays: Sequence[Play], groups: int) -> DataFrame:
-    """Declare a shared query; its logics are made anew, as by a job that is restarted."""
+    """Declare a shared query; its logics are made anew, as in a restarted job."""
     from ....spark_impl.runtime.codec import Anything
     from ....spark_impl.runtime.keyed import staged
     from .dispatch import DispatchProcessor
@@ -242,7 +242,7 @@ def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
     for number, (dispatch, hop) in enumerate(dispatched):
         rows = Input(
             side=ROWS,
-            # A filter would go below the watermark, which then wouldn't see the rows that it leaves out.
+            # Spark would move a filter below the watermark, which then wouldn't see the filtered rows.
             frame=frame if len(dispatched) == 1 else frame.filter(F.col(STAGE) == number),
             keys=[(F.col(field.name), field) for field in keys],
             time=F.timestamp_millis(TIMESTAMP),
@@ -257,7 +257,7 @@ def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
 
 
 def dispatched_of(plays: Sequence[Play]) -> list[tuple[Dispatch, DispatchHop]]:
-    """Make what decides in each stage; operators of fewer stages than others take part in the last ones."""
+    """Make the logic of each stage; operators with fewer stages than others take part in the last stages."""
     from .dispatch import Dispatch, DispatchHop
 
     definitions: dict[Any, Play] = {}
@@ -277,24 +277,24 @@ def dispatched_of(plays: Sequence[Play]) -> list[tuple[Dispatch, DispatchHop]]:
 
 
 def _from_end(items: Sequence[Any], place: int) -> Any:
-    """Give an item by its place from the end, which is 1 for the last; None where there is none."""
+    """Return an item by its place from the end, 1 for the last; None if there is no such item."""
     return items[-place] if 0 < place <= len(items) else None
 
 
 def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
-    """Say over how many groups keys are spread; `state_groups`: at the most, or None for the usual number."""
+    """Return the number of groups over which keys are spread: at most `state_groups`; None for the usual number."""
     return min(state_groups or GROUPS, len(plays))
 
 
 def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
-    """Lay histories out as one table a batch, whose rows are in no order, for a shuffle promises none."""
+    """Lay histories out as one table a batch, its rows in no order, because a shuffle promises no order."""
     from ....spark_impl.runtime.codec import encode
     from .dispatch import NOBODY
 
     schedules = {clock_schedule(play.history) for play in plays if play.by_clock}
     assert len(schedules) <= 1, "one query has one clock"
     count = max(len(play.history.batches) for play in plays)
-    # Where the clock means nothing to any of them it moves all the same: one that looks at it shows.
+    # If no history depends on the clock, it moves all the same: so an operator that looks at it shows.
     schedule = next(iter(schedules), None) or max((clock_schedule(play.history) for play in plays), key=len)
     schedule += (schedule[-1],) * (count - len(schedule))
     stages = max(play.stages for play in plays)
@@ -306,7 +306,7 @@ def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
             for line in lines:
                 if isinstance(line, Record):
                     value, stage = content(definition, line)
-                    # The clock of the others is none of theirs.
+                    # The others' clock doesn't concern them.
                     clock = line.timestamp if play.by_clock else None
                     packed = encode((line.input, value))
                     batch.append((number, line.key, line.timestamp, clock, order, first + stage, packed))
@@ -320,9 +320,9 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
 
 
 def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
-    """Hand each history what was emitted of it; its keys were spread over so many groups."""
+    """Return each history's own output; its keys were spread over `groups` groups."""
     changes: list[list[tuple[int, SharedChange]]] = [[] for _ in plays]
-    # Orders go over all histories; a cause is the number of the record in its own.
+    # Orders count over all histories; a cause is the number of the record in its own history.
     firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
     for batch, table in output.batches:
         for change in changes_in(table):
@@ -381,7 +381,7 @@ def changes_in(table: pa.Table) -> Iterator[SharedChange]:
 
 
 def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:
-    """Return of each history the keys of which a batch wrote something else when it ran again."""
+    """Return for each history the keys whose rows a batch wrote differently when it ran again."""
     found: list[set[Key]] = [set() for _ in range(count)]
     for tables in output.replayed:
         first, second = map(_changes_by_key, tables)

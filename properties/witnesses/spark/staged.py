@@ -1,8 +1,8 @@
 """The witness that plays the foreign-key join in three queries on Spark, message by message.
 
-With manual delivery a history says when each message goes on. All histories take their steps together: a step hands
-their rows and the messages that they name to the three queries, and waits until each has done its part. So a race is
-staged in as many steps as it has lines, however many histories are played.
+With manual delivery a history decides when each message is delivered. All histories take their steps together: a step
+passes their rows and the messages that they name to the three queries, and waits until each has done its part. So a
+race takes as many steps as it has lines, however many histories are played.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def play_staged(
     """Play histories of the foreign-key join with manual delivery in three queries.
 
     Args:
-        histories: The histories; their options may differ. One with a null key is played alone.
-        logics: For each history, what decides in the stages; mutants, where it isn't the operator's own.
+        histories: The histories; their options may differ. A history with a null key is played alone.
+        logics: The logic of each history's stages, if it isn't the operator's own: mutants.
         strict: Whether a delivery from an empty route is refused. Mutants send other messages than a history
             names; then such a delivery does nothing.
 
@@ -87,7 +87,7 @@ def _play(histories: Sequence[History], logics: Sequence[MakeStages], strict: bo
 
 
 class StagedTopic:
-    """A topic whose messages wait in this process until they are handed on; those without a route go on at once."""
+    """A topic whose messages wait in this process until they are delivered; messages without a route don't wait."""
 
     def __init__(self, folder: Path, route_of: Callable[[Mapping[str, Any]], Route | None]) -> None:
         self.folder, self.route_of = folder, route_of
@@ -96,7 +96,7 @@ class StagedTopic:
         self.schema: pa.Schema | None = None
 
     def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
-        """Return the messages that were handed on."""
+        """Return the delivered messages."""
         return FileTopic(self.folder).read(spark, schema)
 
     def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
@@ -111,7 +111,7 @@ class StagedTopic:
                 self.waiting.setdefault(route, deque()).append(message)
 
     def hand_on(self, route: Route) -> bool:
-        """Let the oldest message of a route go; False where none waits."""
+        """Deliver the oldest message of a route; return False if none waits."""
         messages = self.waiting.get(route)
         if not messages:
             return False
@@ -121,7 +121,7 @@ class StagedTopic:
         return True
 
     def flush(self, step: int) -> bool:
-        """Put what goes on where it is read; False where there is nothing."""
+        """Write the delivered messages where they are read; return False if there are none."""
         found, self.going = self.going, []
         if found:
             hand_over(pa.Table.from_pylist(found, self.schema), step, self.folder)
@@ -203,7 +203,7 @@ class _Stage:
                 running.stop()
 
     def stages(self) -> ForeignKeyStages:
-        """Return what decides for each history, by its own definition."""
+        """Return the logic of the stages for each history, by its own definition."""
         made = [logic(join) for logic, join in zip(self.logics, self.definitions, strict=True)]
         indexes = range(len(made))
         sender, right, receiver = (
@@ -212,7 +212,7 @@ class _Stage:
         return made[0]._replace(sender=sender, right=right, receiver=receiver)  # type: ignore[arg-type]
 
     def arrive(self, step: int, strict: bool) -> dict[str, list[dict[str, Any]]]:
-        """Hand on the messages that the histories name at a step, and return the rows that they bring."""
+        """Deliver the messages that the histories name at a step, and return the rows that arrive."""
         rows: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for number, lines in enumerate(self.lines):
             index, line = lines[step] if step < len(lines) else (-1, None)
@@ -234,7 +234,7 @@ class _Stage:
         return rows
 
     def watch(self, step: int, waiting: list[list[Waiting]]) -> None:
-        """Note what waits after a step, history by history."""
+        """Note the messages that wait after a step, history by history."""
         routes: list[dict[Route, tuple[Message, ...]]] = [{} for _ in self.histories]
         for topic, content in ((self.subscriptions, "instruction"), (self.responses, "right")):
             for (channel, foreign_key, key), messages in topic.waiting.items():
@@ -249,13 +249,13 @@ class _Stage:
                 waiting[number].append(of_history)
 
     def outcomes(self) -> list[Outcome]:
-        """Return what the receiver emitted, history by history."""
+        """Return the receiver's output, history by history."""
         batches: list[dict[int, int]] = []
         for history in self.histories:
             arrivals = enumerate(batch for batch, lines in enumerate(history.batches) for _ in lines)
             batches.append(dict(arrivals))
         found: dict[int, list[Entry]] = defaultdict(list)
-        # What a query wrote is labelled by the step, which is the arrival.
+        # A query's output is labelled by the step, which is the arrival.
         for _, arrival, output in entries_of(StreamOutput(self.emitted), pair_from_json):
             number, own = (0, None) if output.key is None else _owned(output.key)
             mine: Output = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])

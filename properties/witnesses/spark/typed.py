@@ -1,4 +1,4 @@
-"""The witness that runs an operator of `spark_impl` on columns of other types than those of every cohort."""
+"""The witness that runs an operator of `spark_impl` on columns of other types than a cohort's usual columns."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 TIME_ZONE = "spark.sql.session.timeZone"
 RECORD_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 ROWS_OF_RECORD_BATCH = 40
-"""The maximum of rows in a record batch: few, so that rows come in several batches, as in production."""
+"""The most rows of a record batch: few, so that rows come in several batches, as in production."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, pa.ArrowException)
-"""What reading a changelog raises whose columns aren't of the types that they should be."""
+"""The errors from reading a changelog whose columns have wrong types."""
 
 
 @dataclass
 class TypedAnswer:
-    """What came out of a history in a layout.
+    """The answer for a history in a layout.
 
     Attributes:
         outcome: The outcome.
-        labels: How each change, and each dropped row, is labelled.
-        wrong: Where the ordinals of a key are no order, and where a batch wrote something else when it was repeated.
+        labels: The labels of each change and each dropped row.
+        wrong: Keys whose ordinals aren't an order, and differences in a batch that was repeated.
         repeated: Whether a batch was repeated.
         stored: Whether `read_state` has read a key of it.
-        refused: Under which other declarations a start was tried.
-        failed: Whether its query failed: with it alone, or with others, of which another one may be to blame.
+        refused: The other declarations with which a start was tried.
+        failed: Whether its query failed: with it alone, or together with others, any of which may be the cause.
     """
 
     outcome: Outcome
@@ -78,13 +78,13 @@ class _Row(NamedTuple):
 
 @dataclass
 class AtEndOf:
-    """What is found at the end of a query.
+    """The findings at the end of a query.
 
     Attributes:
-        wrong: By the number of a history: what is wrong.
-        of_all: What is wrong with all of them.
-        stored: The numbers of histories of which a key is stored.
-        refused: Under which other declarations a start was tried.
+        wrong: The errors of each history, by its number.
+        of_all: The errors of all histories.
+        stored: The numbers of histories with a stored key.
+        refused: The other declarations with which a start was tried.
     """
 
     wrong: dict[int, list[Difference]] = field(default_factory=lambda: defaultdict(list))
@@ -93,7 +93,7 @@ class AtEndOf:
     refused: list[str] = field(default_factory=list)
 
     def look_at_state(self, ended: OperatorQuery, typed: Typed) -> None:
-        """Compare what `read_state` reads with what is stored: each key once, with the same fields and times."""
+        """Compare the result of `read_state` with the stored state: each key once, with the same fields and times."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -128,7 +128,7 @@ class AtEndOf:
 
 
 def is_same(read: Any, stored: Any) -> bool:
-    """Whether a value of Arrow is what MessagePack has without types: its texts and numbers of ms are read as such."""
+    """Whether a value from Arrow equals a value from MessagePack without types: texts, or numbers of ms."""
     match read:
         case datetime() if isinstance(stored, int):
             return read == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=stored)
@@ -152,11 +152,11 @@ def is_same(read: Any, stored: Any) -> bool:
 
 @dataclass(frozen=True)
 class TypedSparkWitness:
-    """An operator of `spark_impl` in a layout of columns; what it emits comes back in the history's keys and times.
+    """An operator of `spark_impl` in a layout of columns; its output is converted back to the history's keys and times.
 
     Attributes:
         layout: The layout.
-        starts_at_ms: When the histories begin.
+        starts_at_ms: The start of the histories (ms since 1970).
         of: The witness whose logic runs.
     """
 
@@ -172,9 +172,9 @@ class TypedSparkWitness:
         return lambda frame: typed(definition, frame, self.of.logic, state_groups, columns=self.layout.columns)
 
     def typed_answers(self, cohort: Cohort, run: RunOptions = PLAIN) -> list[TypedAnswer]:
-        """Run one cohort in one query, whose histories may have null keys; return what came out of each history.
+        """Run a cohort, whose histories may have null keys, in one query; return the answer for each history.
 
-        Where the query fails, ever smaller parts are run until one history is left that makes it fail.
+        If the query fails, ever smaller parts are run until one history is left that makes it fail.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
@@ -186,7 +186,7 @@ class TypedSparkWitness:
             return self._failed(cohort, run, failed, 1)
 
     def _failed(self, cohort: Cohort, run: RunOptions, failed: QueryFailed, count: int) -> list[TypedAnswer]:
-        """Return what came out of histories whose query fails, the first `count` of which are run apart."""
+        """Return the answers for histories whose query fails; the first `count` are run separately."""
         histories = cohort.histories
 
         def failure(history: History, is_own: bool) -> TypedAnswer:
@@ -220,7 +220,7 @@ class TypedSparkWitness:
                     spark,
                     tables,
                     build,
-                    replace(run, read_state=False),  # the layout says whether it is read, and how
+                    replace(run, read_state=False),  # the layout decides whether it is read, and how
                     at_end=lambda ended: self._look_at_end(ended, cohort, typed, found),
                 )
         answers = [
@@ -252,7 +252,7 @@ class TypedSparkWitness:
         return answers
 
     def _look_at_end(self, ended: OperatorQuery, cohort: Cohort, typed: Typed, found: AtEndOf) -> None:
-        """Read the state of a query that has ended, and start it under other declarations, where the layout says so."""
+        """Read the state of a query that has ended, and start it under other declarations, as the layout asks."""
         if self.layout.reads_state:
             found.look_at_state(ended, typed)
         for declared in self.layout.starts_otherwise:
@@ -325,13 +325,13 @@ class TypedSparkWitness:
 
 
 def others_of(operator: str, options: Options) -> Iterator[Options]:
-    """Yield the profiles of an operator that declare something else than these options."""
+    """Yield the profiles of an operator that declare something else than the given options."""
     declare = operator_named(operator).declare
     return (one for one in registration_of(operator).profiles.values() if declare(one) != declare(options))
 
 
 def with_null_time(table: pa.Table) -> pa.Table:
-    """Return rows with the first one, which is the reserved key's, once more at the end, without a time."""
+    """Return rows with the first row, which is the reserved key's, repeated at the end without a time."""
     without = table.slice(0, 1)
     place = without.column_names.index(TIMESTAMP)
     nothing = pa.nulls(without.num_rows, without.schema.field(place).type)
@@ -339,7 +339,7 @@ def with_null_time(table: pa.Table) -> pa.Table:
 
 
 def _without_order(history: str, batch: int, rows: Sequence[_Row]) -> Iterator[Difference]:
-    """Yield the keys of which several rows of a batch have one ordinal, or a wrong place; null keys have no order."""
+    """Yield the keys with rows of a batch that share an ordinal, or have a wrong place; null keys have no order."""
     ordinals: dict[Key, list[int]] = defaultdict(list)
     for row in rows:
         if row.entry.output.key is not None:
@@ -352,7 +352,7 @@ def _without_order(history: str, batch: int, rows: Sequence[_Row]) -> Iterator[D
 
 
 def _written_otherwise(history: str, batch: int, first: Sequence[_Row], again: Sequence[_Row]) -> Iterator[Difference]:
-    """Yield the keys of which a repeated batch wrote something else than at first."""
+    """Yield the keys whose rows a repeated batch wrote differently."""
     ours, theirs = _shown_by_key(first), _shown_by_key(again)
     for key in sorted(ours.keys() | theirs.keys(), key=lambda key: key or ""):
         if ours.get(key) != theirs.get(key):
@@ -383,7 +383,7 @@ def run_batch(spark: SparkSession, records: pa.Table, build: Build) -> StreamOut
 
 
 def _in_history(entry: Entry, key: Key | None, starts_at_ms: int, windows_too: bool) -> Entry:
-    """Return what was emitted under a history's own key, null where it stands for one, and in its times."""
+    """Return an output with the history's own key, or null for the key that stands for it, and in its times."""
     key = None if key is not None and NULL_KEY in key else key
     output = entry.output
     if isinstance(output, Dropped):

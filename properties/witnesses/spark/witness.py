@@ -42,12 +42,12 @@ MANY_GROUPS = 64
 
 
 class QueryWitness(Witness):
-    """A witness that answers with a streaming query, one for each cohort.
+    """A witness that runs a streaming query for each cohort.
 
     Attributes:
-        stepwise: Whether it is handed one batch at a time.
+        stepwise: Whether the query is given one batch at a time.
         knows_dropped: Whether the dropped records are among its entries.
-        logic: What decides instead of the operator's own logic, where that is ours.
+        logic: The logic that runs instead of the operator's own, if that is ours.
         mutant: The name of the mutant that `logic` is, if it is one.
     """
 
@@ -60,20 +60,20 @@ class QueryWitness(Witness):
 
     @abstractmethod
     def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
-        """Return what turns the streaming input of a cohort into the streaming result.
+        """Return the function from the streaming input of a cohort to the streaming result.
 
         Args:
             operator: The operator's name.
             options: Its options, as in a history file.
-            state_groups: Over how many groups the state's keys are spread; None for one group a key.
-            batches: All that will come, for an operator of Spark's own that looks up a table which stands still.
+            state_groups: The number of groups over which the state's keys are spread; None for a group for each key.
+            batches: All batches, for an operator of Spark's own that looks up a static table.
 
         Raises:
-            BadInput: The witness has no query that means these options.
+            BadInput: The witness has no query for these options.
         """
 
     def refuses(self, history: History) -> str | None:
-        """Say why the witness can't answer a history, or None where it can."""
+        """Return the reason why the witness can't run a history, or None if it can."""
         try:
             self.builder(history.operator, history.options)
         except BadInput as error:
@@ -81,7 +81,7 @@ class QueryWitness(Witness):
         return None
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return what comes out of each history; those that may share a cohort do.
+        """Return the outcome of each history; histories that may share a cohort do.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
@@ -93,7 +93,7 @@ class QueryWitness(Witness):
         return [outcomes[index] for index in range(len(histories))]
 
     def run(self, cohort: Cohort, run: RunOptions = PLAIN) -> tuple[list[Outcome], StreamOutput]:
-        """Run one cohort in one query; return each history's outcome, and what the query wrote.
+        """Run a cohort in one query; return each history's outcome, and the query's output.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
@@ -121,21 +121,21 @@ class QueryWitness(Witness):
         ], output
 
     def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
-        """Run histories that may share a cohort; return what came out of each, and what is known besides.
+        """Run histories that may share a cohort; return their answers.
 
         Raises:
-            ValueError: They may share none.
+            ValueError: They may not share a cohort.
             BadInput: A history is refused, or a value doesn't fit its column.
             StreamproofError: A query failed, or Spark couldn't be started.
         """
         return of_query(*self.run(one_cohort(histories), run), self.is_left)
 
     def shares(self, histories: Sequence[History]) -> bool:
-        """Whether `answers` takes such histories together, of whatever operators, options, clocks and keys."""
+        """Whether `answers` takes the histories together, whatever their operators, options, clocks and keys."""
         return False
 
     def is_left(self, fields: Sequence[Any]) -> bool:
-        """Whether what is stored of a key at the end counts as left."""
+        """Whether a key's stored fields at the end count as left."""
         return True
 
     def settings(self) -> dict[str, str]:
@@ -154,9 +154,9 @@ class SparkWitness(QueryWitness):
     A foreign-key join with manual delivery is played in three queries, whose outcomes are by arrival.
 
     Attributes:
-        logic: What decides instead of the operator's own logic, or that of its stages: a mutant.
-        mutant: The name of the mutant that `logic` is, if it is one; a counterexample of it is rechecked by it.
-        logics: In shared queries, by the identity of a history: what decides about it instead.
+        logic: The logic that runs instead of the operator's own, or instead of its stages': a mutant.
+        mutant: The name of the mutant that `logic` is, if it is one; its counterexamples are rechecked with it.
+        logics: For shared queries, the logic that runs a history instead, by the history's identity.
     """
 
     logic: Callable[[Any], Any] | None = None
@@ -172,7 +172,7 @@ class SparkWitness(QueryWitness):
         return lambda frame: binding.build(definition, frame, self.logic, state_groups)
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return what comes out of each history; as `QueryWitness.evaluate`.
+        """Return the outcome of each history; as `QueryWitness.evaluate`.
 
         Raises:
             BadInput: A value doesn't fit its column, or a history delivers a message where none waits.
@@ -187,7 +187,7 @@ class SparkWitness(QueryWitness):
         return [outcomes[index] for index in range(len(histories))]
 
     def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
-        """Run histories in shared queries, where their operators can; as `QueryWitness.answers`."""
+        """Run histories in shared queries, if their operators can; as `QueryWitness.answers`."""
         if not self.shares(histories):
             return super().answers(histories, run)
         logics = [self.logics[id(history)] if self.logics else self.logic for history in histories]
@@ -200,10 +200,10 @@ class SparkWitness(QueryWitness):
 
 @dataclass(frozen=True)
 class NativeSparkWitness(QueryWitness):
-    """Spark's own operators, where Spark has one that can mean the same.
+    """Spark's own operators, if Spark has an operator with the same meaning.
 
     Attributes:
-        further_settings: Settings of the session beside those of every query, such as those of a profile.
+        further_settings: Further settings of the session, such as a profile's.
     """
 
     further_settings: Mapping[str, str] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class NativeSparkWitness(QueryWitness):
         return lambda frame: native.build(definition, frame, batches)
 
     def refuses(self, history: History) -> str | None:
-        """Say why Spark's own operator can't answer a history; as `QueryWitness.refuses`."""
+        """Return the reason why Spark's own operator can't run a history; as `QueryWitness.refuses`."""
         if (reason := super().refuses(history)) is not None:
             return reason
         try:
@@ -233,7 +233,7 @@ class NativeSparkWitness(QueryWitness):
         return {WATERMARK_POLICY: "max", **self.further_settings}
 
     def in_order(self, entries: list[Entry]) -> list[Entry]:
-        """Return a batch's windows by end and its joined rows by timestamp, for Spark promises no order."""
+        """Return a batch's windows by end and its joined rows by timestamp, because Spark promises no order."""
         return sorted(entries, key=_sort_key)
 
 
@@ -244,7 +244,7 @@ class JobWitness(QueryWitness):
     Attributes:
         job: Takes the streaming input (key string, value, timestamp bigint ms, order bigint), and returns the columns
             of the operator's changelog, of which `change`, `reason`, `cause` and `ordinal` may be missing.
-        counts: Whether what is stored of a key at the end counts as left; all does by default.
+        counts: Takes a key's stored fields at the end; returns whether they count as left. By default all do.
     """
 
     job: Job
@@ -257,11 +257,11 @@ class JobWitness(QueryWitness):
         return self.job
 
     def is_left(self, fields: Sequence[Any]) -> bool:
-        """Whether what is stored of a key at the end counts as left."""
+        """Whether a key's stored fields at the end count as left."""
         return self.counts(fields)
 
     def refuses(self, history: History) -> str | None:
-        """Refuse histories with manual delivery, for a job has no channels that are known."""
+        """Refuse histories with manual delivery, because a job has no known channels."""
         if history.has_schedule:
             return f"{history.name}: a job can't be told when to deliver: leave out the lines with deliver"
         return None
@@ -272,10 +272,10 @@ NATIVE = NativeSparkWitness()
 
 
 def binding_of(operator: str) -> Binding:
-    """Return how the operator of `spark_impl` is called.
+    """Return the binding of the operator in `spark_impl`.
 
     Raises:
-        BadInput: There is none.
+        BadInput: There is no such operator.
     """
     binding = registration_of(operator).spark
     if binding is None:
@@ -284,10 +284,10 @@ def binding_of(operator: str) -> Binding:
 
 
 def native_of(operator: str) -> Native:
-    """Return how Spark's own operator is called.
+    """Return the binding of Spark's own operator.
 
     Raises:
-        BadInput: Spark has none.
+        BadInput: Spark has no such operator.
     """
     native = registration_of(operator).native
     if native is None:
@@ -296,7 +296,7 @@ def native_of(operator: str) -> Native:
 
 
 def state_groups_of(cohort: Cohort, run: RunOptions) -> int | None:
-    """Return over how many groups the state's keys are spread: where there are many, a group holds some of them."""
+    """Return the number of groups over which the state's keys are spread: with many keys, a group has several."""
     if run.state_groups is not None:
         return run.state_groups
     keys = max((len({record.key for record in history.records}) for history in cohort.histories), default=0)

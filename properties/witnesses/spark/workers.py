@@ -1,4 +1,4 @@
-"""The Python of a local session's workers, started without what makes each start of a stateful query slow.
+"""The Python of a local session's workers, started so that stateful queries start quickly.
 
 Spark puts a zip of PySpark in front of the workers' module path, and Python compiles modules from a zip anew in every
 process: 0.7 s of a core for each start of a stateful query. The same PySpark lies beside this process, compiled.
@@ -34,14 +34,14 @@ exec {python} "$@"
 """
 
 _LONGEST_SOCKET = 107 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
-"""How long the path of a folder may be in which Spark makes Unix domain sockets, in bytes."""
+"""The most bytes in the path of a folder in which Spark makes Unix domain sockets."""
 
 
 def quick_python(folder: Path) -> str:
     """Return the program that starts a worker's Python: a script made in `folder`, or this process's Python as it is.
 
-    It is the latter where a script can't run (the folder's file system may forbid it), and where Spark's PySpark isn't
-    the one that this process has imported.
+    It is the latter if a script can't run (the folder's file system may forbid it), or if Spark's PySpark isn't the
+    PySpark that this process has imported.
     """
     import pyspark
 
@@ -60,10 +60,10 @@ def start_quickly(session: Any, folder: Path) -> None:
 
 
 def import_as_here(session: Any) -> None:
-    """Let the workers of what is declared from now on import what this process can: a job is where its test is.
+    """Let workers of queries declared from now on import this process's modules, such as a job beside its test.
 
-    pytest and other programs put folders in front of the standard library, of which a local session's workers know
-    nothing; they would fail on a class or a function of a module there.
+    pytest and other programs put folders in front of the standard library, which a local session's workers don't have:
+    they would fail on a class or a function of a module there.
     """
     zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     in_front = takewhile(lambda entry: os.path.basename(entry) != zipped, sys.path)
@@ -72,7 +72,7 @@ def import_as_here(session: Any) -> None:
 
 
 def socket_settings(folder: Path) -> dict[str, str]:
-    """Return the settings by which workers and JVM speak over Unix sockets in `folder`; none where they can't."""
+    """Return the settings by which workers and JVM speak over Unix sockets in `folder`; none if they can't."""
     if not has_unix_sockets() or not sys.platform.startswith("linux") or len(os.fsencode(folder)) > _LONGEST_SOCKET:
         return {}
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}

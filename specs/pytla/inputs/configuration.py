@@ -63,7 +63,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands under a keyword: one name of a list, or one assignment to a constant."""
+    """An entry under a keyword: a name of a list, or an assignment to a constant."""
 
     section: str
     name: str
@@ -72,7 +72,7 @@ class Entry:
 
 
 class Configuration:
-    """A configuration file, by keyword; it is read leniently, and TLC says what is wrong with it."""
+    """A configuration file, by keyword; it is read leniently, and TLC reports its errors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,11 +82,11 @@ class Configuration:
         self._read()
 
     def names(self, section: str) -> tuple[str, ...]:
-        """What stands under the keywords of a section, in order."""
+        """Return the names under the keywords of a section, in order."""
         return tuple(entry.name for entry in self.entries if entry.section == section)
 
     def position_of(self, name: str, section: str | None = None) -> tuple[int, int] | None:
-        """The line and column of a name, None where it isn't here."""
+        """Return the line and column of a name, None if it isn't here."""
         for entry in self.entries:
             if entry.name == name and section in (None, entry.section):
                 before = self.text[: entry.start]
@@ -94,7 +94,7 @@ class Configuration:
         return None
 
     def without(self, sections: Iterable[str], constants: Iterable[str]) -> str:
-        """The text with blanks for whole sections and for single constants, every other word where it was."""
+        """Return the text with blanks for whole sections and for single constants, every other word in its place."""
         sections, constants = set(sections), set(constants)
         spans = [(keyword.start, keyword.end) for section, keyword in self._keywords if section in sections]
         spans += [
@@ -125,7 +125,7 @@ class Configuration:
 
 
 def _end_of_assignment(tokens: list[Token], at: int) -> int:
-    """The index after `Name = value`, `Name(args) = value`, `Name <- Name` and `Name <- [Module]Name`."""
+    """Return the index after `Name = value`, `Name(args) = value`, `Name <- Name` or `Name <- [Module]Name`."""
     end = at + 1
     if end < len(tokens) and tokens[end].text == "(":
         end = _after_brackets(tokens, end)
@@ -140,7 +140,7 @@ def _end_of_assignment(tokens: list[Token], at: int) -> int:
 
 
 def _after_brackets(tokens: list[Token], at: int) -> int:
-    """The index after the token at `at`, or after the bracket that closes the one there."""
+    """Return the index after the token at `at`, or, if that is a bracket, after its closing bracket."""
     depth = 0
     while at < len(tokens):
         depth += (tokens[at].text in "([{") - (tokens[at].text in ")]}")
@@ -151,7 +151,7 @@ def _after_brackets(tokens: list[Token], at: int) -> int:
 
 
 class Run(NamedTuple):
-    """What TLC is given: the root module's name, the configuration's, and the files by name."""
+    """The input of a run of TLC: the root module's name, the configuration's name, and the files by name."""
 
     root: str
     configuration: str
@@ -159,7 +159,7 @@ class Run(NamedTuple):
 
 
 def check_names(model: Model, configuration: Configuration, modules: Modules) -> None:
-    """Refuse a constant that doesn't exist: TLC would pass over it.
+    """Refuse a constant that doesn't exist: TLC would ignore it.
 
     Args:
         model: The model, with constants of its own.
@@ -167,10 +167,10 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
         modules: Its module and all that it extends.
 
     Raises:
-        ConfigurationFailed: There is no such constant; the message names the nearest.
+        ConfigurationFailed: A constant doesn't exist; the message names the nearest.
     """
     if not modules.complete:
-        return  # TLC says which module is missing
+        return  # TLC reports the missing module
     constants = sorted(modules.constants)
     for name in model.constants:
         if name not in modules.constants:
@@ -197,16 +197,16 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
 def prepare(model: Model, configuration: Configuration, *, max_distinct: int | None, drop: Sequence[str] = ()) -> Run:
     """Return the files for a run of `model`, with the sections in `drop` left out.
 
-    The user's module itself is the root, and his configuration as it is, where nothing has to be changed.
+    If nothing has to be changed, the user's module itself is the root, and the configuration is used as it is.
 
     Args:
-        model: What to run.
+        model: The model.
         configuration: Its configuration.
-        max_distinct: How many distinct states there may be; None sets no bound.
+        max_distinct: The most distinct states; None sets no bound.
         drop: The sections of the configuration to leave out.
 
     Raises:
-        ConfigurationFailed: TLC can't have a value.
+        ConfigurationFailed: TLC can't represent a value.
     """
     gone = set(drop)
     if model.invariants is not None:
@@ -243,7 +243,7 @@ def prepare(model: Model, configuration: Configuration, *, max_distinct: int | N
     if max_distinct is not None:
         values.append(f'{BOUND} == TLCGet("distinct") <= {max_distinct}')
     names = [*(f"Pytla_{constant}" for constant in definitions), *([BOUND] if max_distinct is not None else [])]
-    # A named instance, so that no name of Integers or TLC meets one of the user's.
+    # A named instance, so that no name of Integers or TLC clashes with a user's.
     root = [f"EXTENDS {model.module.stem}", *declared, f"Pytla == INSTANCE {VALUES}"]
     files[f"{ROOT}.tla"] = _module(ROOT, [*root, *(f"{defined} == Pytla!{defined}" for defined in names)])
     files[f"{VALUES}.tla"] = _module(VALUES, ["EXTENDS Integers, TLC", *declared, *values])
@@ -300,7 +300,7 @@ def _is_simple(value: Value) -> bool:
 
 
 def _with_model_values(value: Value, found: set[str]) -> Value:
-    """The value with each model value in it replaced by the constant that stands for it."""
+    """Return the value with each model value in it replaced by the constant that stands for it."""
     match value:
         case ModelValue():
             found.add(value.name)

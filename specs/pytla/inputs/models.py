@@ -1,4 +1,4 @@
-"""What TLC is to check: a module, a configuration, and what is changed in it from Python."""
+"""A model for TLC: a module, a configuration, and changes of it from Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Model:
     """A TLA+ module under a configuration.
 
     Attributes:
-        module: The `.tla` file. Modules that it extends are looked for in its folder, then among the standard ones.
+        module: The `.tla` file. Modules that it extends are looked for in its folder, then among the standard modules.
         configuration: The `.cfg` file.
         constants: Values for constants, instead of the configuration's.
         invariants: The invariants to check, instead of the configuration's; none, if empty.

@@ -1,6 +1,6 @@
-"""What is declared and defined in TLA+ modules, as far as it shows without parsing expressions.
+"""The declarations and definitions in TLA+ modules, found without parsing expressions.
 
-TLC reports no location with some of its errors, and passes over an assignment to a constant that doesn't exist.
+TLC reports no location with some of its errors, and ignores an assignment to a constant that doesn't exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEFINITION = re.compile(
 
 
 class Name(NamedTuple):
-    """Where a name is declared or defined; `end` is the last line before the next one."""
+    """The place where a name is declared or defined; `end` is the last line before the next name."""
 
     module: str
     line: int
@@ -42,7 +42,7 @@ class Name(NamedTuple):
 
 @dataclass
 class Modules:
-    """A module and all that it extends: constants and definitions by name, files by module, and what isn't found.
+    """A module and all that it extends: constants and definitions by name, files by module, and missing modules.
 
     A standard module has no file; a missing module has the line and column where it is named.
     """
@@ -82,10 +82,10 @@ def read_modules(root: Path, jar: Path) -> Modules:
     """Read `root` and all that it extends, from its folder, then from the standard modules in the jar.
 
     Raises:
-        ParseFailed: A file is no TLA+ module, or is named otherwise than the module in it.
+        ParseFailed: A file isn't a TLA+ module, or its name differs from the module's.
     """
     found = Modules()
-    # An instance's names aren't the module's, but it has a file: so the second says whether names are looked for.
+    # An instance's names aren't the module's, but it has a file: so the second value says whether to look for names.
     waiting: list[tuple[str, bool, tuple[int, int] | None]] = [(root.stem, True, None)]
     seen: set[tuple[str, bool]] = set()
     inner: set[str] = set()
@@ -134,16 +134,16 @@ def _text_of(module: str, root: Path, archive: zipfile.ZipFile, found: Modules) 
 
 
 def _module_text(path: Path) -> str:
-    """The text of a module's file.
+    """Return the text of a module's file.
 
     Raises:
-        ParseFailed: It is no module, or one of another name.
+        ParseFailed: The file isn't a module, or the module has another name.
     """
     text = read_source(path, "module", ParseFailed)
-    header = _HEADER.search(without_comments(text)) or _HEADER.search(text)  # before it anything may stand
+    header = _HEADER.search(without_comments(text)) or _HEADER.search(text)  # any text may come before it
     if header is None:
         raise ParseFailed(
-            f"it is no TLA+ module: nowhere does it say `---- MODULE {path.stem} ----`, which begins one.",
+            f"it isn't a TLA+ module: it has no line `---- MODULE {path.stem} ----`, which begins a module.",
             file=path,
             line=1,
         )

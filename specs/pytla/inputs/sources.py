@@ -1,4 +1,4 @@
-"""The text of a module or a configuration, refused where it can't be one, before Java is started."""
+"""Read the text of a module or a configuration; a file that can't be either is refused before Java starts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def read_source(path: Path, what: str, failed: type[TlcError]) -> str:
 
     Args:
         path: The file.
-        what: What it should be, for the message: `module` or `configuration`.
+        what: The kind of file, for the message: `module` or `configuration`.
         failed: The error to raise.
 
     Raises:
-        failed: It can't be read, is larger than any such file, or isn't text that TLC reads.
+        failed: The file can't be read, is too large, or isn't text that TLC reads.
     """
     try:
         with path.open("rb") as file:

@@ -1,1 +1,1 @@
-"""The program TLC: where it is, how it is run, what it prints, and what that means."""
+"""The program TLC: its place, its process, its output, and the meaning of its output."""

@@ -1,4 +1,4 @@
-"""From what TLC printed to a result, or to the exception that says where and what is wrong, and the remedy."""
+"""Turn TLC's output into a result, or into an exception with the location, the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ _EXCEPTION = re.compile(
     r"(?:See the User Output or TLC Console for clues to what happened\.\n)?"
     r"The exception was an? ([\w.$]+)\s*:?\s*(?:[\w.$]+(?:Exception|Error): )?"
 )
-# What TLC throws of itself when an expression can't be evaluated; any other exception is a fault of TLC's.
+# TLC's own exceptions when an expression can't be evaluated; any other exception is a fault of TLC's.
 _OWN_EXCEPTION = re.compile(r"(?:tlc2|util|tla2sany)\..*|java\.lang\.(?:RuntimeException|StackOverflowError)")
 
 
 class Position(TypedDict, total=False):
-    """Where an error is, as the errors take it."""
+    """The place of an error, as the errors take it."""
 
     file: Path | None
     module: str | None
@@ -87,7 +87,7 @@ class Position(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Case:
-    """What was run, as far as explaining it needs."""
+    """The facts of a run that explaining its output needs."""
 
     model: Model
     configuration: Configuration
@@ -95,14 +95,14 @@ class Case:
     max_distinct: int | None = None
 
     def position(self, location: Location | None) -> Position:
-        """Where an error is: in the user's file, or as a whole in his module where it isn't known closer."""
+        """Return the place of an error: in the user's file, or the whole module if it isn't known closer."""
         if location is None or location.module in (ROOT, VALUES):
             return {"file": self.model.module}
         file = self.modules.files.get(location.module)
         return {"file": file, "module": location.module, "line": location.line, "column": location.column}
 
     def definition(self, name: str | None) -> Location | None:
-        """Where a name is defined or declared, None where that isn't known."""
+        """Return the place where a name is defined or declared, None if that isn't known."""
         found = self.modules.definitions.get(name or "") or self.modules.constants.get(name or "")
         return None if found is None else Location(found.module, found.line, found.column, found.end, 1)
 
@@ -121,15 +121,15 @@ def conclude(case: Case, output: Output, *, exhaustive: bool = True) -> Result:
     """Return the result of a run.
 
     Args:
-        case: What was run.
-        output: What TLC printed.
+        case: The facts of the run.
+        output: TLC's output.
         exhaustive: Whether every state was to be explored, and not some at random.
 
     Raises:
-        TlcError: The run gave no answer; the subclass that fits.
+        TlcError: The run gave no answer; the subclass fits the cause.
     """
     if output.exit_code not in ANSWERED:
-        # First of all, since a lack of memory or room may have caused any other error.
+        # First of all, because a lack of memory or room may have caused any other error.
         _raise_if_limited(output)
         _raise_if_out_of_memory(case, output)
         _raise_if_not_started(output)
@@ -143,7 +143,7 @@ def conclude(case: Case, output: Output, *, exhaustive: bool = True) -> Result:
     for message in errors:
         if message.code == ASSUMPTION_FALSE:
             _raise_assumption_failed(case, message)
-        if message.code == NO_INITIAL_STATE:  # reported by a simulation; a search passes over it
+        if message.code == NO_INITIAL_STATE:  # reported by a simulation; a search ignores it
             raise no_initial_state(case)
     trace = trace_of(output.messages)
     for message in errors:
@@ -169,7 +169,7 @@ def conclude(case: Case, output: Output, *, exhaustive: bool = True) -> Result:
 
 
 def trace_of(messages: Iterable[Message]) -> Trace | None:
-    """Return the behaviour that the messages report, None where they report none."""
+    """Return the behaviour that the messages report, or None."""
     steps: list[Step] = []
     loop, loop_action, stutters = None, None, False
     for message in messages:
@@ -198,7 +198,7 @@ def _state(text: str, number: str) -> Mapping[str, Value]:
 
 
 def _action(text: str) -> tuple[str, Location | None]:
-    """The name and the location in `UpdateLeft line 139, col 5 to line 140, col 54 of module ForeignKeyJoin`."""
+    """Return the name and the location in `UpdateLeft line 139, col 5 to line 140, col 54 of module ForeignKeyJoin`."""
     if text.startswith("Initial predicate"):
         return "Initial", None
     name = _ACTION.match(text)
@@ -231,7 +231,7 @@ def _violated(case: Case, output: Output, message: Message, outcome: Outcome, tr
         length = f"after {len(trace)} states " if trace is not None else ""
         raise DeadlockReached(
             f"a deadlock is reached {length}under {case.configuration.path.name}: the last state has no successor. "
-            "If it is meant to end there, let a step that changes nothing say so, or don't check for deadlocks.",
+            "If the model may end there, add a step that changes nothing, or don't check for deadlocks.",
             _result(output, outcome, None, trace),
             file=case.model.module,
         )
@@ -242,7 +242,7 @@ def _violated(case: Case, output: Output, message: Message, outcome: Outcome, tr
 
 
 def _property_at(case: Case, message: Message) -> str | None:
-    """The name of a violated property that TLC reports by its location, or not at all; None where that isn't clear."""
+    """Return the name of a violated property that TLC reports by its location, or not at all; None if unclear."""
     names = case.properties()
     if len(names) == 1:
         return names[0]
@@ -275,7 +275,7 @@ _FEW_BYTES = (
 
 
 def _raise_if_limited(output: Output) -> None:
-    """Raise the error for a limit of the system, which is no fault of the model's and none of TLC's."""
+    """Raise the error for a limit of the system, which is a fault of neither the model nor TLC."""
     texts = [message.text for message in output.messages if message.severity in (ERROR, BUG)]
     printed = "\n".join([*texts, *output.lines[-50:], output.standard_error])
 
@@ -387,7 +387,7 @@ _OTHER_NAME = re.compile(r"File name '(\w+)' does not match the name '(\w+)'")
 
 
 class Problem(NamedTuple):
-    """One complaint of the parser."""
+    """A complaint of the parser."""
 
     module: str | None
     line: int | None
@@ -395,14 +395,14 @@ class Problem(NamedTuple):
     what: str
 
     def location(self) -> Location | None:
-        """Its location, None where the parser printed none."""
+        """Its location, None if the parser printed none."""
         if self.module is None or self.line is None or self.column is None:
             return None
         return Location(self.module, self.line, self.column, self.line, self.column)
 
 
 def _problems(case: Case, lines: list[str]) -> list[Problem]:
-    """The parser's complaints, in order, each once."""
+    """Return the parser's complaints, in order, each once."""
     found: dict[Problem, None] = {}
     module: str | None = None
     section = ""
@@ -524,7 +524,7 @@ def _raise_evaluation_failed(case: Case, output: Output, errors: list[Message], 
 
 
 def _failed_at(case: Case, errors: list[Message], trace: Trace | None) -> Location | None:
-    """Where an evaluation failed: the innermost expression that TLC names, else the definition that it names."""
+    """Return the place of a failed evaluation: the innermost expression that TLC names, otherwise the definition."""
     for code in (NESTED, FINGERPRINT):
         for message in errors:
             found = [_location(one[0]) for one in _LOCATION.finditer(message.text)] if message.code == code else []
@@ -543,7 +543,7 @@ def _failed_at(case: Case, errors: list[Message], trace: Trace | None) -> Locati
 
 
 def no_initial_state(case: Case) -> ConfigurationFailed:
-    """The error for a run in which there was nothing to check."""
+    """Return the error for a run in which there was nothing to check."""
     name = case.initial_predicate()
     return ConfigurationFailed(
         f"no state satisfies the initial predicate{f' of {name}' if name else ''}, so nothing was checked: "
@@ -556,7 +556,7 @@ def _crashed(case: Case, output: Output) -> TlcCrashed:
     tail = output.tail()
     error = TlcCrashed(
         f"TLC ended with exit code {output.exit_code} and no answer. It may be a fault of TLC's: try another "
-        f"tla2tools.jar, named by TLA2TOOLS_JAR. The end of what it printed:\n{tail}",
+        f"tla2tools.jar, named by TLA2TOOLS_JAR. The end of its output:\n{tail}",
         file=case.model.module,
     )
     error.output = tail
@@ -574,7 +574,7 @@ def _innermost(errors: list[Message], codes: set[int]) -> Message | None:
 
 
 def _source(case: Case, location: Location) -> str:
-    """The text at a location, on one line."""
+    """Return the text at a location, on one line."""
     file = case.modules.files.get(location.module)
     if file is None:
         return ""
@@ -591,7 +591,7 @@ def _unmarked(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """TLC's text on one line, without the stack of a Java exception."""
+    """Return TLC's text on one line, without the stack of a Java exception."""
     lines = [line.strip() for line in text.split("\n") if line.strip() and not line.startswith("\tat ")]
     joined = " ".join(lines)
     return joined if joined.endswith((".", ":", "!", "?")) else f"{joined}."

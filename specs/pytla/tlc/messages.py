@@ -1,7 +1,7 @@
 """TLC's messages, as `-tool` marks them on its standard output.
 
-A message stands between `@!@!@STARTMSG code:severity @!@!@` and `@!@!@ENDMSG code @!@!@`. Messages nest, and other
-lines stand between them: those of the parser, and what the module prints.
+A message is between `@!@!@STARTMSG code:severity @!@!@` and `@!@!@ENDMSG code @!@!@`. Messages nest, and other lines
+are between them: the parser's, and the module's own output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _END = re.compile(r"^@!@!@ENDMSG (-?\d+) @!@!@$")
 
 @dataclass(frozen=True)
 class Message:
-    """One message: its `text` has the texts of the messages within it, which `parts` has one by one."""
+    """A message: its `text` has the texts of the messages within it, which `parts` has one by one."""
 
     code: int
     severity: int
@@ -45,7 +45,7 @@ class MessageReader:
         self._open: list[_Open] = []
 
     def feed(self, line: str) -> Message | str | None:
-        """Take a line without its end. Return the message that it completes, the line if it is in none, else None."""
+        """Take a line without its end. Return the message that it completes, the line if it is outside any, or None."""
         if "@!@!@" in line:
             start = _START.match(line)
             if start is not None:

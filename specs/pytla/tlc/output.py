@@ -1,4 +1,4 @@
-"""What TLC printed in one run, gathered while it runs."""
+"""TLC's output in a run, gathered while it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..results import Coverage, Phase, Progress
 from .messages import Message, MessageReader
 
 KEPT_LINES = 500
-"""How many lines outside messages are kept from the start, and as many from the end."""
+"""The most lines outside messages that are kept from the start, and from the end."""
 
 SIMULATES, COMPUTES_INITIAL = 2188, 2189
 COMPUTED_INITIAL = {2190, 2191, 2269}
@@ -30,7 +30,7 @@ _COVERED = re.compile(r"<(\S+) line .*>: (\d+)(?::(\d+))?$")
 
 
 class Output:
-    """What TLC printed: its messages, the lines outside them, and the numbers in both, as far as the run has come."""
+    """TLC's output so far: its messages, the lines outside them, and the numbers in both."""
 
     def __init__(self, began: float) -> None:
         self.messages: list[Message] = []
@@ -50,11 +50,11 @@ class Output:
 
     @property
     def lines(self) -> list[str]:
-        """The lines outside messages; of very many, the first and the last."""
+        """The lines outside messages; if they are too many, the first and the last."""
         return self._first + self._last
 
     def add_line(self, line: str) -> None:
-        """Keep a line that stands in no message."""
+        """Keep a line outside messages."""
         if len(self._first) < KEPT_LINES:
             self._first.append(line)
         else:
@@ -66,7 +66,7 @@ class Output:
         """Take a message in; return whether it reports progress."""
         code, text, phase = message.code, message.text, self.progress.phase
         if code in COVERAGE_OF_EXPRESSION:
-            return False  # many, and asked for by nobody
+            return False  # many, and unused
         if code in COVERAGE_OF_ACTION:
             self._cover(text)
             return False
@@ -105,7 +105,7 @@ class Output:
         self.standard_error = standard_error
 
     def tail(self, lines: int = 20) -> str:
-        """The end of what was printed, for an error that says no more than that."""
+        """Return the end of the output, for an error without other information."""
         printed = [line for message in self.messages[-5:] if message.severity for line in message.text.split("\n")]
         return "\n".join([*printed, *self.lines[-lines:], *self.standard_error.splitlines()[-lines:]][-lines:]).strip()
 
@@ -122,7 +122,7 @@ def listen(output: Output, lines: Iterable[str], progress: Callable[[Progress], 
     """Take in the lines of a run as they come.
 
     Args:
-        output: Where they go.
+        output: The output that takes them.
         lines: The lines.
         progress: Called with each report of TLC's.
     """

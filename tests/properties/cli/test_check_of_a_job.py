@@ -155,7 +155,7 @@ def test_operators_are_no_job() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere:visits", "there is no module nowhere in .* or among what is installed"),
+        ("nowhere:visits", "there is no module nowhere in .* or among the installed packages"),
         ("nowhere.py:visits", "there is no file nowhere.py"),
         ("shop_jobs:visit", "shop_jobs has no 'visit'; it has visits, test_visits, test_both"),
         ("broken:visits", "importing its module raised ZeroDivisionError: division by zero, in line 2 of .*broken.py"),
@@ -230,7 +230,7 @@ def test_what_is_expected(tmp_path: Path) -> None:
     assert isinstance(expected("batch"), BatchOracle)
     (tmp_path / "total.sql").write_text("SELECT 1", encoding="utf-8")
     assert isinstance(expected(str(tmp_path / "total.sql")), SqlOracle)
-    with pytest.raises(BadInput, match=r"--expect streaming: use batch, a file that ends in \.sql, or module:name"):
+    with pytest.raises(BadInput, match=r"--expect streaming: use batch, a file that ends in \.sql, or the module:name"):
         expected("streaming")
     with pytest.raises(BadInput, match=r"nothing\.sql"):
         expected(str(tmp_path / "nothing.sql"))

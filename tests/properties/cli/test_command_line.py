@@ -671,7 +671,7 @@ def test_an_interrupted_check_prints_what_it_found_and_saves_it(
     checked(violated=True, stopped_by=KeyboardInterrupt())
     said = command("check", "session_windows", "--findings", tmp_path)
     assert said.code == 3
-    assert said.err == "session_windows: the reference\na step\ninterrupted: what was found until then is on disk\n"
+    assert said.err == "session_windows: the reference\na step\ninterrupted: the results so far are on disk\n"
     assert "violated: it is." in said.out
     saved = tmp_path / "session_windows" / counterexample().name / "history.jsonl"
     assert read_history(saved) == counterexample().history
@@ -724,7 +724,7 @@ def test_what_is_found_in_the_minutes_is_printed_where_they_are_interrupted(
     checked(violated=True, seconds=25, stopped_by=KeyboardInterrupt(), in_round=1)
     said = command("check", "session_windows", "--findings", tmp_path, "--minutes", 60)
     assert said.code == 3
-    assert said.err.endswith("interrupted: what was found until then is on disk\n")
+    assert said.err.endswith("interrupted: the results so far are on disk\n")
     assert said.out.count("violated: it is.") == 1
     assert "session_windows, the reference: conforms — 0 histories, seeds 0 to 1." in said.out
     assert "session_windows, on Spark: violated — 2 histories, seeds 0 to 1." in said.out

@@ -44,7 +44,7 @@ FAULTS = [
     Fault(
         "standard output is closed",
         ("run", "h.jsonl"),
-        "error: standard output is closed, and what is found is reported there: .+",
+        "error: standard output is closed, but results are reported there: .+",
         given={"h.jsonl": HISTORY},
         shell='exec "$@" >&-',
     ),

@@ -61,8 +61,8 @@ def fault(
 
 FAULTS = [
     # What is no module, and no configuration.
-    fault("an empty module", r"error: M\.tla:1: it is no TLA\+ module: nowhere does it say .+", given={"M.tla": ""}),
-    fault("a text", r"error: M\.tla:1: it is no TLA\+ module: .+", given={"M.tla": "hello\n"}),
+    fault("an empty module", r"error: M\.tla:1: it isn't a TLA\+ module: it has no line .+", given={"M.tla": ""}),
+    fault("a text", r"error: M\.tla:1: it isn't a TLA\+ module: .+", given={"M.tla": "hello\n"}),
     fault(
         "a module of another name",
         r"error: M\.tla:1:13: the module in it is named N: .+",

@@ -159,7 +159,7 @@ def test_a_behaviour_that_raises_is_refused_with_profile_record_and_exception() 
     assert message.startswith("doubling, profile 'first': the reference raises KeyError: 'no such row', at the record ")
     assert "('events', '" in message
     assert ", 2, " in message
-    assert message.endswith("fix it, or give a domain that draws what it can take")
+    assert message.endswith("fix it, or give a domain with values that it can take")
 
 
 def test_a_behaviour_that_cant_be_made_and_a_domain_that_raises_are_refused() -> None:

@@ -221,7 +221,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "window_aggregate",
         {"type": "session", "size": 6},
-        "type is 'session', but Spark's own session_window tests a row",
+        "type is 'session', but Spark's own session_window tests only the row",
     ),
     ("window_aggregate", {"unit": "tuple", "size": 6}, "unit is 'tuple', but Spark's own window goes by time"),
     (

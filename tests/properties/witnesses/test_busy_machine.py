@@ -41,7 +41,7 @@ def too_late() -> NoReturn:
 
 def test_a_worker_that_starts_too_late_is_a_machine_too_busy() -> None:
     with pytest.raises(
-        MachineTooBusy, match=r"machine is too busy: .* 10 s to start.*; run again when .*\(the log is "
+        MachineTooBusy, match=r"machine is too busy: .* 10 s to start.*; run again with .*\(the log is "
     ):
         too_late()
 

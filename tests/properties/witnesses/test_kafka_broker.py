@@ -362,8 +362,8 @@ def test_the_settings_become_properties_of_kafka_streams():
 
 def test_what_cannot_be_recorded_is_refused(monkeypatch):
     for settings, says in (
-        (Settings(partitions=2), "say --partitions 1"),
-        (Settings(cache_bytes=1), "say --cache-bytes 0"),
+        (Settings(partitions=2), "use --partitions 1"),
+        (Settings(cache_bytes=1), "use --cache-bytes 0"),
     ):
         with pytest.raises(BadInput, match=says):
             require_recordable(settings)

@@ -91,8 +91,8 @@ def test_a_trace_says_whose_instructions_it_has(settings: Settings, join: str, p
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (Settings(partitions=2), "topics of one partition.*say --partitions 1"),
-        (Settings(cache_bytes=1), "a cache emits the last of several results alone.*say --cache-bytes 0"),
+        (Settings(partitions=2), "topics with one partition.*use --partitions 1"),
+        (Settings(cache_bytes=1), "a cache emits only the last of several results.*use --cache-bytes 0"),
     ],
 )
 def test_what_a_trace_could_not_say_is_refused(settings: Settings, message: str) -> None:

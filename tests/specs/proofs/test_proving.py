@@ -218,15 +218,15 @@ def test_a_proof_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"numbers": "Limit"}, r"module 1, proof 1 \(\w+\): 'numbers' is \"Limit\", where it is a list"),
-        ({"numbers": [1]}, r"'numbers' is \[1\], where it is a list of names"),
-        ({"sets": []}, r"'sets' is \[\], where it is an object with named fields"),
+        ({"numbers": "Limit"}, r"module 1, proof 1 \(\w+\): 'numbers' is \"Limit\", but must be a list"),
+        ({"numbers": [1]}, r"'numbers' is \[1\], but must be a list of names"),
+        ({"sets": []}, r"'sets' is \[\], but must be an object with named fields"),
         ({"sets": {"LeftKeys": "{}"}}, "'LeftKeys' is not a set with elements"),
-        ({"constants": {"Join": 5}}, "constants: 'Join' is 5, where it is a text"),
+        ({"constants": {"Join": 5}}, "constants: 'Join' is 5, but must be a text"),
         ({"constants": {"Join": "[a"}}, "a constant in 'constants' isn't a value of TLA"),
-        ({"result": "maybe"}, "its result is 'maybe', where it is one of: proved, not proved"),
+        ({"result": "maybe"}, "its result is 'maybe', but must be one of: proved, not proved"),
         ({"module": "Nowhere.tla"}, "there is no file"),
-        ({"name": 7}, "proof 1: 'name' is 7, where it is a text"),
+        ({"name": 7}, "proof 1: 'name' is 7, but must be a text"),
     ],
 )
 def test_a_wrong_field_of_a_catalogue_is_named_with_its_entry(

@@ -42,8 +42,8 @@ def session_windows(
         delay: The delay of the watermark; needed in append mode.
         aggregates: The aggregates, by the name of the output column: `("sum", "amount")`, or `"count"` for `count(*)`,
             which is the default. Functions are count, sum, min, max, avg, and collect_list and collect_set, sorted.
-        keys: The columns of the key; those of the input by default.
-        input: The input's name, where there are several.
+        keys: The columns of the key; by default the input's key.
+        input: The input's name, if there are several.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
@@ -90,8 +90,8 @@ def windows(
         start: The offset of window starts from midnight (UTC) of 1970-01-01; none by default.
         delay: The delay of the watermark; needed in append mode.
         aggregates: As in `session_windows`.
-        keys: The columns of the key; those of the input by default.
-        input: The input's name, where there are several.
+        keys: The columns of the key; by default the input's key.
+        input: The input's name, if there are several.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
@@ -131,7 +131,7 @@ def _require_known(name: str, source: Source, keys: Sequence[str], aggregates: M
         decimal = aggregate.column and pa.types.is_decimal(source.schema.field(aggregate.column).type)
         if aggregate.function == "avg" and decimal:
             raise BadInput(
-                f"{name}: the rules don't say how {column!r} is rounded, which averages decimals: expect their "
+                f"{name}: the rules don't define the rounding of {column!r}, an average of decimals: expect their "
                 "sum and count instead"
             )
 

@@ -12,11 +12,11 @@ from ....system.requirements import PYSPARKS, listed, minor, release
 from ....system.spark_versions import spark_version
 
 On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
-"""The columns that are equal: their names, or those of each side in the same order."""
+"""The columns that are equal: their names, or the names on each side in the same order."""
 
 
 def check_semantics(rule: str, semantics: str) -> None:
-    """Refuse other semantics than Spark's, and name what checks those."""
+    """Refuse other semantics than Spark's; the message names how to check those."""
     if semantics != "spark":
         raise BadInput(
             f'{rule}: semantics is {semantics!r}, and a job is checked by Spark\'s own rules, "spark": leave it out; '
@@ -25,7 +25,7 @@ def check_semantics(rule: str, semantics: str) -> None:
 
 
 def version_of(rule: str, spark: str | None) -> tuple[int, ...]:
-    """Return the version of Spark whose rules are meant, that of the installed PySpark by default."""
+    """Return the version of Spark whose rules apply; by default the installed PySpark's."""
     if spark is None:
         return spark_version()
     if minor(spark) not in PYSPARKS:
@@ -52,7 +52,7 @@ def positive_us(rule: str, name: str, duration: Duration) -> int:
 
 
 def delays_of(rule: str, delay: Duration | None) -> dict[str, int]:
-    """Return the delay of the watermark of all inputs, in microseconds; empty where there is none."""
+    """Return the delay of the watermark of all inputs, in microseconds; empty without a watermark."""
     return {} if delay is None else {"": watermark_delay_us(rule, "delay", delay)}
 
 

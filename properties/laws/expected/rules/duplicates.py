@@ -25,12 +25,12 @@ def drop_duplicates(
 ) -> Rule:
     """Expect the rows of `dropDuplicates(columns)`, or of `dropDuplicatesWithinWatermark(columns)`.
 
-    The output has the columns of the input. Of several duplicates in one batch Spark emits any, and this rule the
-    first: if that matters, let the job select only columns in which they are equal. Other columns aren't compared.
+    The output has the columns of the input. Spark emits any of several duplicates in a batch, and this rule the first:
+    if that matters, let the job select only columns in which they are equal. Other columns aren't compared.
 
     Args:
         columns: The columns in which duplicates are equal; all by default.
-        delay: The delay of the watermark, where there is one: then late rows are dropped. Earlier rows are forgotten
+        delay: The delay of the watermark, if there is one: then late rows are dropped. Earlier rows are forgotten
             only if the column of the event time is among the columns, or with `within_watermark`.
         within_watermark: Whether a duplicate may come again once the watermark has passed the first by the delay.
         input: The input's name, where there are several.

@@ -13,8 +13,8 @@ from ....witnesses.run_options import Mode, RunOptions
 from ..oracle import Oracle
 
 Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
-"""Takes the rows of a micro-batch by input, its watermark for late rows and the one for eviction (ms); returns what it
-emits. All event times are integers, of microseconds since 1970."""
+"""Takes the rows of a micro-batch by input, its watermarks for late rows and for eviction (ms); returns the emitted
+rows. All event times are integers, of microseconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class Stage:
 
 Bind: TypeAlias = Callable[[Sequence[Source], Mode, bool], list[Stage]]
 """Takes the inputs, the output mode and whether there is a watermark; returns the operators over these inputs. Raises
-BadInput where the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
+BadInput if the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
 
 
 @dataclass(frozen=True)
 class Rule(Oracle):
-    """The expectation of what one of Spark's operators, or several in a row, emit by their rules.
+    """The expected output of one of Spark's operators, or of several in a row, by their rules.
 
     Attributes:
         name: Its name in reports.
-        delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all of them under an
-            empty name; empty where there is no watermark.
+        delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all inputs under an
+            empty name; empty without a watermark.
         bind: Returns its operators over the job's inputs.
         distances_us: The durations that it depends on, in microseconds, sorted.
         allows_fewer_columns: Whether a job's result may lack some of the emitted columns; it may if these are the
@@ -137,7 +137,7 @@ class Rule(Oracle):
 
 
 def delay_us_of(delays_us: Mapping[str, int], input: str) -> int | None:
-    """Return the delay of an input's watermark in microseconds; None where it has none."""
+    """Return the delay of an input's watermark in microseconds; None without a watermark."""
     return delays_us.get(input, delays_us.get(""))
 
 

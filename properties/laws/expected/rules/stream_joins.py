@@ -38,7 +38,7 @@ columns of both sides."""
 
 
 def _inputs(rule: str, sources: Sequence[Source], left: str | None, right: str | None) -> tuple[Source, Source]:
-    """Return the inputs that are joined: those that are named, else the first and the second."""
+    """Return the inputs that are joined: the named inputs, otherwise the first and the second."""
     if len(sources) < 2:
         raise BadInput(f"{rule} joins two inputs, and the job has {len(sources)}: give it a second one")
     return (
@@ -48,7 +48,7 @@ def _inputs(rule: str, sources: Sequence[Source], left: str | None, right: str |
 
 
 def _missing(rule: joins.StreamJoin, columns: Columns, left: Source, right: Source) -> list[str]:
-    """Return the arguments that a join must be given before Spark takes it, and why."""
+    """Return the arguments without which Spark refuses a join, and why."""
     bounded = {side for side in SIDES if rule.reach_us(side) is not None}
     on = rule.keys if rule.keys[0] else _keys(left, right)
     missing = [] if rule.keys[0] else [f"on={_as_argument(on)}, the columns that are equal"]
@@ -131,7 +131,7 @@ def _stage(name: str, rule: joins.StreamJoin, columns: Columns, left: Source, ri
 
 
 def _keys(left: Source, right: Source) -> Sides:
-    """Return the columns that could be equal: those of the left key, where both sides have them, else of both keys."""
+    """Return the columns that could be equal: the left key's, if both sides have them, otherwise both keys'."""
     return left.key, left.key if all(name in right.schema.names for name in left.key) else right.key
 
 
@@ -160,7 +160,7 @@ def stream_join(
         on: The columns that are equal: their names, or those of the left and of the right input.
         before: How long before the left row the right row may be, such as "5 minutes"; any time by default.
         after: How long after the left row the right row may be; any time by default.
-        delay: The delay of both watermarks, or of each input's by its name.
+        delay: The delay of both watermarks, or the delay of each input by its name.
         columns: The columns of the output: `{"user": "clicks.user", "shown_at": "views.at"}`. If a column has several
             sources, the first that isn't null counts, as in `coalesce`. All columns of both inputs by default.
         left: The name of the left input; the first by default.
@@ -170,14 +170,14 @@ def stream_join(
             of its own. The installed PySpark's by default.
 
     Raises:
-        BadInput: The version isn't one that is known, a duration can't be read, or Spark refuses the kind of join.
+        BadInput: The version is unknown, a duration can't be read, or Spark refuses the kind of join.
     """
     check_semantics("stream_join", semantics)
     if isinstance(delay, Mapping):
         delays = {name: watermark_delay_us("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
     else:
         delays = delays_of("stream_join", delay)
-    sides = both_sides("stream_join", on) if on else ((), ())  # which the check refuses with all else that is missing
+    sides = both_sides("stream_join", on) if on else ((), ())  # the check refuses it with all that is missing
     name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
     before_us = None if before is None else microseconds_of("stream_join: before", before)
     after_us = None if after is None else microseconds_of("stream_join: after", after)

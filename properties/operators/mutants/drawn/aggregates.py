@@ -1,4 +1,4 @@
-"""Bugs in aggregates, of which each makes a mutant of any logic that aggregates."""
+"""Bugs in aggregates; each makes a mutant of any logic that aggregates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class AggregateBug(NamedTuple):
     """A bug in some aggregates.
 
     Attributes:
-        sentence: What is wrong.
+        sentence: The bug, in a sentence.
         names: The names of the aggregates that have it.
-        after: Of a right aggregate: the one with the bug.
+        after: Takes a right aggregate; returns the aggregate with the bug.
     """
 
     sentence: str
@@ -25,7 +25,7 @@ class AggregateBug(NamedTuple):
     after: Callable[[Aggregate], Aggregate]
 
     def in_logic(self, logic: type) -> type:
-        """Return a logic whose definition's aggregate has the bug, if it is one of those."""
+        """Return a logic whose definition's aggregate has the bug, if the bug is in that aggregate."""
 
         def options(definition: Any) -> dict[str, Aggregate]:
             right = definition.aggregate
@@ -35,17 +35,17 @@ class AggregateBug(NamedTuple):
 
 
 def _adding(add: Callable[[Any, Any, Any, Aggregate], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return what changes how a value is added: `(key, value, aggregate, the right one) -> aggregate`."""
+    """Return a change of how a value is added; `add` is `(key, value, aggregate, right aggregate) -> aggregate`."""
     return lambda right: replace(right, aggregator=lambda key, value, aggregate: add(key, value, aggregate, right))
 
 
 def _after_adding(bug: Callable[[Any], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return what changes an aggregate after a value has been added."""
+    """Return a change of an aggregate after a value has been added."""
     return _adding(lambda key, value, aggregate, right: bug(right.aggregator(key, value, aggregate)))
 
 
 def _unless(refused: Callable[[Any, Any], bool]) -> Callable[[Aggregate], Aggregate]:
-    """Return what leaves out values: those that are refused, beside what the aggregate is by then."""
+    """Return a change that leaves out values; `refused` gets the value and the aggregate so far."""
     return _adding(
         lambda key, value, aggregate, right: (
             aggregate if refused(value, aggregate) else right.aggregator(key, value, aggregate)
@@ -54,7 +54,7 @@ def _unless(refused: Callable[[Any, Any], bool]) -> Callable[[Aggregate], Aggreg
 
 
 def _reducing(measure: Callable[[Any], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return what compares values by another measure."""
+    """Return a change that compares values by another measure."""
 
     def bug(right: Aggregate) -> Aggregate:
         better = max if right.name == "max" else min

@@ -1,6 +1,6 @@
-"""What mutants of several operators share: what a bug does to values, to keys, and to what is emitted.
+"""Bugs shared by mutants of several operators: in values, in keys, and in the output.
 
-A value is what was drawn or, in queries with typed columns, its JSON text; a key of a cohort has its history's prefix.
+A value is a drawn value or, in queries with typed columns, its JSON text; a key of a cohort has its history's prefix.
 Both are read here, so that a mutant has the same bug in any query.
 """
 
@@ -29,7 +29,7 @@ def plain(value: Any) -> Any:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether Python takes two values for equal, as it does 1, 1.0 and true."""
+    """Whether two values are equal in Python, as 1, 1.0 and true are."""
     return bool(plain(one) == plain(two))
 
 
@@ -54,7 +54,7 @@ def is_whole_number(value: Any) -> bool:
 
 
 def after_bug(value: Any, bug: Bug) -> Any:
-    """Return a value after a bug, which also changes what is in lists and objects; JSON text stays JSON text."""
+    """Return a value after a bug, which also changes values in lists and objects; JSON text stays JSON text."""
     before = plain(value)
     after = _within(before, bug)
     if before is value or after is None:
@@ -71,7 +71,7 @@ def _within(value: Any, bug: Bug) -> Any:
 
 
 def falsy_to_null(value: Any) -> Any:
-    """Take false, 0 and what is empty for null."""
+    """Take false, 0 and empty values for null."""
     return value or None
 
 
@@ -136,7 +136,7 @@ def normalised(value: Any) -> Any:
 
 
 def ascii_only(value: Any) -> Any:
-    """Replace what isn't ASCII by question marks."""
+    """Replace characters that aren't ASCII by question marks."""
     return value.encode("ascii", "replace").decode("ascii") if isinstance(value, str) else value
 
 
@@ -169,8 +169,8 @@ def altering(logic: type, sentence: str, bug: Bug) -> type:
 
     Args:
         logic: The right logic.
-        sentence: What is wrong.
-        bug: Returns what is left of a value.
+        sentence: The bug, in a sentence.
+        bug: Returns the changed value.
     """
     return mixed(logic, _Altering, sentence, bug=staticmethod(bug))
 
@@ -183,12 +183,12 @@ class _Altering(Logic[Any]):
 
 
 def mistaking_keys(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic in which keys that are equal after a bug share a state within a batch, that of the first of them.
+    """Return a logic in which keys that are equal after a bug share the state of the first of them within a batch.
 
     Args:
         logic: The right logic.
-        sentence: What is wrong.
-        bug: Returns what the text of a key is taken for.
+        sentence: The bug, in a sentence.
+        bug: Returns the changed text of a key.
     """
     return mixed(logic, _MistakingKeys, sentence, bug=staticmethod(bug))
 
@@ -257,7 +257,7 @@ class LosingFalsyRights(ReferredLogic):
 
 
 class LosingLeftsWithoutRight(ReferredLogic):
-    """What refers to a missing right row isn't saved from one batch to the next."""
+    """Left rows that refer to a missing right row aren't saved from one batch to the next."""
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return None if state.right is None else super().pack(state)

@@ -68,7 +68,7 @@ class FewRowsSaved(RangeLogic):
 
 
 class EqualRowsOfOneTime(RangeLogic):
-    """Of two rows of one timestamp that Python takes for equal, such as 1 and true, the first one counts twice."""
+    """If two rows of one timestamp are equal in Python, such as 1 and true, the first counts twice."""
 
     def hold(self, state: list[Held], row: Held) -> None:
         equal = [one for one in state if one.timestamp == row.timestamp and same(one.value, row.value)]

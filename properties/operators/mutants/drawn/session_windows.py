@@ -56,7 +56,7 @@ class GapOfOneExclusive(SessionLogic):
 
 
 class ForgetsEarly(SessionLogic):
-    """A session is forgotten 1 ms too early, just when it can be merged for the last time."""
+    """A session is forgotten 1 ms too early, when it can be merged for the last time."""
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
         edge = self.windows.expiry_edge(clock)

@@ -82,7 +82,7 @@ class StampAtZeroNotSaved(TableTableLogic):
 
 
 class EqualSidesMerged(TableTableLogic):
-    """Where both rows are equal in Python's eyes, such as 1 and true, the left one is emitted for both."""
+    """If both rows are equal in Python, such as 1 and true, the left row is emitted for both."""
 
     def result(self, state: Rows) -> Any:
         value = super().result(state)

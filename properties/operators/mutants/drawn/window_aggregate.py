@@ -46,8 +46,8 @@ FirstOfManyWindowsMissed = returning(
 class OneTupleNeverComplete(WindowLogic):
     """A window of one tuple is never complete."""
 
-    def is_complete(self, one: Filled, clock: int) -> bool:
-        return super().is_complete(one, clock) and (self.windows.unit != "tuple" or one.rows > 1)
+    def is_complete(self, window: Filled, clock: int) -> bool:
+        return super().is_complete(window, clock) and (self.windows.unit != "tuple" or window.rows > 1)
 
 
 EveryTupleIgnored = redeclaring(
@@ -60,11 +60,11 @@ EveryTupleIgnored = redeclaring(
 class EarlyOnTheTick(WindowLogic):
     """A row that comes when the clock stands at an early emission's time is emitted at once."""
 
-    def tick(self, one: Filled) -> int:
+    def tick(self, window: Filled) -> int:
         early = self.windows.early
         assert early is not None
         assert early.every_ms is not None
-        return -(-one.since // early.every_ms) * early.every_ms
+        return -(-window.since // early.every_ms) * early.every_ms
 
 
 NoTicksInSessions = redeclaring(
@@ -117,7 +117,7 @@ class CountForgottenWhenEmpty(WindowLogic):
 
 
 class EmittedFlagsNotSaved(WindowLogic):
-    """Of a window's messages it isn't saved which have been emitted."""
+    """The state forgets from one batch to the next which of a window's messages have been emitted."""
 
     def unpack(self, fields: tuple[Any, ...]) -> State:
         state = super().unpack(fields)
@@ -157,9 +157,9 @@ DueOneLate = returning(
 class EndOfOneMillisecond(WindowLogic):
     """A window of 1 ms is emitted with its start as its end."""
 
-    def update(self, one: Filled, value: Any, timestamp: int) -> Emitted:
-        emitted = super().update(one, value, timestamp)
-        return emitted._replace(end=one.start) if self.windows.size == 1 else emitted
+    def update(self, window: Filled, value: Any, timestamp: int) -> Emitted:
+        emitted = super().update(window, value, timestamp)
+        return emitted._replace(end=window.start) if self.windows.size == 1 else emitted
 
 
 MUTANTS_OF_DRAWN = mutants_of(

@@ -182,7 +182,7 @@ class WithoutRows:
     def arrive(self) -> Any: ...
 
 
-SAID = "what is expected can't be said: "
+SAID = "the expected rows can't be computed: "
 SAVED = r"/.*/job-1/history\.jsonl"
 REMOVE = r"; or remove /.*/job-1, if the job's inputs have changed since"
 WITHOUT_SPARK = [
@@ -245,7 +245,7 @@ WITHOUT_SPARK = [
         "examples are none", checking(examples=None), "check_job: examples is None: give a list, a text or a Path each"
     ),
     Case(
-        "a folder with a NUL", checking(folder="a\0b"), r"folder is 'a\\x00b', and no folder can have such a path: .+"
+        "a folder with a NUL", checking(folder="a\0b"), r"folder is 'a\\x00b', which can't be the path of a folder: .+"
     ),
     Case("a sink without start", lambda folder: Sink(None, right), "Sink: start is None: give a function"),
     Case("a sink that reads a text", lambda folder: Sink(right, "out"), "Sink: read is 'out': give a function"),

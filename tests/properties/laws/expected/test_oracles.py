@@ -63,10 +63,10 @@ class Unmakeable:
         (numbers, r"numbers \(.*:\d+\): a row is 3: return each as a dict"),
         (Callable(), r"Callable \(tests/.*test_oracles.py:\d+\): None came"),
         (Model, r"Model: a row is 4: return each as a dict"),
-        (Unmakeable, r"what is expected can't be said: Unmakeable raised TypeError: .*'size'"),
+        (Unmakeable, r"the expected rows can't be computed: Unmakeable raised TypeError: .*'size'"),
         (
             leaves,
-            r"what is expected can't be said: leaves \(.*:\d+\), for the rows .*, ended the program with exit\(0\)",
+            r"expected rows can't be computed: leaves \(.*:\d+\), for the rows .*, ended the program with exit\(0\)",
         ),
         (leaves_at_once, r"leaves_at_once \(.*:\d+\), for the rows .*, ended the program with exit\(0\): return"),
     ],

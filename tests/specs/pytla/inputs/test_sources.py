@@ -31,8 +31,8 @@ def read(folder: Path, jar: Path, content: str | bytes) -> Modules:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", r"Good\.tla:1: it is no TLA\+ module: nowhere does it say `---- MODULE Good ----`"),
-        ("hello\nthere\n", r"Good\.tla:1: it is no TLA\+ module"),
+        ("", r"Good\.tla:1: it isn't a TLA\+ module: it has no line `---- MODULE Good ----`"),
+        ("hello\nthere\n", r"Good\.tla:1: it isn't a TLA\+ module"),
         (GOOD.replace("Good", "Other"), r"Good\.tla:1:13: the module in it is named Other: a file and its module"),
         ("\n" + GOOD.replace("Good", "go-od"), r"Good\.tla:2:13: go-od is no name of a module"),
         (GOOD.encode("utf-16"), r"Good\.tla:1: it is UTF-16, which TLC can't read: save it as UTF-8"),
@@ -60,7 +60,7 @@ def test_what_tlc_takes_is_taken(tmp_path: Path, jar: Path, content: str | bytes
 
 def test_a_module_that_is_extended_is_refused_alike(tmp_path: Path, jar: Path) -> None:
     (tmp_path / "Empty.tla").touch()
-    with pytest.raises(ParseFailed, match=r"Empty\.tla:1: it is no TLA\+ module"):
+    with pytest.raises(ParseFailed, match=r"Empty\.tla:1: it isn't a TLA\+ module"):
         read(tmp_path, jar, GOOD.replace("VARIABLE", "EXTENDS Empty\nVARIABLE"))
 
 

@@ -17,7 +17,7 @@ def test_the_variable_names_the_jar(monkeypatch, tmp_path):
 
 def test_a_named_jar_that_isn_t_there_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("TLA2TOOLS_JAR", str(tmp_path / "none.jar"))
-    with pytest.raises(MissingJar, match=r"TLA2TOOLS_JAR names .*none\.jar, and there is no such file"):
+    with pytest.raises(MissingJar, match=r"TLA2TOOLS_JAR names .*none\.jar, but there is no such file"):
         find_jar()
 
 
