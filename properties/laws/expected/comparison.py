@@ -159,7 +159,7 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
         named = " and ".join(map(repr, missing))
         remedy = f"let the job call its column {named} with .alias(), or expect the job's names"
         if {"start", "end"} & {*missing}:
-            remedy = "let the job keep its window, as one column or as its two fields start and end"
+            remedy = "let the job keep its window, as a column of any name or as its two fields start and end"
             remedy += ", or expect sql(…) or a function without them"
         raise BadInput(
             f"{where}: the result has the columns {', '.join(columns) or 'none'}, and not {named}; expected are "

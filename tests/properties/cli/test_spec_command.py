@@ -819,8 +819,8 @@ def test_a_left_join_that_ends_wrong_is_a_violation(command: Command, monkeypatc
     assert command("races", "lose-gain", "--join", "left").code == 0
     raced = races.raced
 
-    def wrong(*arguments: Any) -> list[races.Raced]:
-        return [one._replace(wrong=1) for one in raced(*arguments)]
+    def wrong(*arguments: Any, **named: Any) -> list[races.Raced]:
+        return [one._replace(wrong=1) for one in raced(*arguments, **named)]
 
     monkeypatch.setattr(races, "raced", wrong)
     said = command("races", "lose-gain", "--join", "left")
@@ -830,12 +830,14 @@ def test_a_left_join_that_ends_wrong_is_a_violation(command: Command, monkeypatc
 
 def test_an_inner_join_that_ends_right_is_a_violation(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     raced = races.raced
-    monkeypatch.setattr(races, "raced", lambda *given: [one._replace(wrong=0) for one in raced(*given)])
+    monkeypatch.setattr(
+        races, "raced", lambda *given, **named: [one._replace(wrong=0) for one in raced(*given, **named)]
+    )
     assert command("races", "lose-gain", "delete-insert").code == 1
 
 
 def test_without_kafka_its_races_are_inconclusive(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(*given: object) -> None:
+    def absent(*given: object, **named: Any) -> None:
         raise MissingTool("no jars: fetch them")
 
     monkeypatch.setattr(races, "raced", absent)

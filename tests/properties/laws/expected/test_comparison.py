@@ -100,7 +100,7 @@ def test_a_window_of_any_name_is_its_start_and_its_end(name: str) -> None:
     assert compared({"user": "a", **WINDOW}, {"user": "a", name: WINDOW}) is None
     assert compared({"user": "a", "w": WINDOW}, {"user": "a", name: WINDOW}) is None
     assert compared({"user": "a", **WINDOW}, {"user": "a", name: LATER}) is not None
-    with pytest.raises(BadInput, match="whose window is a column of any name or its two fields"):
+    with pytest.raises(BadInput, match="as a column of any name or as its two fields"):
         check_columns([Expected("end", [[WINDOW]])], ["user"], "job")
     assert check_columns([Expected("end", [[{name: WINDOW}]])], ["start", "end", "n"], "job") == ["n"]
 
