@@ -266,6 +266,7 @@ def test_values_of_mixed_types_are_refused(
         (("check", "--law", "restrt"), ("--law restrt: this check asks no such law, but ", "restart")),
         (("check", "--law", "restart", "--only", "reference"), ("--law restart", "but fold is meaning, duckdb")),
         (("check", "--law", "order", "module:job"), ("--law is for operators",)),
+        (("spec", "races", "--answered"), ("--answered changes the inner join of Kafka's code: give --on kafka",)),
         (("check", "--fast"), ("No such option: --fast",)),
         (("mutants",), ("Missing argument 'operator'",)),
         (("mutants", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
