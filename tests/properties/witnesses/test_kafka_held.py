@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 from streamproof.properties.checking.samples import reference_sample
@@ -23,13 +25,14 @@ from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.properties.witnesses.messages import Message, staged_by_protocol, staged_differences
 from streamproof.reference import foreign_key_protocol
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History
+from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record, fold
-from streamproof.specs.races import RACES, chosen
+from streamproof.specs.races import RACES, chosen, values_of
 
 pytestmark = pytest.mark.usefixtures("kafka")
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "foreign_key_join-inner.jsonl"
 INNER = {"foreign_key": "fk", "delivery": "manual"}
 LEFT = {**INNER, "join": "left", "null_foreign_key": "keep"}
 
@@ -250,6 +253,21 @@ def test_kafkas_left_join_has_messages_without_key_and_ends_right_in_every_order
 def test_kafkas_inner_join_ends_right_in_every_order_once_every_change_is_answered():
     found = raced([RACES["move-update"], RACES["lose-update"]], "kafka", every=True, answered=True)
     assert [(one.played, one.wrong) for one in found] == [(800, 0), (800, 0)]
+
+
+def test_where_every_change_is_answered_the_recorded_results_stay_and_only_tombstones_are_added():
+    recorded = [json.loads(line)["history"] for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    histories = [parse_history(text) for text in recorded]
+    before, after = (KafkaWitness(dialect=Dialect(answers=answers)).evaluate(histories) for answers in (False, True))
+    added = emitted = 0
+    for one, other in zip(before, after, strict=True):
+        assert values_of(one.result) == values_of(other.result)
+        values, more = ([(e.arrival, e.output.key, e.output.value) for e in of.entries] for of in (one, other))
+        for change in values:
+            more.remove(change)
+        assert {value for _, _, value in more} <= {None}
+        added, emitted = added + len(more), emitted + len(values)
+    assert (len(histories), emitted, added) == (34, 126, 94)
 
 
 def test_every_order_is_played_once():
