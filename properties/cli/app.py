@@ -57,8 +57,9 @@ def _options(
     """Take the options of `streamproof` itself."""
 
 
-for command in (check, run, compare, mutants, divergences, races, doctor):
+for command in (check, run, compare, mutants, divergences, doctor):
     app.command()(command)
+app.command("broker-races")(races)
 app.add_typer(specs, name="spec")
 app.add_typer(regress, name="regress")
 

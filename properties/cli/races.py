@@ -1,4 +1,4 @@
-"""The command `races`: in how many histories Kafka's foreign-key join ends stale on a running broker."""
+"""The command `broker-races`: in how many histories Kafka's foreign-key join ends stale on a running broker."""
 
 from __future__ import annotations
 

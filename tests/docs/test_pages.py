@@ -202,7 +202,7 @@ def test_a_command_exists_with_its_options(command: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_that_are_named_in_the_text_exist(page: str) -> None:
     commands = STREAMPROOF.commands  # type: ignore[attr-defined]
-    named = re.findall(r"`streamproof ([a-z]+)", prose_of(page))
+    named = re.findall(r"`streamproof ([a-z-]+)", prose_of(page))
     assert [name for name in named if name not in commands] == []
     targets = re.findall(r"`make ([a-z-]+)`", prose_of(page))
     assert [name for name in targets if not re.search(rf"^{name}:.* ## ", text_of("Makefile"), re.MULTILINE)] == []

@@ -310,7 +310,9 @@ def test_without_a_command_the_help_is_printed(command: Command) -> None:
     assert "compare" in said.out
 
 
-@pytest.mark.parametrize("name", ["check", "run", "compare", "mutants", "divergences", "races", "regress", "doctor"])
+@pytest.mark.parametrize(
+    "name", ["check", "run", "compare", "mutants", "divergences", "broker-races", "regress", "doctor"]
+)
 def test_every_command_has_a_help(command: Command, name: str) -> None:
     said = command(name, "--help")
     assert (said.code, said.err) == (0, "")

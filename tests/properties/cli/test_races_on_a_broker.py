@@ -1,4 +1,4 @@
-"""The command `races` on a broker of its own: what it finds, and what is left after whatever goes wrong.
+"""The command `broker-races` on a broker of its own: what it finds, and what is left after whatever goes wrong.
 
 Skipped by name where the broker's jars can't be had.
 """
@@ -56,13 +56,13 @@ def cluster(jars: None) -> Iterator[Cluster]:
 
 
 class Running:
-    """A run of `streamproof races` in a process of its own."""
+    """A run of `streamproof broker-races` in a process of its own."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.mark, self.temporary = uuid.uuid4().hex, folder / "tmp"
         self.temporary.mkdir()
         self.process = subprocess.Popen(
-            streamproof("races", *arguments),
+            streamproof("broker-races", *arguments),
             cwd=folder,
             env={**os.environ, "XDG_CACHE_HOME": CACHE, "TMPDIR": str(self.temporary), MARK: self.mark},
             stdin=subprocess.DEVNULL,
@@ -307,23 +307,27 @@ def large(key: str) -> str:
 
 
 FAULTS = [
-    Fault("an unknown race", ("races", "nope"), "error: unknown race 'nope': use delete-insert, .+"),
-    Fault("no such pause", ("races", "--pause-ms", "5:1"), "error: --pause-ms '5:1': give the least and the most .+"),
-    Fault("no release", ("races", "--kafka-version", "9.9"), "error: '9.9' is no release of Kafka, .+"),
-    Fault("no address", ("races", "--bootstrap", "here"), "error: --bootstrap 'here' is no address: .+"),
+    Fault("an unknown race", ("broker-races", "nope"), "error: unknown race 'nope': use delete-insert, .+"),
+    Fault(
+        "no such pause",
+        ("broker-races", "--pause-ms", "5:1"),
+        "error: --pause-ms '5:1': give the least and the most .+",
+    ),
+    Fault("no release", ("broker-races", "--kafka-version", "9.9"), "error: '9.9' is no release of Kafka, .+"),
+    Fault("no address", ("broker-races", "--bootstrap", "here"), "error: --bootstrap 'here' is no address: .+"),
     Fault(
         "nothing listens",
-        ("races", "--bootstrap", "127.0.0.1:1"),
+        ("broker-races", "--bootstrap", "127.0.0.1:1"),
         r"error: no Kafka is reached at 127.0.0.1:1 \(Connection refused\): start it, .+",
     ),
     Fault(
         "credentials without a cluster",
-        ("races", "--client-config", "x"),
+        ("broker-races", "--client-config", "x"),
         "error: --client-config is for a cluster that runs already: name it by --bootstrap too",
     ),
     Fault(
         "no jars and no network",
-        ("races",),
+        ("broker-races",),
         r"error: The jars of org.apache.kafka:\S+ aren't here, and Ivy can't fetch them .+",
         environment={
             "XDG_CACHE_HOME": None,
@@ -337,13 +341,13 @@ FAULTS = [
     ),
     Fault(
         "a folder without the broker's jars",
-        ("races",),
+        ("broker-races",),
         "error: STREAMPROOF_KAFKA_JARS=.+ has no kafka-streams-test-utils-.+",
         environment={"STREAMPROOF_KAFKA_JARS": "."},
     ),
     Fault(
         "a record that Kafka refuses",
-        ("races", "large.jsonl", "--histories", "1"),
+        ("broker-races", "large.jsonl", "--histories", "1"),
         r"error: the Kafka at \S+ failed \(RecordTooLargeException: .+\)",
         given={"large.jsonl": large("r")},
         environment={"XDG_CACHE_HOME": CACHE},
