@@ -54,7 +54,7 @@ SHIPPED_ORDERS = """
 def check_visit_sessions(job: Any, **options: Any) -> None:
     """Another job says it: the last version, of which this is a rewrite."""
     views = Input("visitor string, viewed_at timestamp, spent decimal(10,2)", time="viewed_at", key="visitor")
-    check_job(job, views, expect=other_job(visit_sessions.previous), **options)
+    check_job(job, views, expect=other_job(visit_sessions.previous), timeouts=["30 minutes"], **options)
 
 
 def check_hourly_revenue(job: Any, **options: Any) -> None:
@@ -93,7 +93,7 @@ def reminded(rows: list[dict[str, Any]], clock: datetime) -> list[dict[str, Any]
 def check_unpaid_orders(job: Any, **options: Any) -> None:
     """A function says which orders have been reminded of, by the latest event time so far."""
     orders = Input("order_id bigint, at timestamp, paid boolean not null", time="at", key="order_id")
-    check_job(job, orders, expect=reminded, **options)
+    check_job(job, orders, expect=reminded, timeouts=["30 minutes"], **options)
 
 
 class Billing:
@@ -124,7 +124,7 @@ class Billing:
 def check_meter_hours(job: Any, **options: Any) -> None:
     """A class says what becomes of each reading, late ones too."""
     readings = Input("meter string, read_at timestamp, wh bigint not null", time="read_at", key="meter")
-    check_job(job, readings, expect=Billing, **options)
+    check_job(job, readings, expect=Billing, timeouts=["1 hour"], **options)
 
 
 def check_order_regions(job: Any, **options: Any) -> None:

@@ -42,7 +42,7 @@ def visit_sessions(source: Path) -> None:
         return visits.previous(records.select(row.alias("row")).select("row.*"))
 
     job = Script(source, reads={"page_views": Input(columns, key="visitor", format="kafka")})
-    check_job(job, expect=other_job(previous), histories=HISTORIES)
+    check_job(job, expect=other_job(previous), timeouts=["30 minutes"], histories=HISTORIES)
 
 
 def hourly_revenue(source: Path) -> None:
@@ -68,13 +68,13 @@ def unpaid_orders(source: Path) -> None:
     """Kafka's JSON, and the environment."""
     orders = Input("order_id bigint, at timestamp, paid boolean not null", key="order_id", format="kafka")
     job = Script(source, reads={"orders": orders}, env={"KAFKA": "broker:9092"})
-    check_job(job, expect=reminded, histories=HISTORIES)
+    check_job(job, expect=reminded, timeouts=["30 minutes"], histories=HISTORIES)
 
 
 def meter_hours(source: Path) -> None:
     """Files, and a function `main(spark)`."""
     readings = Input("meter string, read_at timestamp, wh bigint not null", key="meter")
-    check_job(Script(source, reads={"readings": readings}), expect=Billing, histories=HISTORIES)
+    check_job(Script(source, reads={"readings": readings}), expect=Billing, timeouts=["1 hour"], histories=HISTORIES)
 
 
 def order_regions(source: Path) -> None:

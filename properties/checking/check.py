@@ -26,6 +26,7 @@ from ..laws.base import OWN, Law, LawResult
 from ..laws.metamorphic.packing import Packing
 from ..laws.metamorphic.reruns import RerunLaw
 from ..laws.runs import CohortRun, Pool, ReferenceRun, Run, Sample, StagedRun, TypedRun
+from ..registration.domain import durations_not_drawn
 from ..registration.registration import Registration, registration_of
 from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.query import stop_queries
@@ -274,6 +275,11 @@ def _steps(
     return steps
 
 
+def _durations_not_drawn(registration: Registration) -> list[str]:
+    definitions = [registration.declare(options) for options in registration.profiles.values()]
+    return durations_not_drawn(definitions, registration.domain)
+
+
 FOR_NEIGHBOURS = 30
 """The most histories of a sample that are searched for numbers off by one."""
 
@@ -348,7 +354,11 @@ class Check:
             return
         laws, reasons = asked_of(self.registration, self.laws)
         left_out = [law.name for law in laws if self.report.only and law.name not in self.report.only]
-        self.report.not_checked = {**reasons, **dict.fromkeys(left_out, "left out by --law")}
+        self.report.not_checked = {
+            **reasons,
+            **dict.fromkeys(left_out, "left out by --law"),
+            **dict.fromkeys(_durations_not_drawn(self.registration), "its domain draws no times around this duration"),
+        }
         laws = [law for law in laws if law.name not in left_out]
         self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
         with self.timed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -46,7 +46,7 @@ class JobCounterexample:
         run: How the query was run.
         unique: The columns that tell the rows of an updated table apart.
         seed: The seed that the history was drawn from.
-        delay_us: The delay of the watermark of every input, in microseconds; None: it isn't known.
+        delays_us: The delay of each input's watermark, in microseconds; None: it isn't known.
         equality: When two values count as equal.
         runs: How the query was run, and how the plain query to compare with was run; None: there is one run.
         is_sink: Whether the job writes its result itself, so that the table at the end is compared.
@@ -62,7 +62,7 @@ class JobCounterexample:
     run: RunOptions
     unique: Sequence[str] | None
     seed: int
-    delay_us: int | None = None
+    delays_us: Mapping[str, int] | None = None
     equality: Equality = TWELVE_DIGITS
     runs: tuple[str, str] | None = None
     is_sink: bool = False
@@ -119,9 +119,9 @@ class JobCounterexample:
     @property
     def watermarks(self) -> list[BatchWatermarks]:
         """The watermarks of each batch; empty if they aren't known."""
-        if self.delay_us is None or not self.history.batches:
+        delays = self.delays_us
+        if delays is None or not self.history.batches:
             return []
-        delays = {source.name: self.delay_us for source in self.sources}
         largest: list[dict[str, int | None]] = [dict.fromkeys(delays, clock) for clock in self.history.clock]
         if not largest:  # the rows alone move the watermark
             largest = [

@@ -10,8 +10,8 @@ by 1 ms, and so shows nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -114,18 +114,30 @@ def number_of(definition: Any, option: str, also: Mapping[str, Any] = MappingPro
     return Number(option, getattr(definition, option), lambda value: {option: value, **also}, apart)
 
 
-def domain_of_duration(option: str) -> Domain:
-    """Return the domain of an operator with one duration: its only distance, edge and number."""
+def domain_of_duration(option: str, by_clock: bool = True) -> Domain:
+    """Return the domain of an operator with one duration: its only distance, edge and number.
+
+    Args:
+        option: The option's name.
+        by_clock: Whether the clock affects the output, so that a clock 1 ms off must show; without it there is no edge.
+    """
 
     def duration(definition: Any) -> tuple[int, ...]:
         return (getattr(definition, option),)
 
     return Domain(
         duration,
-        duration,
+        duration if by_clock else lambda definition: (),
         numbers=lambda definition: iter([number_of(definition, option)]),
-        by_clock=lambda definition: True,
+        by_clock=lambda definition: by_clock,
     )
+
+
+def durations_not_drawn(definitions: Sequence[Any], domain: Domain) -> list[str]:
+    """Return the durations of definitions, options that end in `_ms`, around which a domain draws nothing."""
+    known = {number.option for definition in definitions for number in domain.numbers(definition)} | {*domain.silent}
+    names = dict.fromkeys(option.name for definition in definitions for option in fields(definition))
+    return [name for name in names if name.endswith("_ms") and name not in known]
 
 
 def field_renamed(option: str) -> Callable[[Any, Value, Callable[[Key], Key]], Value]:

@@ -23,11 +23,12 @@ from ...laws.variation import BATCHES
 from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
+from ...witnesses.job.plans import Plan
 from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
-from ...witnesses.run_options import Mode, RunOptions, Trigger
+from ...witnesses.run_options import Mode, RunOptions
 from ...witnesses.spark.session import spark_session
 
 LARGEST_SEED = 10**18
@@ -62,6 +63,7 @@ class CheckOptions:
         out_of_order: How far out of order rows may be; None: as far as the job's watermarks allow.
         alone: Whether each history runs in a query of its own.
         timeouts_us: How long the job's timeouts and timers of processing time are, in microseconds.
+        timers_us: How long its timeouts and timers of event time are, in microseconds.
         equality: When two values count as equal.
         folder: The folder that counterexamples are saved in; None: none is saved.
     """
@@ -74,6 +76,7 @@ class CheckOptions:
     out_of_order: Duration | None = None
     alone: bool = False
     timeouts_us: Sequence[int] = ()
+    timers_us: Sequence[int] = ()
     equality: Equality = TWELVE_DIGITS
     folder: Path | None = None
 
@@ -96,7 +99,7 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         inputs, static = _reads_of(job, inputs, static)
     resolved, runner = runner_of(job, inputs, seed, static)
     settings = settings_of(given["settings"])
-    timeouts_us = _timeouts_us(given["timeouts"], resolved, given["trigger"])
+    timeouts_us = _timeouts_us(given["timeouts"], resolved)
     run = RunOptions(
         trigger=given["trigger"],
         mode=given["mode"] or "append",
@@ -109,22 +112,32 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         runner.declare(run)  # which says what the script's query is
         run = replace(run, mode=given["mode"] or mode_of(job), settings={**job.found.settings, **settings})
         runner = replace(runner, job=job.job)
+    by_event_time = bool(timeouts_us) and _only_by_event_time(runner.declare(run).plan)
+    if by_event_time:
+        run = replace(run, processing_time=False)
+    elif timeouts_us and given["trigger"] != "default":
+        raise BadInput(f'timeouts are checked under the default trigger: leave out trigger="{given["trigger"]}"')
     return CheckOptions(
         runner=runner,
         inputs=resolved,
         run=run,
-        timeouts_us=timeouts_us,
+        timeouts_us=() if by_event_time else timeouts_us,
+        timers_us=timeouts_us if by_event_time else (),
         equality=Equality(given["digits"]),
         folder=None if folder is None else folder_at(folder),
         **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},
     )
 
 
-def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput], trigger: Trigger) -> list[int]:
-    """Return the lengths of timeouts of processing time, in microseconds.
+def _only_by_event_time(plan: Plan) -> bool:
+    return plan.by_event_time and not plan.by_processing_time
+
+
+def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) -> list[int]:
+    """Return the lengths of timeouts, in microseconds.
 
     Raises:
-        BadInput: No history can have batches so far apart, or not under this trigger.
+        BadInput: No history can have batches, or rows, so far apart.
     """
     grain_us = max(1_000, grain_of(inputs))
     found = []
@@ -136,8 +149,6 @@ def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput], 
                 f"{duration(grain_us)}, and more than one"
             )
         found.append(timeout_us)
-    if found and trigger != "default":
-        raise BadInput(f'timeouts are checked under the default trigger: leave out trigger="{trigger}"')
     return sorted({*found})
 
 

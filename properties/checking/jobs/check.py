@@ -17,9 +17,9 @@ from typing import Any
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
-from ...generators.columns.inputs import Input, ResolvedInput
+from ...generators.columns.inputs import Input
 from ...generators.columns.key_spaces import ALONE, carrier, why_alone
-from ...generators.columns.model import JobHistory
+from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
 from ...generators.columns.shrinking import size
@@ -31,6 +31,7 @@ from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
+from ...witnesses.job.plans import delays_by_input
 from ...witnesses.job.running import Declared, Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.tables import TablesUsed
@@ -43,11 +44,15 @@ from .draws import Draws
 from .failing import failing_history
 from .reports import JobReport
 from .smallest import deadline_of_shrinking, plainest, shrunk
-from .verdicts import Violated
+from .verdicts import Inconclusive, Violated
 
 MAX_ALONE_AGAIN = 3
 """The maximum of histories that run both alone and in a shared query, to see whether the others in it play a part."""
 BESIDE = "It differs where it runs alone, and not beside others."
+OTHER_KEYS = (
+    "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, give "
+    "alone=True. If they may not, it is a bug that no query of one key shows, such as a number that other rows round"
+)
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
 MAX_KEYS_ALONE = 4
 """Histories that are run alone if a job computes with keys."""
@@ -92,8 +97,9 @@ def check_job(
             as far as the job's own watermarks allow.
         unique: The columns that identify a row of an updated table; by default those of the key and the window.
         alone: Run each history in its own query, until `seconds` have passed.
-        timeouts: How long the job's timeouts and timers of processing time are, such as ["30 minutes"]. Each batch then
-            runs at the time of the history's clock, and batches are apart by these durations, and by 1 ms less or more.
+        timeouts: How long the job's timeouts and timers are, such as ["30 minutes"], because no plan shows it. Of event
+            time: times are apart by these durations, and by 1 ms less or more. Of processing time: each batch runs at
+            the time of the history's clock, and batches are so far apart.
         settings: Other settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
         seconds: The time limit of a query, of all queries of histories that run alone, and of shrinking.
         digits: The number of digits to which floating-point numbers are compared; None: exactly, as all other values.
@@ -105,7 +111,8 @@ def check_job(
 
     Raises:
         Violated: The job differs; the message has the smallest history, the expected rows and the emitted rows.
-        Inconclusive: It differs on no history, but they leave coverage goals unmet; the message names them.
+        Inconclusive: It differs on no history alone, but the histories leave coverage goals unmet, or rows of other
+            keys change a result; the message names the goals, or the rows.
         BadInput: The job, an input or what is expected can't be used; the message names it and the remedy.
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
@@ -133,6 +140,7 @@ class JobCheck:
 
     def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
         self.options, self.variation = options, variation
+        self.depends_on_others = False
         declared = options.runner.declare(variation.run)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
         keyed = _keyed_tables(options, declared.tables)
@@ -222,17 +230,21 @@ class JobCheck:
         expecting = 0 if self.why_alone else self.check_together(histories, started)
         if self.why_alone:  # from the start, or because of what the shared query has shown
             histories, expecting = self.check_alone(histories, started)
+        if self.depends_on_others:
+            raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
         missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
         if missing:
             count = len(histories)
             more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
+            if not expecting:
+                more = "values for which the job emits something"
             alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
             raise inconclusive(
                 self.judge.name,
                 self.judge.oracle.name,
                 histories=count,
                 missing=missing,
-                more=f"more, such as {more}",
+                more=f"more, such as {more}" if expecting else more,
                 seed=self.options.seed,
                 alone=alone,
             )
@@ -263,10 +275,12 @@ class JobCheck:
             history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
             differ = f"{len(failing)} of {len(histories)} histories differ"
             self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
-            self.run_each_alone(
+            why = (
                 f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
                 "agrees. So a history's result depends on the others, though no two share a key"
             )
+            self.depends_on_others = not self.variation.law and not self.judge.computed_keys
+            self.run_each_alone(why)
             seconds = self.variation.run.seconds
             _LOG.info("%s: %s; running each history alone for %g s", self.judge.name, self.why_alone, seconds)
         elif not self.variation.law:  # an invariant asks by itself whether the others play a part
@@ -382,7 +396,7 @@ class JobCheck:
             run=replace(run, mode="complete") if judge.is_sink else run,
             unique=judge.unique_columns,
             seed=self.options.seed if history.seed is None else history.seed,
-            delay_us=_only_delay_us(judge.declared, self.options.inputs),
+            delays_us=_delays_us(judge.declared, judge.witness.sources),
             equality=self.options.equality,
             runs=(variation.when, variation.otherwise) if variation.when else None,
             is_sink=judge.is_sink,
@@ -437,10 +451,14 @@ def _why_alone(options: CheckOptions, declared: Declared, keyed: frozenset[str])
     return (why_alone(options.inputs) or "").removesuffix(f"; {ALONE}")
 
 
-def _only_delay_us(declared: Declared, inputs: Sequence[ResolvedInput]) -> int | None:
-    """Return the delay of the watermark that every input has; None: some have none, or there are several delays."""
+def _delays_us(declared: Declared, sources: Sequence[Source]) -> Mapping[str, int] | None:
+    """Return the delay of each input's watermark; None: some have none, or it isn't known which has which."""
     delays_us = declared.plan.delays_us
-    return delays_us[0] if len(delays_us) == 1 and declared.watermarks.count == len(inputs) else None
+    if declared.watermarks.count != len(sources):
+        return None
+    if len(delays_us) == 1:
+        return {source.name: delays_us[0] for source in sources}
+    return delays_by_input(declared.plan, sources)
 
 
 def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:

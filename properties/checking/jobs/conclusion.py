@@ -10,6 +10,7 @@ from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
 from ...laws.variation import Variation
+from ...witnesses.job.plans import delays_by_input
 from ...witnesses.job.running import RESTORED
 from ...witnesses.job.witness import RowsWitness
 from .draws import Draws
@@ -68,16 +69,34 @@ def unmet_goals(
     if expecting < MIN_EXPECTING * count:
         goal = f"rows that are expected, on one in twenty histories (they are on {expecting})"
         missing.insert(0, goal if expecting else f"{goal}; {_VALUES}")
+    if _has_unknown_timers(judge, draws) and not variation.law:
+        missing.insert(0, 'times around its timers of event time (timeouts=["30 minutes"] says how long they are)')
     expected_us, declared_us = judge.oracle.watermark_delays_us, {*judge.declared.plan.delays_us}
-    if judge.declared.plan.operators and expected_us is not None and {*expected_us.values()} - {0} != declared_us - {0}:
-        # All inputs follow one clock, under which the largest of several delays is the only one that matters.
-        both = ({*expected_us.values()}, declared_us)
-        named = [" and ".join(map(duration, sorted(each))) or "nothing" for each in both]
+    # All inputs follow one clock, under which the largest of several delays is the only one that matters.
+    by_input = delays_by_input(judge.declared.plan, judge.witness.sources)
+    if expected_us is not None and by_input is not None and expected_us.keys() == by_input.keys():
+        if expected_us != by_input:
+            both = [
+                ", ".join(f"{name} {duration(us)}" for name, us in each.items()) for each in (expected_us, by_input)
+            ]
+            missing.insert(0, f"watermarks that are delayed by {both[0]}, as expected (the job's are by {both[1]})")
+    elif (
+        judge.declared.plan.operators and expected_us is not None and {*expected_us.values()} - {0} != declared_us - {0}
+    ):
+        named = [
+            " and ".join(map(duration, sorted(each))) or "nothing" for each in ({*expected_us.values()}, declared_us)
+        ]
         missing.insert(0, f"watermarks that are delayed by {named[0]}, as expected (the job's are by {named[1]})")
     if met.crashed or not judge.is_sink:
         unmet = [goal for goal in variation.goals if goal not in met.covered]
         missing = [*(goal for goal in unmet if met.stateful or goal != RESTORED), *missing]
     return missing
+
+
+def _has_unknown_timers(judge: Judge, draws: Draws) -> bool:
+    """Whether a function has timers of event time whose lengths nothing says: no plan shows them."""
+    by_event_time = judge.declared.plan.by_event_time or judge.met.plan.by_event_time
+    return by_event_time and not (draws.options.timers_us or draws.options.timeouts_us or judge.oracle.distances_us)
 
 
 def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list[str]:
@@ -102,7 +121,7 @@ def not_checked(judge: Judge, draws: Draws) -> list[str]:
         if out_of_order is None and draws.delay_us:
             left.append('whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken')
         if out_of_order is None and judge.is_sink:
-            left.append('rows that come batches later than others: out_of_order="…" says by how much a Sink takes')
+            left.append('rows that are late by whole batches: out_of_order="10 minutes" draws rows that late')
     left += getattr(judge.witness.runner.job, "notes", ())
     if met.extra:
         left.append(f"the columns {', '.join(met.extra)}, of which nothing is expected")

@@ -34,7 +34,7 @@ class Draws:
 
     def __init__(self, options: CheckOptions, oracle: Oracle, run: RunOptions, plan: Plan, takes_late: bool) -> None:
         self.options, self.inputs, self.takes_late = options, options.inputs, takes_late
-        self.distances_us = sorted({*oracle.distances_us, *plan.durations_us})
+        self.distances_us = sorted({*oracle.distances_us, *plan.durations_us, *options.timers_us})
         self.delay_us, given = run.delay_us(plan.delays_us), options.out_of_order
         self.out_of_order_us = self.delay_us if given is None else microseconds_of("out_of_order", given)
         self.closes = oracle.closes(run.mode)

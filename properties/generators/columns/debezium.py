@@ -6,14 +6,14 @@ A history has the row that a change writes, whether the change deletes it (`dele
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
 
-from .model import Row, Source
+from .model import Arrival, JobHistory, Row, Source
 from .payloads import json_of_row, json_text
 
 TIME, DELETED = "ts_ms", "deleted"
@@ -92,6 +92,27 @@ def in_order(source: Source, rows: Sequence[Row]) -> list[Row]:
         latest[key] = latest[key] if comes_again and key in latest else moved
         ordered.append(latest[key])
     return ordered
+
+
+def keep_order(history: JobHistory, varied: JobHistory, sources: Sequence[Source]) -> JobHistory:
+    """Return a history whose rows were moved, with the changes of each row in their first order: a log keeps it."""
+    by_name = {source.name: source for source in sources if source.is_change_log}
+    if not by_name:
+        return varied
+    waiting: dict[str, deque[Arrival]] = defaultdict(deque)
+
+    def key_of(arrival: Arrival) -> str:
+        return repr((arrival.input, by_name[arrival.input].key_of(arrival.row)))
+
+    for arrival in history.arrivals:
+        if arrival.input in by_name:
+            waiting[key_of(arrival)].append(arrival)
+    return varied.with_batches(
+        [
+            [waiting[key_of(arrival)].popleft() if arrival.input in by_name else arrival for arrival in batch]
+            for batch in varied.batches
+        ]
+    )
 
 
 class ChangeLog:

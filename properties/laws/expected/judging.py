@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ....reference.core.errors import BadInput
+from ...generators.columns import debezium
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import Comparing, Expected, JobHistory, Row
 from ...generators.columns.shown import shown_row
@@ -156,7 +157,9 @@ class Judge:
         """
         if not histories:
             return []
-        emitted, outputs = self.witness.evaluate([*map(variation.vary, histories)], variation.run)
+        emitted, outputs = self.witness.evaluate(
+            [self._varied(history, variation) for history in histories], variation.run
+        )
         for output in outputs:
             self._note(output, variation)
         self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
@@ -174,6 +177,9 @@ class Judge:
         if len(outputs) < len(histories):  # they shared one query
             outputs = outputs * len(histories)
         return [Compared(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
+
+    def _varied(self, history: JobHistory, variation: Variation) -> JobHistory:
+        return debezium.keep_order(history, variation.vary(history), self.witness.sources)
 
     def compare_alone(self, history: JobHistory, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, unless that was done before, and compare."""
@@ -195,7 +201,7 @@ class Judge:
 
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, and compare with the rows expected in a shared query."""
-        ((emitted,), (output,)) = self.witness.evaluate([variation.vary(history)], variation.run)
+        ((emitted,), (output,)) = self.witness.evaluate([self._varied(history, variation)], variation.run)
         return self._compared(expected, emitted, output, variation)
 
     def without_others(
@@ -212,7 +218,9 @@ class Judge:
             variation: How to run the job's query.
         """
         silent = [history if index == number else history.silent for index, history in enumerate(histories)]
-        emitted, outputs = self.witness.evaluate([*map(variation.vary, silent)], variation.run)
+        emitted, outputs = self.witness.evaluate(
+            [self._varied(history, variation) for history in silent], variation.run
+        )
         return self._compared(expected, emitted[number], outputs[0], variation)
 
     def _compared(self, expected: Expected, emitted: Emitted, output: Output, variation: Variation) -> Compared:

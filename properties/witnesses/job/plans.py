@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import UNITS_US, microseconds_of
+from ...generators.columns.model import Source
 
 Expression: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -43,11 +44,13 @@ class EventTime(NamedTuple):
         name: Its name.
         given: The input's column that it comes from, maybe renamed; None: the job derives it.
         beside: All columns of that input.
+        delay_us: The watermark's delay, in microseconds; None: the plan has several watermarks below this one.
     """
 
     name: str
     given: str | None
     beside: Sequence[str]
+    delay_us: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Plan:
         has_function: Whether a Python function with state is among its operators.
         ends_in_function: Whether such a function makes the rows of its result, in this order.
         by_processing_time: Whether it has timeouts or timers of processing time.
+        by_event_time: Whether it has a function with timeouts or timers of event time.
         initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
         equated: The ids of the columns that a join compares for equality with another column of the same name.
         computed: The names of the columns that an expression computes with: compares with a value, takes apart, casts.
@@ -74,6 +78,7 @@ class Plan:
     has_function: bool = False
     ends_in_function: bool = False
     by_processing_time: bool = False
+    by_event_time: bool = False
     initial_keys: Sequence[frozenset[int]] = ()
     equated: frozenset[int] = frozenset()
     computed: frozenset[str] = frozenset()
@@ -87,6 +92,7 @@ def plan_of(analyzed: Any) -> Plan:
     delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
     durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
     inputs = [node for name, node in nodes if name.startswith("StreamingRelation")]
+    clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
     return Plan(
         operators=frozenset(name for name, _ in nodes),
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
@@ -94,13 +100,26 @@ def plan_of(analyzed: Any) -> Plan:
         event_times=_event_times(watermarks, inputs, expressions),
         has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
         ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
-        by_processing_time=any(_goes_by_processing_time(name, node) for name, node in nodes if _WITH_STATE in name),
+        by_processing_time="ProcessingTime" in clocks,
+        by_event_time="EventTime" in clocks,
         initial_keys=[
             _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
         ],
         equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
         computed=_computed(expressions),
     )
+
+
+def delays_by_input(plan: Plan, sources: Sequence[Source]) -> dict[str, int] | None:
+    """Return the delay of each input's watermark, in microseconds; None: the plan doesn't tell which is which."""
+    found = {}
+    for source in sources:
+        names = [*source.wire_schema.names]
+        delays_us = {time.delay_us for time in plan.event_times if [*time.beside] == names}
+        if len(delays_us) != 1 or (delay_us := delays_us.pop()) is None:
+            return None
+        found[source.name] = delay_us
+    return found
 
 
 def members(sequence: Any) -> Iterator[Any]:
@@ -166,7 +185,9 @@ def _event_times(
     for watermark in watermarks:
         column = _read(watermark.eventTime())[0]
         (origin,) = _origins([_id(column)], expressions)
-        times.append(EventTime(column["name"], *given.get(origin, (None, ()))))
+        delays_us = [*_delays_us(watermark)]
+        time = EventTime(column["name"], *given.get(origin, (None, ())))
+        times.append(time._replace(delay_us=delays_us[0] if len(delays_us) == 1 else None))
     return times
 
 
@@ -252,6 +273,7 @@ def _equated(join: Any) -> Iterator[int]:
                 yield from map(_id, sides)
 
 
-def _goes_by_processing_time(name: str, node: Any) -> bool:
+def _clock(name: str, node: Any) -> str:
+    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime` or another text for none."""
     clock = node.timeMode() if name.startswith("TransformWithState") else node.timeout()
-    return str(clock.toString()).startswith("ProcessingTime")
+    return str(clock.toString()).removesuffix("Timeout").removesuffix("$")

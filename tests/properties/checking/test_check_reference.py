@@ -298,7 +298,7 @@ def test_a_schedule_leaves_no_message_waiting_and_every_record_arrives_in_order(
 
 def test_protocol_refuses_an_operator_without_messages() -> None:
     (history,) = draw_histories(HistorySettings("table_table_join", {}, SCHEDULE), 1, seed=1)
-    with pytest.raises(BadInput, match="h0: protocol plays the messages of foreign_key_join, and table_table_join has"):
+    with pytest.raises(BadInput, match="h0: protocol plays the messages of foreign_key_join, but table_table_join has"):
         witness_named("protocol").evaluate([history])
 
 

@@ -30,7 +30,7 @@ def counterexample(*batches: list[Arrival], sources: tuple[Source, ...] = (CLICK
         "emitted": [[{"n": 1}], *[[] for _ in batches[1:]]],
         "difference": RowDifference(0, [], [{"n": 1}]),
         "run": RunOptions(),
-        "delay_us": 5 * SECOND,
+        "delays_us": {source.name: 5 * SECOND for source in sources},
     }
     clock = more.pop("clock", ())
     given |= more
@@ -103,8 +103,14 @@ def test_the_watermark_of_two_inputs_is_that_of_the_slower_one() -> None:
     assert both.watermarks == [BatchWatermarks(None, START - 5 * SECOND)]
 
 
+def test_of_inputs_with_other_delays_the_watermark_is_the_smaller() -> None:
+    delays = {"clicks": 5 * SECOND, "views": 10 * SECOND}
+    both = counterexample([at(0), at(2, "b", "views")], sources=(CLICKS, VIEWS), delays_us=delays)
+    assert both.watermarks == [BatchWatermarks(None, START - 8 * SECOND)]
+
+
 def test_without_a_known_delay_no_watermark_is_shown() -> None:
-    text = counterexample([at(0)], delay_us=None).text
+    text = counterexample([at(0)], delays_us=None).text
     assert "watermark" not in text
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof import check
 from streamproof.properties.generators.coverage import count_goals_met, coverage_goals
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.generators.registering import register, validate
-from streamproof.properties.registration.domain import Domain
+from streamproof.properties.registration.domain import Domain, domain_of_duration
 from streamproof.properties.registration.options import OptionSpace
 from streamproof.properties.registration.registration import (
     FreeOrder,
@@ -178,6 +180,42 @@ def test_a_meaning_that_raises_is_refused_too() -> None:
         raise ValueError("no meaning")
 
     assert "the reference raises ValueError: no meaning" in refused(registration(meaning=raising))
+
+
+@dataclass(frozen=True)
+class Daily(Definition):
+    day_ms: int = 86_400_000
+
+
+class EveryDay(Behaviour):
+    def arrive(self, record: Record) -> list[Output]:
+        if record.key is None:
+            return [Dropped(None, "null key")]
+        self.clock.observe(record.timestamp)
+        start = record.timestamp // self.definition.day_ms * self.definition.day_ms  # type: ignore[attr-defined]
+        return [Change(record.key, (start, start), record.value, record.timestamp)]
+
+
+def last_of_the_day(definition: Daily, accepted: Iterable[Accepted], clock: int) -> Table:
+    table: Table = {}
+    for (_, key, value, timestamp), _ in accepted:
+        start = timestamp // definition.day_ms * definition.day_ms
+        table[key, (start, start)] = value, timestamp
+    return table
+
+
+def test_a_duration_that_nothing_is_drawn_around_is_named_as_not_checked(tmp_path: Path) -> None:
+    reports = []
+    for domain in (Domain(), domain_of_duration("day_ms", by_clock=False)):
+        operator = Operator("daily", Daily, EveryDay, last_of_the_day)
+        register(Registration(operator, {"day": {}}, domain=domain))
+        (report,) = check("daily", only="reference", histories=300, folder=tmp_path)
+        reports.append(report)
+        unregister("daily")
+    without, drawn = reports
+    assert without.not_checked["day_ms"] == "its domain draws no times around this duration"
+    assert "day_ms" not in drawn.not_checked
+    assert drawn.verdict == "conforms"
 
 
 @pytest.mark.parametrize("wrong", [{("a", None): 1}, {"a": (1, 0)}, [], None, Change("a", None, 1, 0)])

@@ -53,7 +53,7 @@ def violated(user: str = "a", delay_us: int | None = 5 * SECOND, path: Path | No
         run=RunOptions(),
         unique=["user"],
         seed=4,
-        delay_us=delay_us,
+        delays_us=None if delay_us is None else {"clicks": delay_us},
     )
     return Violated("violated", one, path=path)
 

@@ -10,6 +10,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -239,6 +240,26 @@ def bought(clicks: DataFrame) -> DataFrame:
 def test_a_job_that_emits_nothing_is_inconclusive_and_told_to_list_values() -> None:
     with pytest.raises(Inconclusive, match=r"list values that do, Input\(…, values="):
         check_job(bought, CLICKS, expect="select * from clicks where user = 'nobody'", histories=40)
+
+
+def rounded(clicks: DataFrame) -> DataFrame:
+    """Read amounts through pandas, which makes floats of a column as soon as any row of the batch has a null."""
+
+    def read(frames: Any) -> Any:
+        for frame in frames:
+            amounts = pd.Series([None if value == "" else int(value) for value in frame["amount"]])
+            yield frame.assign(amount=amounts)
+
+    texts = clicks.withColumn("amount", F.coalesce(F.col("amount").cast("string"), F.lit("")))
+    return texts.mapInPandas(read, "user string, at timestamp, amount double").withColumn(
+        "amount", F.col("amount").cast("bigint")
+    )
+
+
+def test_a_job_whose_results_rows_of_other_keys_round_never_conforms() -> None:
+    given: dict[str, Any] = {"expect": "select * from clicks", "histories": 60, "seconds": 20}
+    with pytest.raises((Inconclusive, Violated)):
+        check_job(rounded, CLICKS, **given)
 
 
 def test_an_argument_that_isn_t_there_is_named_beside_those_that_are() -> None:
@@ -551,6 +572,10 @@ def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its
     for policy in ("min", "max"):
         settings = {"spark.sql.streaming.multipleWatermarkPolicy": policy}
         assert check_job(nearby, CLICKS, views, expect=expected, settings=settings).expecting
+    exchanged = {"clicks": "1 hour", "views": "1 minute"}
+    expected = stream_join("left", "user", "1 minute", "1 minute", exchanged, columns=of_clicks)
+    with pytest.raises(Inconclusive, match=r"delayed by clicks 1 hour, views 1 minute, as expected \(the job's are by"):
+        check_job(nearby, CLICKS, views, expect=expected, histories=60)
 
 
 def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> None:

@@ -12,7 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streamproof import BadInput, Input, Violated, as_batch, avro, check_job, drop_duplicates, session_windows, windows
+from streamproof import (
+    BadInput,
+    Input,
+    Violated,
+    as_batch,
+    avro,
+    check_job,
+    drop_duplicates,
+    invariants,
+    session_windows,
+    windows,
+)
 from streamproof.properties.generators.columns.drawing import draw_histories
 from streamproof.properties.generators.columns.inputs import resolve
 from streamproof.properties.generators.columns.model import Row, microseconds
@@ -256,3 +267,8 @@ def test_a_job_that_reads_avro_from_a_registry_conforms() -> None:
     )
     report = check_job(from_registry, given, expect=SESSIONS)
     assert not report.alone
+
+
+def test_a_right_job_over_debezium_s_changes_keeps_the_invariants() -> None:
+    report = invariants(latest, ACCOUNTS, mode="update", unique=["id"], histories=40)
+    assert "the order within a batch" in report.held
