@@ -127,9 +127,10 @@ class ChangeLog:
     def __init__(self, columns: Sequence[pa.Field], key: Sequence[str], table: str) -> None:
         self._columns, self._key, self._table = columns, key, table
         self._rows: dict[str, Row] = {}
+        self._keys: set[str] = set()
         self._sent: dict[str, list[bytes | None]] = {}
 
-    def events(self, row: Row, in_first_batch: bool) -> list[bytes | None]:
+    def events(self, row: Row) -> list[bytes | None]:
         """Return the payloads of a change: an envelope, and None, the tombstone, after a delete.
 
         A row that comes again is sent as it was: delivery is at least once. A delete of a row that isn't there has the
@@ -137,21 +138,21 @@ class ChangeLog:
 
         Args:
             row: The row, with `ts_ms` as a number.
-            in_first_batch: Whether it may be of the snapshot with which a connector begins (`r`).
         """
         same = repr(row)
         if same not in self._sent:
-            self._sent[same] = self._new_events(row, in_first_batch)
+            self._sent[same] = self._new_events(row)
         return self._sent[same]
 
-    def _new_events(self, row: Row, in_first_batch: bool) -> list[bytes | None]:
+    def _new_events(self, row: Row) -> list[bytes | None]:
         key = repr([row[column] for column in self._key])
-        before = self._rows.pop(key, None)
+        before, is_new = self._rows.pop(key, None), key not in self._keys
+        self._keys.add(key)
         number = len(self._sent) + 1
         if row[DELETED]:
             return [envelope(row, self._columns, self._table, "d", row if before is None else before, number), None]
         self._rows[key] = row
-        # Not by the key, for the keys of histories that share a query aren't their own.
+        # By neither the key nor the batch: in a shared query keys aren't a history's own, and cuts must change nothing.
         content = repr({name: value for name, value in row.items() if name not in self._key})
-        op = "u" if before is not None else "r" if in_first_batch and crc32(content.encode()) % 2 else "c"
+        op = "u" if before is not None else "r" if is_new and crc32(content.encode()) % 2 else "c"
         return [envelope(row, self._columns, self._table, op, before, number)]

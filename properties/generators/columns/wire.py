@@ -138,7 +138,6 @@ class Encoder:
         self.source = source
         self.offsets: Counter[int] = Counter()
         self.reached_us = 0
-        self.is_first_batch = True
         self.changes: ChangeLog | None = None
         if source.encoding is not None and source.is_change_log:
             self.changes = ChangeLog([*source.encoding.columns], source.key, source.name)
@@ -167,12 +166,11 @@ class Encoder:
         where = f"input {source.name}"
         payloads = [(row, payload) for row in rows for payload in self._payloads(encoding, row, where)]
         payloads += [(row, encoding.payload(row, where, fault)) for row, fault in unreadable]
-        self.is_first_batch = False
         return _table(source.name, encoding.schema, [self._record(encoding, row, value) for row, value in payloads])
 
     def _payloads(self, encoding: Encoding, row: Row, where: str) -> Sequence[bytes | None]:
         if self.changes is not None:
-            return self.changes.events(encoding.plain(row), self.is_first_batch)
+            return self.changes.events(encoding.plain(row))
         return [encoding.payload(row, where)]
 
     def _record(self, encoding: Encoding, row: Row, value: bytes | None) -> Mapping[str, Any]:
