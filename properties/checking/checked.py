@@ -9,6 +9,9 @@ from typing import Literal, TypeAlias
 Verdict: TypeAlias = Literal["conforms", "violated", "inconclusive", "not checked"]
 ONE = {"histories": "history", "distinct states": "distinct state"}
 
+MARKS: Mapping[Verdict, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
+"""The mark before a verdict, so that it is seen without colour."""
+
 
 @dataclass(frozen=True)
 class LawCount:
@@ -79,6 +82,18 @@ class Checked:
         counted = ONE[self.counted] if self.histories == 1 else self.counted
         took = f"{self.seconds:.0f} s" if self.seconds else ""
         return f"{', '.join(filter(None, [f'{self.histories:,} {counted}{queries}', took, self.seeds]))}."
+
+    @property
+    def lines(self) -> list[str]:
+        """The check as text: its verdict, then a line for each law, with the reason if it didn't conform."""
+        unfinished = f" ({self.unfinished})" if self.unfinished else ""
+        lines = [f"{self.name}: {self.verdict}{unfinished}. {self.counts}"]
+        for law in self.laws:
+            between = f" [{', '.join(law.witnesses)}]" if law.witnesses else ""
+            broken = f", {law.violations:,} violations" if law.violations else ""
+            lines.append(f"  {MARKS[law.verdict]} {law.verdict:12} {law.histories:>9,}  {law.law}{between}{broken}")
+            lines += [f"    {'':12} {'':>9}  {law.reason}"] if law.reason else []
+        return lines
 
     @property
     def witnesses(self) -> list[str]:

@@ -12,7 +12,7 @@ from ..laws.base import LawResult, Verdict, worst
 from .checked import Checked, LawCount
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
     """The report of a check.
 
@@ -45,6 +45,14 @@ class Report:
     only: Collection[str] = ()
     is_whole: bool = False
     rounds: int = 0
+
+    def __str__(self) -> str:
+        """Return the report as text, with the sentence and the folder of each counterexample."""
+        found = [f"  {counterexample.sentence} ({path})" for counterexample, path in self.found]
+        return "\n".join([*self.checked.lines, *found])
+
+    def __repr__(self) -> str:
+        return f"<Report {self.operator}, {self.subject}: {self.verdict}>"
 
     @property
     def verdict(self) -> Verdict:

@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -176,10 +176,6 @@ class Content:
         counts = Counter(check.verdict for check in self.checks)
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
         return f"{len(self.checks)} checks, {said or 'none begun'}"
-
-
-MARKS: Mapping[Verdict, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
-"""The mark before a verdict, so that it is seen without colour."""
 
 
 def content_of(

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ..checking.checked import MARKS
 from ..system.visible import visible
-from .content import MARKS, Content, Found
+from .content import Content, Found
 from .drawing import shortened
 from .page import shown_lines
 

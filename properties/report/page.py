@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..checking.checked import MARKS
 from ..counterexamples.text import ComparedLine
-from .content import MARKS, Content, Found
+from .content import Content, Found
 from .drawing import drawn, shortened, time_text
 from .rendering import rendered, safe
 
@@ -45,15 +46,8 @@ def text(content: Content) -> str:
     lines = [f"streamproof report: {content.verdict}: {content.counts}", ""]
     lines += [*(f"Missing: {one}" for one in content.missing), ""] if content.missing else []
     for check in content.checks:
-        unfinished = f" ({check.unfinished})" if check.unfinished else ""
-        lines += [f"{check.name}: {check.verdict}{unfinished}. {check.counts}"]
-        for law in check.laws:
-            between = f" [{', '.join(law.witnesses)}]" if law.witnesses else ""
-            broken = f", {law.violations:,} violations" if law.violations else ""
-            lines.append(f"  {MARKS[law.verdict]} {law.verdict:12} {law.histories:>9,}  {law.law}{between}{broken}")
-            lines += [f"    {'':12} {'':>9}  {law.reason}"] if law.reason else []
         met = ", ".join(f"{goal} {count:,}" for goal, count in check.met)
-        lines += [f"  Coverage goals met: {met}."] if met else []
+        lines += [*check.lines, *[f"  Coverage goals met: {met}."] * bool(met)]
         lines += [*(f"  {note}" for note in check.notes), ""]
     for one in content.found:
         lines += [*_found_as_text(one), ""]
