@@ -55,7 +55,10 @@ Minutes = Annotated[
 Mutant = Annotated[str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")]
 Laws = Annotated[
     list[str] | None,
-    typer.Option(metavar="LAW", help="Ask this law alone, such as restart; once for each law. All by default."),
+    typer.Option(
+        metavar="LAW",
+        help="Ask this law alone, such as restart or 'fold is meaning'; docs/laws.md lists them. Once for each law.",
+    ),
 ]
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
 

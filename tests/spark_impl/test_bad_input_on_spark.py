@@ -312,8 +312,8 @@ def test_our_own_operators_need_no_watermark_and_refuse_one_upon_a_timed_one(fol
             lambda one, other: table_table_join(
                 table(one, **COLUMNS, order="value"), table(other, **COLUMNS, order="key")
             ),
-            "order: bigint on the left and string on the right clash: cast one of them, for the order of arrival goes "
-            "across both",
+            "order: bigint on the left and string on the right clash: cast one of them, because the order of "
+            "arrival spans both",
         ),
         (
             lambda one, other: table_table_join(

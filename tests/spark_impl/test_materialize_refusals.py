@@ -107,7 +107,7 @@ CHANGELOG = [f"null AS {name}" for name in ("user", "window", "value", "timestam
 @pytest.mark.parametrize(
     ("columns", "arguments", "message"),
     [
-        (["1 AS user"], {}, "has the columns user, but no window, value, timestamp, change, ordinal: give what an"),
+        (["1 AS user"], {}, "has the columns user, but no window, value, timestamp, change, ordinal: give an op"),
         (CHANGELOG[1:], {}, "no column before window, so it has no key"),
         (["1 AS Value", *CHANGELOG], {}, "the name of the column 'Value' is taken: give the key another"),
         (["1 AS batch", *CHANGELOG], {}, "the name of the column 'batch' is taken"),

@@ -118,7 +118,9 @@ def test_a_stream_and_a_table_are_declared_alike(sides: tuple[DataFrame, DataFra
 
 
 def test_an_unbounded_join_of_streams_is_refused_with_the_documents_reason(sides: tuple[DataFrame, DataFrame]) -> None:
-    with pytest.raises(BadInput, match="after_ms is missing: an unbounded stream-stream join is refused, for its pred"):
+    with pytest.raises(
+        BadInput, match="after_ms is missing: an unbounded stream-stream join is refused, because its pred"
+    ):
         stream_stream_join(*(stream(side, **COLUMNS) for side in sides), before="1 ms")
 
 

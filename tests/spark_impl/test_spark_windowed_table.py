@@ -133,7 +133,7 @@ def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_
     ("options", "message"),
     [
         ({"size": "soon"}, "size is 'soon'"),
-        ({"join": "left"}, "nothing is joined"),
+        ({"join": "left"}, "no input is joined"),
         ({"with_": "table"}, "there is no right input"),
         ({"right": {}}, "with_ doesn't give its kind"),
         ({"right": {}, "with_": "table", "join": "outer"}, "there is no outer join of WTable and KTable"),

@@ -50,8 +50,9 @@ MAX_ALONE_AGAIN = 3
 """The maximum of histories that run both alone and in a shared query, to see whether the others in it play a part."""
 BESIDE = "It differs where it runs alone, and not beside others."
 OTHER_KEYS = (
-    "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, give "
-    "alone=True. If they may not, it is a bug that no query of one key shows, such as a number that other rows round"
+    "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, name that "
+    "column as the Input's key, or give alone=True. If they may not, it is a bug that no query of one key shows, such "
+    "as a number that other rows round"
 )
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
 MAX_KEYS_ALONE = 4
@@ -293,7 +294,7 @@ class JobCheck:
         In a shared query a key has a prefix, or is another number, which such a job may see.
         """
         __tracebackhide__ = True
-        computes = bool(self.judge.computed_keys)
+        computes = bool(self.judge.computed_keys or self.judge.keys_in_functions)
         for number in self._most_keys(histories) if computes else _fullest(histories, 1):
             if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
                 self.run_each_alone("another result is expected of a history alone than beside others")

@@ -130,9 +130,20 @@ def not_checked(judge: Judge, draws: Draws) -> list[str]:
             f"what the job computes with the key {' and '.join(judge.computed_keys)}, but for a few histories that ran "
             "alone: in a shared query keys have a prefix or are other numbers; keys=[…] or alone=True checks it"
         )
+    thresholds = sorted(judge.declared.plan.thresholds | met.plan.thresholds)
+    if undrawn := [f"{name} at {number}" for name, number in thresholds if not _are_given(name, draws.inputs)]:
+        left.append(
+            f"values just at the numbers that the job compares with, {' and '.join(undrawn)}: "
+            'values={"amount": [99, 100, 101]} draws some'
+        )
     if met.left_out:
         left.append(f"the columns {', '.join(met.left_out)}, which are expected and the result doesn't have")
     return left + _not_drawn(draws.inputs)
+
+
+def _are_given(column: str, inputs: Sequence[ResolvedInput]) -> bool:
+    """Whether the user lists the values of a column, or it is an event time, around whose edges times are drawn."""
+    return any(column in (*one.pools, one.source.time) for one in inputs)
 
 
 def _not_drawn(inputs: Sequence[ResolvedInput]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -138,10 +138,17 @@ class Judge:
 
     @property
     def computed_keys(self) -> list[str]:
-        """The columns of keys that the job's query computes with, as far as its plan shows."""
-        computed = self.declared.plan.computed | self.met.plan.computed
+        """The columns of keys that the job's query computes with, as its plan shows."""
+        return self._keys_among(self.declared.plan.computed | self.met.plan.computed)
+
+    @property
+    def keys_in_functions(self) -> list[str]:
+        """The columns of keys that Python functions of the job are given, and so may compute with."""
+        return self._keys_among(self.declared.plan.in_functions | self.met.plan.in_functions)
+
+    def _keys_among(self, names: Collection[str]) -> list[str]:
         keys = dict.fromkeys(column for source in self.witness.sources for column in source.key)
-        return [column for column in keys if column.lower() in computed]
+        return [column for column in keys if column.lower() in names]
 
     def each_alone(self) -> Judge:
         """Return the judge that runs each history in a query of its own."""

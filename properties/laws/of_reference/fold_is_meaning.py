@@ -25,4 +25,6 @@ class FoldIsMeaning(ReferenceLaw):
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
         """Return the differences between the folded changelog and the meaning, after the first batch with any."""
-        return folded_differences(history, played, by_batch(played.entries, len(played.steps)))
+        found = folded_differences(history, played, by_batch(played.entries, len(played.steps)))
+        # There the meaning comes first; of this law the reference does.
+        return [one._replace(left=one.right, right=one.left) for one in found]

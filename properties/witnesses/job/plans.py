@@ -6,7 +6,7 @@ The operators are walked by py4j; an expression comes as JSON (`TreeNode.toJSON`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,6 +30,8 @@ _IN_ORDER = ("Project", "Filter")
 _INTEGERS = ("integer", "long")
 _COLUMNS = ("AttributeReference", "GetStructField")
 _EQUALITIES = ("EqualTo", "EqualNullSafe")
+_FUNCTION = "PythonUDF"
+_ORDERS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
 _PASS_ON = (
     *("Alias", "IsNotNull", "IsNull", "GetStructField", "CreateNamedStruct", "SortOrder", "AggregateExpression"),
     *("Count", "First", "Last", "Max", "Min", "CollectList", "CollectSet", "PythonUDAF"),
@@ -69,6 +71,8 @@ class Plan:
         initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
         equated: The ids of the columns that a join compares for equality with another column of the same name.
         computed: The names of the columns that an expression computes with: compares with a value, takes apart, casts.
+        thresholds: The names of the columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
+        in_functions: The names of the columns that Python functions are given, and so may compute with.
     """
 
     operators: frozenset[str] = frozenset()
@@ -82,6 +86,8 @@ class Plan:
     initial_keys: Sequence[frozenset[int]] = ()
     equated: frozenset[int] = frozenset()
     computed: frozenset[str] = frozenset()
+    in_functions: frozenset[str] = frozenset()
+    thresholds: frozenset[tuple[str, str]] = frozenset()
 
 
 def plan_of(analyzed: Any) -> Plan:
@@ -106,7 +112,9 @@ def plan_of(analyzed: Any) -> Plan:
             _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
         ],
         equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
-        computed=_computed(expressions),
+        computed=_computed(expressions, lambda parent: parent != _FUNCTION),
+        thresholds=frozenset(pair for each in expressions for pair in _thresholds(each)),
+        in_functions=_computed(expressions, lambda parent: parent == _FUNCTION),
     )
 
 
@@ -206,14 +214,19 @@ def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> froze
     return frozenset(origins)
 
 
-def _computed(expressions: Sequence[Expression]) -> frozenset[str]:
-    """Return the names of the columns, as they were before any renaming, that an expression computes with."""
+def _computed(expressions: Sequence[Expression], counts: Callable[[str], bool]) -> frozenset[str]:
+    """Return the names of the columns, as they were before any renaming, that an expression computes with.
+
+    Args:
+        expressions: The plan's expressions.
+        counts: Takes the class of the expression that has the column; returns whether it counts.
+    """
     names = {_id(node): node["name"] for each in expressions for node in each if "exprId" in node and "name" in node}
     used: set[int] = set()
     fields: set[str] = set()
     for expression in expressions:
         for node, parent, siblings in _with_parents(expression):
-            if parent is None or parent["class"] in _PASS_ON:
+            if parent is None or parent["class"] in _PASS_ON or not counts(parent["class"]):
                 continue
             if parent["class"] in _EQUALITIES and all(other["class"] in _COLUMNS for other in siblings):
                 continue  # the keys of two inputs
@@ -223,6 +236,22 @@ def _computed(expressions: Sequence[Expression]) -> frozenset[str]:
                 fields.add(node["name"])
     origins = {names[origin] for origin in _origins(used, expressions) if origin in names}
     return frozenset(name.lower() for name in origins | fields)
+
+
+def _thresholds(expression: Expression) -> Iterator[tuple[str, str]]:
+    """Yield the columns that an expression compares with a number, each with the number."""
+    for number, node in enumerate(expression):
+        if node["class"] not in _ORDERS:
+            continue
+        sides = [each for each in expression[number + 1 : number + 5] if each["class"] != "Cast"][:2]
+        columns = [side["name"] for side in sides if side["class"] == "AttributeReference"]
+        numbers = [side["value"] for side in sides if side["class"] == "Literal" and _is_number(side["dataType"])]
+        if len(columns) == len(numbers) == 1 and numbers[0] is not None:
+            yield columns[0], str(numbers[0])
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, str) and kind.startswith(("byte", "short", "integer", "long", "float", "double", "decimal"))
 
 
 def _with_parents(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -230,6 +231,8 @@ def test_a_behaviour_that_differs_from_its_meaning_is_found_shrunk_and_written(
     counterexample, path = report.found[0]
     assert len(counterexample.history.records) == 3
     assert (path / "history.jsonl").read_text() == counterexample.history.to_text()
+    # The behaviour keeps the row of a right side that is gone, which its meaning has not.
+    assert re.search(r"the reference emits a=.+, and the meaning nothing\.$", counterexample.sentence)
 
 
 @pytest.mark.usefixtures("no_kafka")

@@ -107,10 +107,10 @@ def test_delays_are_those_of_all_watermarks(clicks: DataFrame) -> None:
 @pytest.mark.parametrize(
     ("column", "time"),
     [
-        ("at", EventTime("at", "at", CLICKS)),
-        ("seen", EventTime("seen", "at", CLICKS)),
-        ("again", EventTime("again", "at", CLICKS)),
-        ("over", EventTime("over", None, ())),
+        ("at", EventTime("at", "at", CLICKS, MINUTE_US)),
+        ("seen", EventTime("seen", "at", CLICKS, MINUTE_US)),
+        ("again", EventTime("again", "at", CLICKS, MINUTE_US)),
+        ("over", EventTime("over", None, (), MINUTE_US)),
     ],
 )
 def test_a_watermark_is_on_a_column_of_the_input_or_on_one_that_is_made(
@@ -124,6 +124,16 @@ def test_a_watermark_is_on_a_column_of_the_input_or_on_one_that_is_made(
     runners = [runner_of(print, [Input(columns, format=how)], 0, None)[1] for how in (None, "kafka")]
     derived = None if time.given else column
     assert [runner.derived_time(plan) for runner in runners] == [derived, None]
+
+
+def test_a_plan_names_the_keys_that_are_computed_with_and_the_numbers_that_are_compared_with(clicks: DataFrame) -> None:
+    plan = read(clicks.withColumnRenamed("user", "who").where("who <> 'a' and amount >= 100 and at is not null"))
+    assert (plan.computed, plan.thresholds) == ({"user", "amount"}, {("amount", "100")})
+    assert plan.in_functions == frozenset()
+    passed = read(clicks.mapInArrow(lambda batches: batches, clicks.schema).where("user is not null"))
+    assert (passed.computed, passed.in_functions) == (frozenset(), {"user", "at", "amount"})
+    joined = clicks.alias("one").join(clicks.alias("other"), F.expr("one.user = other.user"))
+    assert read(joined).computed == frozenset()
 
 
 class Silent(StatefulProcessor):
