@@ -147,6 +147,36 @@ def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> 
         assert message in str(refused.exception), arguments
 
 
+def test_each_option_of_the_command_reaches_the_check(jobs: Any, tmp_path: Path) -> None:
+    from streamproof.properties.cli.app import app
+
+    (tmp_path / "prices.csv").write_text("user,price\na,1\n")
+    given = {
+        "--input": COLUMNS,
+        "--key": "user",
+        "--time": "at",
+        "--static": "prices=prices.csv",
+        "--expect": "batch",
+        "--mode": "update",
+        "--trigger": "available_now",
+        "--out-of-order": "5 minutes",
+        "--seconds": "9",
+    }
+    words = [word for pair in given.items() for word in pair]
+    done = CliRunner().invoke(
+        app, ["check", "shop_jobs:visits", *words, "--timeouts", "30 minutes", "--timeouts", "1 hour"]
+    )
+    assert done.exit_code == 0
+    ((name, (_, source), options),) = jobs
+    assert (name, source) == ("check_job", Input(COLUMNS, key=("user",), time="at"))
+    assert (options["mode"], options["trigger"], options["out_of_order"]) == ("update", "available_now", "5 minutes")
+    assert (options["seconds"], [*options["timeouts"]], [*options["static"]]) == (
+        9,
+        ["30 minutes", "1 hour"],
+        ["prices"],
+    )
+
+
 def test_operators_are_no_job() -> None:
     assert job_among(["session_windows", "range_aggregate"], {}) is None
     assert job_among([], {"mutant": "x"}) is None

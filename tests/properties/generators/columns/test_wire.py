@@ -425,6 +425,20 @@ def test_debezium_s_envelopes_follow_from_the_changes_before() -> None:
     assert not resolved.source.has_records_key
 
 
+def test_only_a_row_that_never_was_there_is_a_snapshot_s() -> None:
+    resolved, at = accounts(), from_microseconds(microseconds(AT) // 1000 * 1000)
+    first, again = set(), set()
+    for amount in range(20):
+        row = {"id": 1, "amount": amount, "deleted": False, "ts_ms": at}
+        changes = [row, {**row, "deleted": True}, {**row, "amount": amount + 100}]
+        history = JobHistory((tuple(Arrival("accounts", change) for change in changes),))
+        (batch,) = tables_alone(history, [resolved.source])
+        inserted, _, _, inserted_again = (record["value"] for record in batch["accounts"].to_pylist())
+        first.add(json.loads(inserted)["op"])
+        again.add(json.loads(inserted_again)["op"])
+    assert (first, again) == ({"c", "r"}, {"c"})
+
+
 def test_the_changes_of_a_row_are_drawn_and_shrunk_in_the_order_of_a_log() -> None:
     resolved = accounts(malformed=0.1)
     source = resolved.source
