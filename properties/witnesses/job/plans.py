@@ -6,7 +6,7 @@ The operators are walked by py4j; an expression comes as JSON (`TreeNode.toJSON`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -98,6 +98,8 @@ def plan_of(analyzed: Any) -> Plan:
     delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
     durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
     inputs = [node for name, node in nodes if name.startswith("StreamingRelation")]
+    trees = [tree for expression in expressions for tree in _trees(expression)]
+    computed, in_functions = _computed(trees, expressions)
     clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
     return Plan(
         operators=frozenset(name for name, _ in nodes),
@@ -112,9 +114,9 @@ def plan_of(analyzed: Any) -> Plan:
             _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
         ],
         equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
-        computed=_computed(expressions, lambda parent: parent != _FUNCTION),
-        thresholds=frozenset(pair for each in expressions for pair in _thresholds(each)),
-        in_functions=_computed(expressions, lambda parent: parent == _FUNCTION),
+        computed=computed,
+        thresholds=frozenset(_thresholds(trees)),
+        in_functions=in_functions,
     )
 
 
@@ -214,67 +216,66 @@ def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> froze
     return frozenset(origins)
 
 
-def _computed(expressions: Sequence[Expression], counts: Callable[[str], bool]) -> frozenset[str]:
-    """Return the names of the columns, as they were before any renaming, that an expression computes with.
+class _Tree(NamedTuple):
+    """A node of an expression, and its children."""
 
-    Args:
-        expressions: The plan's expressions.
-        counts: Takes the class of the expression that has the column; returns whether it counts.
+    node: Mapping[str, Any]
+    children: Sequence[_Tree]
+
+    @property
+    def kind(self) -> str:
+        """The node's class."""
+        return str(self.node["class"])
+
+
+def _trees(expression: Expression) -> list[_Tree]:
+    """Return each node of an expression with its children."""
+    trees: list[_Tree] = []
+    waiting: list[_Tree] = []
+    for node in reversed(expression):
+        trees.append(_Tree(node, [waiting.pop() for _ in range(node["num-children"])]))
+        waiting.append(trees[-1])
+    return trees
+
+
+def _computed(trees: Iterable[_Tree], expressions: Sequence[Expression]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the columns that expressions compute with, and that Python functions are given.
+
+    A name is a column's before any renaming, in lower case.
     """
     names = {_id(node): node["name"] for each in expressions for node in each if "exprId" in node and "name" in node}
-    used: set[int] = set()
-    fields: set[str] = set()
-    for expression in expressions:
-        for node, parent, siblings in _with_parents(expression):
-            if parent is None or parent["class"] in _PASS_ON or not counts(parent["class"]):
-                continue
-            if parent["class"] in _EQUALITIES and all(other["class"] in _COLUMNS for other in siblings):
-                continue  # the keys of two inputs
-            if node["class"] == "AttributeReference":
-                used.add(_id(node))
-            elif node["class"] == "GetStructField" and isinstance(node.get("name"), str):
-                fields.add(node["name"])
-    origins = {names[origin] for origin in _origins(used, expressions) if origin in names}
-    return frozenset(name.lower() for name in origins | fields)
-
-
-def _thresholds(expression: Expression) -> Iterator[tuple[str, str]]:
-    """Yield the columns that an expression compares with a number, each with the number."""
-    for number, node in enumerate(expression):
-        if node["class"] not in _ORDERS:
+    ids: tuple[set[int], set[int]] = (set(), set())
+    fields: tuple[set[str], set[str]] = (set(), set())
+    for tree in trees:
+        is_of_inputs = tree.kind in _EQUALITIES and all(child.kind in _COLUMNS for child in tree.children)
+        if tree.kind in _PASS_ON or is_of_inputs:
             continue
-        sides = [each for each in expression[number + 1 : number + 5] if each["class"] != "Cast"][:2]
-        columns = [side["name"] for side in sides if side["class"] == "AttributeReference"]
-        numbers = [side["value"] for side in sides if side["class"] == "Literal" and _is_number(side["dataType"])]
+        for child in tree.children:
+            if child.kind == "AttributeReference":
+                ids[tree.kind == _FUNCTION].add(_id(child.node))
+            elif child.kind == "GetStructField" and isinstance(child.node.get("name"), str):
+                fields[tree.kind == _FUNCTION].add(child.node["name"])
+    computed, given = (
+        frozenset(name.lower() for name in {names[one] for one in _origins(some, expressions) if one in names} | within)
+        for some, within in zip(ids, fields, strict=True)
+    )
+    return computed, given
+
+
+def _thresholds(trees: Iterable[_Tree]) -> Iterator[tuple[str, str]]:
+    """Yield the columns that expressions compare with a number, each with the number."""
+    for tree in trees:
+        if tree.kind not in _ORDERS:
+            continue
+        sides = [child.children[0] if child.kind == "Cast" else child for child in tree.children]
+        columns = [side.node["name"] for side in sides if side.kind == "AttributeReference"]
+        numbers = [side.node["value"] for side in sides if side.kind == "Literal" and _is_number(side.node["dataType"])]
         if len(columns) == len(numbers) == 1 and numbers[0] is not None:
             yield columns[0], str(numbers[0])
 
 
 def _is_number(kind: Any) -> bool:
     return isinstance(kind, str) and kind.startswith(("byte", "short", "integer", "long", "float", "double", "decimal"))
-
-
-def _with_parents(
-    expression: Expression,
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None, list[Mapping[str, Any]]]]:
-    """Yield the nodes of an expression, each with its parent and with all children of that."""
-    children: dict[int, list[Mapping[str, Any]]] = {}
-    parents: list[Mapping[str, Any] | None] = []
-    waiting: list[tuple[int, int]] = []  # the nodes whose children follow, and how many
-    for number, node in enumerate(expression):
-        parent = None
-        if waiting:
-            of, left = waiting.pop()
-            parent = expression[of]
-            children.setdefault(of, []).append(node)
-            if left > 1:
-                waiting.append((of, left - 1))
-        parents.append(parent)
-        if node["num-children"]:
-            waiting.append((number, node["num-children"]))
-    places = {id(node): number for number, node in enumerate(expression)}
-    for node, parent in zip(expression, parents, strict=True):
-        yield node, parent, children[places[id(parent)]] if parent is not None else []
 
 
 def _id(column: Mapping[str, Any]) -> int:
@@ -293,12 +294,10 @@ def _initial_key(node: Any) -> list[int]:
 
 
 def _equated(join: Any) -> Iterator[int]:
-    for condition in (_read(expression) for expression in members(join.expressions())):
-        for number, node in enumerate(condition):
-            sides = condition[number + 1 : number + 3]
-            if node["class"] != "EqualTo" or {side["class"] for side in sides} != {"AttributeReference"}:
-                continue
-            if sides[0]["name"].lower() == sides[1]["name"].lower():
+    for expression in members(join.expressions()):
+        for tree in _trees(_read(expression)):
+            sides = [child.node for child in tree.children if child.kind == "AttributeReference"]
+            if tree.kind == "EqualTo" and len(sides) == 2 and sides[0]["name"].lower() == sides[1]["name"].lower():
                 yield from map(_id, sides)
 
 
