@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import shlex
 import sys
+from types import ModuleType
 
 
 class StreamproofError(Exception):
@@ -30,3 +32,20 @@ class MissingTool(StreamproofError):
 def install_command(extra: str) -> str:
     """Return the command that installs an extra of streamproof, such as `specs`, into this interpreter."""
     return f"{shlex.quote(sys.executable)} -m pip install 'streamproof[{extra}]'"
+
+
+def import_extra(module: str, extra: str, user: str) -> ModuleType:
+    """Import a module that an extra of streamproof installs.
+
+    Args:
+        module: The module.
+        extra: The extra.
+        user: The name, in the message, of what needs the module.
+
+    Raises:
+        MissingTool: The module isn't installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingTool(f"{user} needs {module}, which isn't installed: {install_command(extra)}") from None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from ...reference.core.errors import MissingTool
+from ...reference.core.errors import import_extra
 from ..pytla import ModelValue
 
 Truth: TypeAlias = Any
@@ -23,13 +23,7 @@ def z3() -> Any:
     Raises:
         MissingTool: It isn't installed.
     """
-    try:
-        import z3 as module
-    except ImportError:
-        raise MissingTool(
-            "z3 isn't installed, which a proof takes: python -m pip install 'streamproof[proofs]'"
-        ) from None
-    return module
+    return import_extra("z3", "proofs", "a proof")
 
 
 def is_term(value: object) -> bool:

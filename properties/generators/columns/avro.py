@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ....reference.core.errors import BadInput, MissingTool
+from ....reference.core.errors import BadInput, import_extra
 
 _MAX_ID = 2**31
 
@@ -57,12 +57,7 @@ def avro(schema: str | Path | Mapping[str, Any], schema_id: int | None = None) -
         BadInput: The schema can't be read, is no record, or the number isn't from 0 to 2,147,483,647.
         MissingTool: fastavro isn't installed.
     """
-    try:
-        import fastavro as _  # noqa: F401
-    except ImportError:
-        raise MissingTool(
-            "fastavro isn't installed, which writes Avro: python -m pip install 'streamproof[avro]'"
-        ) from None
+    import_extra("fastavro", "avro", "avro(…)")
     if schema_id is not None and (isinstance(schema_id, bool) or not 0 <= schema_id < _MAX_ID):
         raise BadInput(f"schema_id is {schema_id!r}: give the schema's number in the registry, such as 7")
     return Avro(_content(schema), schema_id)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .....reference.core.errors import BadInput
+from .....reference.core.errors import BadInput, import_extra
 from ....generators.columns.model import Row
 from ....system.arguments import short
 from ....system.visible import first_line
 from ..rows import rows_of
-from .store import Store, required
+from .store import Store
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class PostgresTable(DatabaseTable):
             raise BadInput(
                 f'{self.name}: url is {short(self.url)}: give one such as "postgresql://user@localhost/tests"'
             )
-        required("psycopg", "postgres", self.name)
+        import_extra("psycopg", "postgres", self.name)
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .....reference.core.errors import BadInput
+from .....reference.core.errors import BadInput, import_extra
 from ....generators.columns.model import Row
 from ....system.visible import first_line
 from ..rows import rows_of
-from .store import Store, required
+from .store import Store
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class DeltaTable(Store):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        required("deltalake", "delta", self.name)
+        import_extra("deltalake", "delta", self.name)
 
     def rows(self, target: str) -> list[Row]:
         import deltalake

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .....reference.core.errors import BadInput, MissingTool, install_command
+from .....reference.core.errors import BadInput
 from ....generators.columns.model import Row
 from ....generators.columns.schemas import arrow_schema, needs_spark
 from .types import with_types
@@ -83,15 +82,3 @@ class Store(ABC):
             return arrow_schema(self.schema)
         except BadInput as error:
             raise BadInput(f"{self.name}: {error.message}") from None
-
-
-def required(module: str, extra: str, name: str) -> Any:
-    """Import what a store needs, which an extra of streamproof brings.
-
-    Raises:
-        MissingTool: It isn't installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingTool(f"{name} needs {module}, which isn't installed: {install_command(extra)}") from None
