@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...system.java_fields import private_fields
 from .contract import folder_of_checkpoint
 
 if TYPE_CHECKING:
@@ -82,10 +83,5 @@ def at_times(spark: SparkSession, time_ms: Callable[[int], int]) -> Iterator[Non
 
 
 def _set_clock(query: Any, clock: _Clock) -> None:
-    kind = query.getClass()
-    while kind is not None:
-        for field in kind.getDeclaredFields():
-            if field.getName() == _FIELD:
-                field.setAccessible(True)
-                field.set(query, clock)
-        kind = kind.getSuperclass()
+    for field in private_fields(query, _FIELD):
+        field.set(query, clock)

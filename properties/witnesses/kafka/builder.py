@@ -9,6 +9,7 @@ from typing import Any
 
 from ....reference.core.history import LARGEST_TIMESTAMP_MS
 from ....reference.definitions.aggregates import Aggregate
+from ...system.java_fields import private_fields
 from ...system.work import own_folder
 from .functions import Functions, filled
 from .versions import Stores, driver_settings, ignores_stream_joins
@@ -102,7 +103,8 @@ class Builder:
         factories = self._field(self._field(topology, "internalTopologyBuilder"), "nodeFactories").values()
         suppliers = [supplier for each in factories if (supplier := self._field(each, "supplier")) is not None]
         (sender,) = [each for each in map(self._unwrapped, suppliers) if each.getClass().getSimpleName() == _SENDER]
-        self._declared(sender, "leftJoin").setBoolean(sender, True)
+        (field,) = private_fields(sender, "leftJoin")
+        field.setBoolean(sender, True)
 
     def _unwrapped(self, supplier: Any) -> Any:
         """Return the supplier within the wrappers that Kafka 4 puts around each."""
@@ -111,16 +113,8 @@ class Builder:
         return supplier
 
     def _field(self, thing: Any, name: str) -> Any:
-        declared = self._declared(thing, name)
-        return None if declared is None else declared.get(thing)
-
-    def _declared(self, thing: Any, name: str) -> Any:
-        """Return a private field of an object's class, made accessible; None: it has no such field."""
-        for declared in thing.getClass().getDeclaredFields():
-            if declared.getName() == name:
-                declared.setAccessible(True)
-                return declared
-        return None
+        """Return the value of a private field; None: the object has no such field."""
+        return next((field.get(thing) for field in private_fields(thing, name)), None)
 
     def milliseconds(self, duration: int) -> Any:
         """Return a duration (ms)."""

@@ -1,0 +1,17 @@
+"""Private fields of Java objects behind py4j, where the classes offer nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def private_fields(thing: Any, name: str) -> Iterator[Any]:
+    """Yield the fields of a name that an object's class and its superclasses declare, made accessible."""
+    kind = thing.getClass()
+    while kind is not None:
+        for field in kind.getDeclaredFields():
+            if field.getName() == name:
+                field.setAccessible(True)
+                yield field
+        kind = kind.getSuperclass()
