@@ -75,26 +75,41 @@ def are_in_order(source: Source, rows: Iterable[Row]) -> bool:
     return True
 
 
-def in_order(source: Source, rows: Sequence[Row]) -> list[Row]:
-    """Return the changes, each key's in order of time: times are handed out anew, and its latest change comes again."""
+def in_order(history: JobHistory, sources: Iterable[Source]) -> JobHistory:
+    """Return a history with each row's changes in order of time: the log of a database has no others.
+
+    The times of a row's changes are handed out anew. Of changes that come again only the row's latest does.
+    """
+    for source in (source for source in sources if source.is_change_log):
+        ordered = iter(_in_order(source, [row for name, row in history.arrivals if name == source.name]))
+        arrivals = history.arrivals
+        history = history.with_arrivals(
+            Arrival(name, next(ordered) if name == source.name else row) for name, row in arrivals
+        )
+    return history
+
+
+def _in_order(source: Source, rows: Sequence[Row]) -> list[Row]:
     times: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
         times[repr(source.key_of(row))].append(row[TIME])
     waiting = {key: iter(sorted(of_key)) for key, of_key in times.items()}
     latest: dict[str, Row] = {}
     drawn: set[str] = set()
+    handed_out: set[str] = set()
     ordered: list[Row] = []
     for row in rows:
-        key, time = repr(source.key_of(row)), next(waiting[repr(source.key_of(row))])
-        moved = {**row, TIME: time}
-        comes_again = repr(row) in drawn or repr(moved) in {repr(before) for before in ordered}
+        key = repr(source.key_of(row))
+        moved = {**row, TIME: next(waiting[key])}
+        if key not in latest or not (repr(row) in drawn or repr(moved) in handed_out):
+            latest[key] = moved
         drawn.add(repr(row))
-        latest[key] = latest[key] if comes_again and key in latest else moved
+        handed_out.add(repr(latest[key]))
         ordered.append(latest[key])
     return ordered
 
 
-def keep_order(history: JobHistory, varied: JobHistory, sources: Sequence[Source]) -> JobHistory:
+def keep_order(history: JobHistory, varied: JobHistory, sources: Iterable[Source]) -> JobHistory:
     """Return a history whose rows were moved, with the changes of each row in their first order: a log keeps it."""
     by_name = {source.name: source for source in sources if source.is_change_log}
     if not by_name:
@@ -107,11 +122,8 @@ def keep_order(history: JobHistory, varied: JobHistory, sources: Sequence[Source
     for arrival in history.arrivals:
         if arrival.input in by_name:
             waiting[key_of(arrival)].append(arrival)
-    return varied.with_batches(
-        [
-            [waiting[key_of(arrival)].popleft() if arrival.input in by_name else arrival for arrival in batch]
-            for batch in varied.batches
-        ]
+    return varied.with_arrivals(
+        waiting[key_of(arrival)].popleft() if arrival.input in by_name else arrival for arrival in varied.arrivals
     )
 
 

@@ -78,21 +78,9 @@ def draw_histories(
     else:
         clock = draw_clock(generator, microseconds(start), distances, batches, delay_us, grain_us)
     drawer = _Drawer(inputs, distances, clock, late, delay_us, start)
-    drawn = [_with_ordered_changes(drawer.history(generator, f"h{number}"), inputs) for number in range(count)]
+    sources = [given.source for given in inputs]
+    drawn = [debezium.in_order(drawer.history(generator, f"h{number}"), sources) for number in range(count)]
     return [with_flaws(history, inputs, f"{seed} of the flaws of {history.name}") for history in drawn]
-
-
-def _with_ordered_changes(history: JobHistory, inputs: Sequence[ResolvedInput]) -> JobHistory:
-    """Return a history in which the changes of a table's row are in order: the log of a database has no others."""
-    for source in (given.source for given in inputs if given.source.is_change_log):
-        ordered = iter(debezium.in_order(source, [row for name, row in history.arrivals if name == source.name]))
-        history = history.with_batches(
-            [
-                [Arrival(name, next(ordered)) if name == source.name else Arrival(name, row) for name, row in batch]
-                for batch in history.batches
-            ]
-        )
-    return history
 
 
 def grain_of(inputs: Sequence[ResolvedInput]) -> int:

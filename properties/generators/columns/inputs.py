@@ -20,9 +20,9 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from . import debezium
 from .model import Row, Source, from_microseconds
-from .payloads import Value
+from .payloads import DEBEZIUM, Value
 from .schemas import arrow_schema
-from .shapes import DEBEZIUM, RECORDS_TIME, encoded_source
+from .shapes import RECORDS_TIME, encoded_source
 from .times import UNITS
 from .values import Kind, examples_of, key_kinds, kinds, plain_values, unsupported
 from .wire import Format
@@ -211,7 +211,7 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
     source = encoded_source(given, schema, time, key)
     rows = () if table is None else _sample_rows(table, source, from_schema=given.schema is not None)
     pools = _pools(given, source, seed)
-    if given.value == DEBEZIUM:
+    if source.is_change_log:
         pools[debezium.DELETED] = _share_of_deletes(given.deletes)
     for column in schema:
         lacking = unsupported(column.type)
@@ -423,7 +423,7 @@ def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Ro
         times = pa.array([from_microseconds(0)] * table.num_rows, source.schema.field(source.time).type)
         place = table.schema.get_field_index(source.time)
         table = table.append_column(source.time, times) if place < 0 else table.set_column(place, source.time, times)
-        if source.encoding.value == DEBEZIUM:  # whether a row is deleted is drawn, too
+        if source.is_change_log:  # whether a row is deleted is drawn, too
             table = table.append_column(debezium.DELETED, pa.array([False] * table.num_rows))
     if from_schema:
         table = _cast(table, source.schema)

@@ -5,7 +5,7 @@ A row is a mapping from the names of columns to Python values: timestamps are `d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -76,7 +76,7 @@ class Source:
     @property
     def is_change_log(self) -> bool:
         """Whether the job is given Debezium's change events of a table."""
-        return self.encoding is not None and self.encoding.value == "debezium"
+        return self.encoding is not None and self.encoding.is_change_log
 
     @property
     def grain_us(self) -> int:
@@ -181,6 +181,11 @@ class JobHistory:
     def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
         """Return the same history with other batches; with a clock, as many as before."""
         return replace(self, batches=tuple(map(tuple, batches)))
+
+    def with_arrivals(self, arrivals: Iterable[Arrival]) -> JobHistory:
+        """Return the same history with other arrivals, in batches of the same sizes."""
+        remaining = iter(arrivals)
+        return self.with_batches([[next(remaining) for _ in batch] for batch in self.batches])
 
 
 @dataclass(frozen=True)

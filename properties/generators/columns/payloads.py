@@ -24,6 +24,7 @@ from .times import iso_text
 Value: TypeAlias = Literal["json", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
 """The form of a record's payload: the name of a format, or a user's function from a row to bytes."""
 
+DEBEZIUM = "debezium"
 NULL, EMPTY, TRUNCATED, NOISE = "null", "empty", "truncated", "no text of the format"
 NO_TIME, WRONG_TIME = "without its event time", "an event time of another type"
 FAULTS: Sequence[str] = (TRUNCATED, EMPTY, NOISE, NO_TIME, WRONG_TIME)
@@ -41,7 +42,7 @@ def faults_of(value: Value, has_time: bool) -> Sequence[str]:
         value: The format.
         has_time: Whether the payload has the event time.
     """
-    if value in ("json", "debezium"):
+    if value in ("json", DEBEZIUM):
         return FAULTS if has_time and value == "json" else (TRUNCATED, EMPTY, NOISE)
     return (EMPTY, NOISE, WRONG_TIME) if has_time and value == "csv" else (EMPTY, NOISE)
 
@@ -66,7 +67,7 @@ def payload(value: Value, row: Row, schema: pa.Schema, where: str, fault: str = 
         made = _made_by(value, dict(row), where)
     else:
         # Of an envelope a fault takes the row's image.
-        write = {"json": json_of_row, "csv": _csv_of_row, "text": _text_of_row, "debezium": json_of_row}[value]
+        write = {"json": json_of_row, "csv": _csv_of_row, "text": _text_of_row, DEBEZIUM: json_of_row}[value]
         columns = [field for field in schema if not (fault == NO_TIME and field.name == time)]
         if fault == WRONG_TIME:
             columns = [field.with_type(pa.string()) if field.name == time else field for field in columns]
@@ -185,7 +186,7 @@ def refused_columns(value: Value, columns: Mapping[str, pa.DataType]) -> str | N
             f'value="text" takes one column of text beside the key, and there are {named}: use value="json", or a '
             "function from a row to bytes"
         )
-    if value in ("json", "debezium"):
+    if value in ("json", DEBEZIUM):
         for name, kind in columns.items():
             if pa.types.is_null(kind):
                 return f"the column {name!r} has no type: give it one"

@@ -11,7 +11,7 @@ from ...system.arguments import short
 from . import debezium
 from .avro import Avro
 from .model import Source
-from .payloads import refused_columns
+from .payloads import DEBEZIUM, refused_columns
 from .times import TIMESTAMP, TimeForm, time_form
 from .wire import Encoding, Format
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 RECORDS_TIME = "timestamp"
 """The column of Kafka's records with their own time."""
 _FORMATS = get_args(Format)
-_VALUES = ("json", "csv", "text", "debezium")
+_VALUES = ("json", "csv", "text", DEBEZIUM)
 AVRO: Any = "avro"
-DEBEZIUM = "debezium"
 _OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
 
 

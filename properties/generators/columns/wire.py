@@ -17,7 +17,7 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from .debezium import ChangeLog
 from .model import Row, Source, from_microseconds, microseconds
-from .payloads import Value, key_text, payload
+from .payloads import DEBEZIUM, Value, key_text, payload
 from .times import TIMESTAMP, TimeForm
 
 Format: TypeAlias = Literal["kafka", "text"]
@@ -81,7 +81,12 @@ class Encoding:
     @property
     def is_records_time(self) -> bool:
         """Whether the event time is the timestamp of Kafka's records, and not in their payload."""
-        return self.format == "kafka" and self.time not in self.columns.names and self.value != "debezium"
+        return self.format == "kafka" and self.time not in self.columns.names and not self.is_change_log
+
+    @property
+    def is_change_log(self) -> bool:
+        """Whether the payloads are Debezium's change events of a table."""
+        return self.value == DEBEZIUM
 
     @property
     def grain_us(self) -> int:
