@@ -100,9 +100,24 @@ def check(
     from ..laws.base import worst
 
     use_version(kafka_version)
-    of_inputs = (input or (), key or (), time or (), time_format or (), format or (), value or ())
-    of_script = (query, argument or (), timeouts or ())
-    job = JobOptions(*of_inputs, static or (), expect, mode, trigger, out_of_order, seconds, *of_script, histories)
+    job = JobOptions(
+        input=input or (),
+        key=key or (),
+        time=time or (),
+        time_format=time_format or (),
+        format=format or (),
+        value=value or (),
+        static=static or (),
+        expect=expect,
+        mode=mode,
+        trigger=trigger,
+        out_of_order=out_of_order,
+        seconds=seconds,
+        query=query,
+        argument=argument or (),
+        timeouts=timeouts or (),
+        histories=histories,
+    )
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only, "law": law}
     if (name := job_among(operators or (), of_operators)) is not None:
         _require_room(shared)
@@ -166,9 +181,12 @@ class _Gate:
         if self.laws:
             of_reference, on_spark = _asked_by(self.laws, of_reference, on_spark)
         of_mutant = "on Spark" if self.mutant is None else f"mutant {self.mutant}, on Spark"
-        new = partial(Report, results=[], seed=self.seed, only=self.laws)
-        self.of_reference = {name: new(name, subject="the reference") for name in of_reference}
-        self.on_spark = {name: new(name, subject=of_mutant) for name in on_spark}
+
+        def new(name: str, subject: str) -> Report:
+            return Report(name, [], self.seed, subject=subject, only=self.laws)
+
+        self.of_reference = {name: new(name, "the reference") for name in of_reference}
+        self.on_spark = {name: new(name, of_mutant) for name in on_spark}
 
     @property
     def reports(self) -> list[Report]:

@@ -112,7 +112,8 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         runner.declare(run)  # which says what the script's query is
         run = replace(run, mode=given["mode"] or mode_of(job), settings={**job.found.settings, **settings})
         runner = replace(runner, job=job.job)
-    by_event_time = bool(timeouts_us) and _only_by_event_time(runner.declare(run).plan)
+    plan = runner.declare(run).plan if timeouts_us else Plan()
+    by_event_time = plan.by_event_time and not plan.by_processing_time
     if by_event_time:
         run = replace(run, processing_time=False)
     elif timeouts_us and given["trigger"] != "default":
@@ -127,10 +128,6 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         folder=None if folder is None else folder_at(folder),
         **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},
     )
-
-
-def _only_by_event_time(plan: Plan) -> bool:
-    return plan.by_event_time and not plan.by_processing_time
 
 
 def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) -> list[int]:

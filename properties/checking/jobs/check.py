@@ -236,16 +236,17 @@ class JobCheck:
         missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
         if missing:
             count = len(histories)
-            more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
-            if not expecting:
-                more = "values for which the job emits something"
+            more = "values for which the job emits something"
+            if expecting:
+                by = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
+                more = f"more, such as {by}"
             alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
             raise inconclusive(
                 self.judge.name,
                 self.judge.oracle.name,
                 histories=count,
                 missing=missing,
-                more=f"more, such as {more}" if expecting else more,
+                more=more,
                 seed=self.options.seed,
                 alone=alone,
             )

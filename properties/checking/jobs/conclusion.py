@@ -71,26 +71,29 @@ def unmet_goals(
         missing.insert(0, goal if expecting else f"{goal}; {_VALUES}")
     if _has_unknown_timers(judge, draws) and not variation.law:
         missing.insert(0, 'times around its timers of event time (timeouts=["30 minutes"] says how long they are)')
-    expected_us, declared_us = judge.oracle.watermark_delays_us, {*judge.declared.plan.delays_us}
-    # All inputs follow one clock, under which the largest of several delays is the only one that matters.
-    by_input = delays_by_input(judge.declared.plan, judge.witness.sources)
-    if expected_us is not None and by_input is not None and expected_us.keys() == by_input.keys():
-        if expected_us != by_input:
-            both = [
-                ", ".join(f"{name} {duration(us)}" for name, us in each.items()) for each in (expected_us, by_input)
-            ]
-            missing.insert(0, f"watermarks that are delayed by {both[0]}, as expected (the job's are by {both[1]})")
-    elif (
-        judge.declared.plan.operators and expected_us is not None and {*expected_us.values()} - {0} != declared_us - {0}
-    ):
-        named = [
-            " and ".join(map(duration, sorted(each))) or "nothing" for each in ({*expected_us.values()}, declared_us)
-        ]
-        missing.insert(0, f"watermarks that are delayed by {named[0]}, as expected (the job's are by {named[1]})")
+    if other := _other_delays(judge):
+        missing.insert(0, "watermarks that are delayed by {}, as expected (the job's are by {})".format(*other))
     if met.crashed or not judge.is_sink:
         unmet = [goal for goal in variation.goals if goal not in met.covered]
         missing = [*(goal for goal in unmet if met.stateful or goal != RESTORED), *missing]
     return missing
+
+
+def _other_delays(judge: Judge) -> list[str]:
+    """Return the delays of the watermarks that are expected, and the job's, in words; none if they are the same."""
+    expected_us, plan = judge.oracle.watermark_delays_us, judge.declared.plan
+    if expected_us is None or not plan.operators:
+        return []
+    by_input = delays_by_input(plan, judge.witness.sources)
+    if by_input is not None and expected_us.keys() == by_input.keys():
+        if expected_us == by_input:
+            return []
+        return [", ".join(f"{name} {duration(us)}" for name, us in each.items()) for each in (expected_us, by_input)]
+    # All inputs follow one clock, under which the largest of several delays is the only one that matters.
+    both = {*expected_us.values()}, {*plan.delays_us}
+    if both[0] - {0} == both[1] - {0}:
+        return []
+    return [" and ".join(map(duration, sorted(each))) or "nothing" for each in both]
 
 
 def _has_unknown_timers(judge: Judge, draws: Draws) -> bool:
