@@ -39,7 +39,7 @@ Contents: TypeAlias = Literal["plain", "mixed", "of one kind"]
 class Neighbour(NamedTuple):
     """A declaration in which a number is off by one, or a behaviour whose clock is.
 
-    The goal is that its output differs from that of the original declaration and behaviour.
+    The goal is that its output differs from the output of the original declaration and behaviour.
 
     Attributes:
         goal: The goal's name, for one declaration.
