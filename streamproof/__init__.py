@@ -7,9 +7,9 @@ Check a streaming job of your own, over histories of its own columns, in a test 
     clicks = Input("user string, at timestamp", key="user")
     check_job(my_job, clicks, expect=session_windows(gap="30 minutes", delay="10 minutes"))
 
-- A job: `check_job` against what is expected of it, `invariants` without, which return `JobReport` and
-  `InvariantsReport`; `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
-  `Script` (a script as it is). Expected are the rules of
+- A job: `check_job` against what is expected of it, `invariants` without, `upgrade` from its earlier version's
+  checkpoint; they return `JobReport`, `InvariantsReport` and `UpgradeReport`. `Input` (its columns), `avro` (an Input's
+  payloads), `Sink` (a job that writes its result itself), `Script` (a script as it is). Expected are the rules of
   Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`), a function or a
   class, `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
 - Checking: `conforms` (a job, by an operator's reference), which returns a `ConformanceReport`, `check` (an operator's
@@ -20,8 +20,8 @@ Check a streaming job of your own, over histories of its own columns, in a test 
 - An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and what
   it declares (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
   `register` makes known.
-- Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Violated` and `Inconclusive`, kinds of
-  AssertionError.
+- Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Violated`, `UpgradeRefused` and
+  `Inconclusive`, kinds of AssertionError.
 
 The operators themselves, for production use, are in `streamproof.spark_impl`, a module each; `table` and `stream`, by
 which joins are given their inputs, are in its `inputs`. `read_state` reads what one of them has stored in a checkpoint.
@@ -39,8 +39,9 @@ __path__ = extend_path(__path__, __name__)
 if TYPE_CHECKING:
     from .properties.checking.jobs.check import check_job
     from .properties.checking.jobs.invariants import invariants
-    from .properties.checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport
-    from .properties.checking.jobs.verdicts import Inconclusive, Violated
+    from .properties.checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport, UpgradeReport
+    from .properties.checking.jobs.upgrade import upgrade
+    from .properties.checking.jobs.verdicts import Inconclusive, UpgradeRefused, Violated
     from .properties.generators.columns.avro import avro
     from .properties.generators.columns.inputs import Input
     from .properties.generators.registering import register
@@ -113,6 +114,8 @@ __all__ = [
     "StreamproofError",
     "TableAggregate",
     "TableTableJoin",
+    "UpgradeRefused",
+    "UpgradeReport",
     "Violated",
     "WindowAggregate",
     "WindowedTable",
@@ -135,6 +138,7 @@ __all__ = [
     "sql",
     "static_join",
     "stream_join",
+    "upgrade",
     "windows",
     "write_report",
 ]
@@ -152,8 +156,9 @@ _HOMES = {
     ".properties.testing.recheck": ("assert_holds",),
     ".properties.testing.conformance": ("conforms",),
     ".properties.checking.jobs.check": ("check_job",),
-    ".properties.checking.jobs.reports": ("ConformanceReport", "InvariantsReport", "JobReport"),
-    ".properties.checking.jobs.verdicts": ("Inconclusive", "Violated"),
+    ".properties.checking.jobs.reports": ("ConformanceReport", "InvariantsReport", "JobReport", "UpgradeReport"),
+    ".properties.checking.jobs.upgrade": ("upgrade",),
+    ".properties.checking.jobs.verdicts": ("Inconclusive", "UpgradeRefused", "Violated"),
     ".properties.generators.columns.avro": ("avro",),
     ".properties.generators.columns.inputs": ("Input",),
     ".properties.checking.jobs.invariants": ("invariants",),

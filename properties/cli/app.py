@@ -30,6 +30,7 @@ from .regress import regress
 from .run import run
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages, results
+from .upgrade import upgrade
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
@@ -57,7 +58,7 @@ def _options(
     """Take the options of `streamproof` itself."""
 
 
-for command in (check, run, compare, mutants, divergences, doctor):
+for command in (check, upgrade, run, compare, mutants, divergences, doctor):
     app.command()(command)
 app.command("broker-races")(races)
 app.add_typer(specs, name="spec")

@@ -120,7 +120,7 @@ def check(
     )
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only, "law": law}
     if (name := job_among(operators or (), of_operators)) is not None:
-        _require_room(shared)
+        require_room(shared)
         start_spark(master, partitions, shared)
         check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
     if job.given:
@@ -144,13 +144,13 @@ def check(
 
     with reporting(report, content):
         if gate.on_spark:
-            _require_room(shared, "; `--only reference` needs no Spark")
+            require_room(shared, "; `--only reference` needs no Spark")
             start_spark(master, partitions, shared)
         gate.run()
     raise typer.Exit(EXITS[worst(report.verdict for report in gate.reports)])
 
 
-def _require_room(shared: Path | None, otherwise: str = "") -> None:
+def require_room(shared: Path | None, otherwise: str = "") -> None:
     """Refuse a machine on which Spark would die, or fill its disk, before anything is started."""
     folders = {"TMPDIR": Path(tempfile.gettempdir()), **({} if shared is None else {"--shared": shared})}
     if (lack := too_small(folders)) is not None:

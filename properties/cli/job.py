@@ -86,13 +86,33 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
 
 
 def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, report_to: Path | None = None) -> NoReturn:
-    """Check a job, print the verdict, and exit as every check does.
+    """Check a job, print the verdict, and exit; as `exit_by_verdict`."""
+    command = again("check", [name], histories=options.histories, seed=seed)
+
+    def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
+        return checking(name, job_named(name, options), options, common, outcomes)
+
+    exit_by_verdict(name, check_of, options, seed, folder, command, report_to)
+
+
+def exit_by_verdict(
+    name: str,
+    check_of: Callable[[Mapping[str, Any], list[JobOutcome]], Callable[[], object]],
+    options: JobOptions,
+    seed: int,
+    folder: Path,
+    command: str,
+    report_to: Path | None,
+) -> NoReturn:
+    """Make and run a check of a job, print the verdict, and exit as every check does.
 
     Args:
-        name: The job, `module:function` or `script.py`.
+        name: The name of the check: the job, `module:function` or `script.py`.
+        check_of: Makes the check, of the arguments that all checks share, and of the list that it adds its result to.
         options: The further options of the command line.
         seed: The seed of the histories.
         folder: The folder of counterexamples; each job has a folder of its own in it.
+        command: The command that runs the same check again.
         report_to: The folder of a report; None for none.
 
     Raises:
@@ -100,14 +120,13 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
         StreamproofError: The job's query failed.
         Exit: 0 if the job conforms, 1 if it is violated, 2 if the check is inconclusive.
     """
-    from ..checking.jobs.verdicts import Inconclusive, Violated
+    from ..checking.jobs.verdicts import CheckFailed
     from ..counterexamples.of_jobs import folder_of
     from ..report import making
     from ..witnesses.spark.session import spark_session
 
     outcomes: list[JobOutcome] = []
     verdict = "conforms"
-    command = again("check", [name], histories=options.histories, seed=seed)
 
     def content(ended: str) -> Content:
         return making.content([*outcomes, *making.the_rest(f"{name}: {ended}" if ended else "")], command)
@@ -117,18 +136,17 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
             progress("starting Spark")
             # Before the module: functions that it declares for Spark may need a session to read their types.
             spark_session(any_provider=True)
-            job = named(name) if ":" in name else script_of(name, options)
             common = {
                 "histories": options.histories or HISTORIES,
                 "seed": seed,
                 "seconds": options.seconds or SECONDS,
                 "folder": folder_of(name, folder),
             }
-            check = checking(name, job, options, common, outcomes)
+            check = check_of(common, outcomes)
             progress(f"checking {visible(name)}: {common['histories']} histories")
             try:
                 check()
-            except (Violated, Inconclusive) as found:
+            except CheckFailed as found:
                 outcomes.append(found)
                 verdict = found.verdict
         for outcome in outcomes:
@@ -149,40 +167,87 @@ def checking(
     """
     from ..checking.jobs.check import check_job
     from ..checking.jobs.invariants import invariants
-    from ..witnesses.job.scripts.script import Script
 
-    def noted(check: Callable[..., JobOutcome], *arguments: Any, **named: Any) -> JobOutcome:
-        asked = {} if options.histories is None else {"histories": options.histories}
-        with _others_raised_as(explained):
-            outcomes.append(check(*arguments, **{**common, **named, **asked}))
-        return outcomes[-1]
-
+    noted = partial(_noted, options, common, outcomes)
     fixtures = {"check_job": partial(noted, check_job), "invariants": partial(noted, invariants)}
     parameters = [*inspect.signature(job).parameters] if callable(job) else []
     if parameters and {*parameters} <= fixtures.keys():
         if options.given:
             raise BadInput(f"{name} is a test, which says all itself: leave out --{options.given[0]}")
         return partial(_run_test, job, {parameter: fixtures[parameter] for parameter in parameters})
+    inputs = _inputs_for(name, job, options)
+    more = _more(options)
+    if options.expect is None:
+        return partial(fixtures["invariants"], job, *inputs, **more)
+    return partial(fixtures["check_job"], job, *inputs, expect=expected(options.expect), **more)
+
+
+def upgrading(
+    names: tuple[str, str],
+    options: JobOptions,
+    old_mode: str | None,
+    common: Mapping[str, Any],
+    outcomes: list[JobOutcome],
+) -> Callable[[], object]:
+    """Make the function that checks the upgrade of a job, and adds the result to the outcomes.
+
+    Args:
+        names: The earlier version and the new version, each `module:function` or `script.py`.
+        options: The further options of the command line.
+        old_mode: The output mode of the earlier version; None: that of the new version.
+        common: The arguments that all checks share.
+        outcomes: The list that the result is added to.
+
+    Raises:
+        BadInput: A version, an input or what is expected can't be found or used.
+    """
+    from ..checking.jobs.upgrade import upgrade
+
+    old, new = (job_named(name, options) for name in names)
+    more = {**_more(options), "expect": None if options.expect is None else expected(options.expect)}
+    inputs = _inputs_for(names[1], new, options)
+    return partial(_noted, options, common, outcomes, upgrade, old, new, *inputs, old_mode=old_mode, **more)
+
+
+def _noted(
+    options: JobOptions,
+    common: Mapping[str, Any],
+    outcomes: list[JobOutcome],
+    check: Callable[..., JobOutcome],
+    *arguments: Any,
+    **named: Any,
+) -> JobOutcome:
+    """Run a check with the arguments that all checks share, and add its result to the outcomes."""
+    asked = {} if options.histories is None else {"histories": options.histories}
+    with _others_raised_as(explained):
+        outcomes.append(check(*arguments, **{**common, **named, **asked}))
+    return outcomes[-1]
+
+
+def _inputs_for(name: str, job: Any, options: JobOptions) -> list[Input]:
+    """Return the inputs that are given for a job; of a script none, which has them itself."""
+    from ..witnesses.job.scripts.script import Script
+
     if isinstance(job, Script):
-        inputs = []
-    elif options.query is not None or options.argument:
+        return []
+    if options.query is not None or options.argument:
         raise BadInput(f"{name} is a function: --query and --argument are for scripts, so leave them out")
-    elif options.input:
-        inputs = inputs_of(options)
-    else:
-        raise BadInput(
-            f'{name} has no input: say its columns, as in --input "user string, at timestamp" --key user, once for each'
-        )
-    more: dict[str, Any] = {
+    if options.input:
+        return inputs_of(options)
+    raise BadInput(
+        f'{name} has no input: say its columns, as in --input "user string, at timestamp" --key user, once for each'
+    )
+
+
+def _more(options: JobOptions) -> dict[str, Any]:
+    """Return the arguments of a check beside the job and its inputs."""
+    return {
         "mode": options.mode,
         "trigger": options.trigger,
         "out_of_order": options.out_of_order,
         "static": static_of(options.static),
         "timeouts": options.timeouts,
     }
-    if options.expect is None:
-        return partial(fixtures["invariants"], job, *inputs, **more)
-    return partial(fixtures["check_job"], job, *inputs, expect=expected(options.expect), **more)
 
 
 def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> None:
@@ -195,14 +260,23 @@ def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> No
 @contextlib.contextmanager
 def _others_raised_as(explain: Callable[[Exception], StreamproofError]) -> Iterator[None]:
     """Explain the errors of a block, except verdicts and errors that are explained already."""
-    from ..checking.jobs.verdicts import Inconclusive, Violated
+    from ..checking.jobs.verdicts import CheckFailed
 
     try:
         yield
-    except (StreamproofError, Violated, Inconclusive):
+    except (StreamproofError, CheckFailed):
         raise
     except Exception as error:
         raise explain(error) from error
+
+
+def job_named(name: str, options: JobOptions) -> Any:
+    """Return the function that `module:function` names, or the script of a path.
+
+    Raises:
+        BadInput: It doesn't exist, or importing its module fails.
+    """
+    return named(name) if ":" in name else script_of(name, options)
 
 
 def named(name: str) -> Any:

@@ -55,10 +55,10 @@ ReportFolder = Annotated[
     typer.Option(metavar="FOLDER", help="Write report.html, report.txt, report.json and junit.xml into this folder."),
 ]
 
-_of_job = partial(typer.Option, rich_help_panel="A job of your own")
+of_job = partial(typer.Option, rich_help_panel="A job of your own")
 Inputs = Annotated[
     list[str] | None,
-    _of_job(
+    of_job(
         metavar="[NAME=]COLUMNS",
         help='The columns of an input, "user string, at timestamp, amount bigint"; a parquet or CSV file whose rows '
         "are drawn from; or module:NAME of an Input. Once for each input.",
@@ -66,34 +66,34 @@ Inputs = Annotated[
 ]
 Keys = Annotated[
     list[str] | None,
-    _of_job(metavar="COLUMN[,…]", help="The columns of an input's key; once for all inputs, or once for each."),
+    of_job(metavar="COLUMN[,…]", help="The columns of an input's key; once for all inputs, or once for each."),
 ]
 Times = Annotated[
     list[str] | None,
-    _of_job(metavar="COLUMN", help="The column of an input's event time, where several are timestamps; as --key."),
+    of_job(metavar="COLUMN", help="The column of an input's event time, where several are timestamps; as --key."),
 ]
 TimeFormats = Annotated[
     list[str] | None,
-    _of_job(
+    of_job(
         metavar="FORM",
         help="The form of an event time that isn't a timestamp: s, ms, us since 1970, or a strftime pattern; as --key.",
     ),
 ]
 Formats = Annotated[
     list[str] | None,
-    _of_job(
+    of_job(
         metavar="FORMAT",
         help="The format of an input's records: kafka, or text; without it the job gets the columns. As --key.",
     ),
 ]
 Values = Annotated[
     list[str] | None,
-    _of_job(metavar="VALUE", help="The payload of the records: json by default, csv, text, or debezium; as --key."),
+    of_job(metavar="VALUE", help="The payload of the records: json by default, csv, text, or debezium; as --key."),
 ]
-Static = Annotated[list[str] | None, _of_job(metavar="NAME=FILE", help="A static table: a parquet or CSV file.")]
+Static = Annotated[list[str] | None, of_job(metavar="NAME=FILE", help="A static table: a parquet or CSV file.")]
 Expect = Annotated[
     str | None,
-    _of_job(
+    of_job(
         metavar="WHAT",
         help="batch: the same job as a batch; FILE.sql: a statement for DuckDB; or module:NAME of a rule, a function, "
         "a class, or an oracle. Without it the invariants of every right job are checked.",
@@ -101,28 +101,26 @@ Expect = Annotated[
 ]
 OutputMode = Annotated[
     str | None,
-    _of_job(help="The output mode: append, update or complete; by default a script's own, and append for a function."),
+    of_job(help="The output mode: append, update or complete; by default a script's own, and append for a function."),
 ]
 Query = Annotated[
     str | None,
-    _of_job(metavar="NAME", help="The query to check of a script with several: its name, or its index."),
+    of_job(metavar="NAME", help="The query to check of a script with several: its name, or its index."),
 ]
 Arguments = Annotated[
     list[str] | None,
-    _of_job(metavar="TEXT", help="A command-line argument of a script, as --argument=--delay --argument=5m."),
+    of_job(metavar="TEXT", help="A command-line argument of a script, as --argument=--delay --argument=5m."),
 ]
-Trigger = Annotated[str, _of_job(help="The query's trigger: default, or available_now.")]
+Trigger = Annotated[str, of_job(help="The query's trigger: default, or available_now.")]
 Timeouts = Annotated[
     list[str] | None,
-    _of_job(
+    of_job(
         metavar="DURATION", help='The length of a timeout or timer of processing time, "30 minutes"; once for each.'
     ),
 ]
-OutOfOrder = Annotated[
-    str | None, _of_job(metavar="DURATION", help='How far out of order events may be: "10 minutes".')
-]
+OutOfOrder = Annotated[str | None, of_job(metavar="DURATION", help='How far out of order events may be: "10 minutes".')]
 Seconds = Annotated[
-    float | None, _of_job(min=1, help="Time limit of a query, and of all histories that run alone; 120 by default.")
+    float | None, of_job(min=1, help="Time limit of a query, and of all histories that run alone; 120 by default.")
 ]
 
 

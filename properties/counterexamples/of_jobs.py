@@ -16,6 +16,7 @@ from ...reference.spark.watermarks import micro_batches
 from ..generators.columns.model import Expected, JobHistory, Row, Source
 from ..generators.columns.shown import shown_row, typed_row
 from ..generators.columns.text import parse, pasted, to_text
+from ..laws.all import UPGRADE
 from ..laws.expected.comparison import RowDifference, both_flat, table_of
 from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.visible import visible
@@ -201,7 +202,9 @@ class JobStore(Store):
     ) -> tuple[list[str], Path | None]:
         """Save a history and its report; return the folder, and lines that name it, with the examples to paste."""
         lines, path, shown = [""], None, pasted(history, self.sources)
-        check = "invariants" if history.variation else "check_job"
+        check = "check_job"
+        if history.variation:
+            check = "upgrade" if history.variation["law"] == UPGRADE.of_jobs else "invariants"
         if self.folder is not None:
             try:
                 path = self._put(history, run, report, confirmed=confirmed, refresh="always")

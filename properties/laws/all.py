@@ -18,6 +18,7 @@ from .metamorphic.partitions import Partitions
 from .metamorphic.repeats import Repeats
 from .metamorphic.restart import Restart
 from .metamorphic.row_by_row import RowByRow
+from .metamorphic.upgrade import Upgrade
 from .of_reference.duckdb import DuckDBOfReference
 from .of_reference.fold_is_meaning import FoldIsMeaning
 from .of_reference.kafka import Kafka
@@ -51,6 +52,8 @@ METAMORPHIC: Sequence[Law] = (
 """The laws that compare runs with each other, without an oracle. Jobs are asked the `Invariant`s, in this order."""
 OF_JOBS: Sequence[Invariant] = (RowByRow(),)
 """The invariants that only jobs are asked."""
+UPGRADE = Upgrade()
+"""The law that a job is asked beside its earlier version."""
 ON_SPARK: Sequence[Law] = (
     Changelog(),
     Labels(),
@@ -115,7 +118,7 @@ def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
         BadInput: The law is unknown, or can't be asked with the saved argument.
     """
     # A history's behaviour beside other histories can't be replayed without them.
-    laws = {law.of_jobs: law for law in invariants() if not isinstance(law, Packing)}
+    laws = {law.of_jobs: law for law in (*invariants(), UPGRADE) if not isinstance(law, Packing)}
 
     def refuse() -> NoReturn:
         raise BadInput(

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import History
 from ..checking.checked import Checked
-from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport
-from ..checking.jobs.verdicts import Inconclusive, NotFinished, Violated
+from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport, UpgradeReport
+from ..checking.jobs.verdicts import CheckFailed, NotFinished, Violated
 from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
 from ..counterexamples.of_jobs import JobCounterexample
@@ -28,9 +28,9 @@ from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
 JobOutcome: TypeAlias = (
-    JobReport | InvariantsReport | ConformanceReport | Violated | Inconclusive | StreamproofError | NotFinished
+    JobReport | InvariantsReport | UpgradeReport | ConformanceReport | CheckFailed | StreamproofError | NotFinished
 )
-"""The values that `check_job`, `invariants` and `conforms` return, or raise; or a check that isn't finished."""
+"""The values that checks of jobs return, such as `check_job`, or raise; or a check that isn't finished."""
 ASKED = ("reference", "duckdb", "protocol")
 """The witnesses that are asked while a report is written; any other witness costs a JVM."""
 NAMES = {"the reference": "reference", "Spark": "spark", "Spark's own operator": "spark-native", "DuckDB": "duckdb"}
@@ -43,8 +43,8 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
 
     Args:
         folder: The folder to write into; a report that is there is replaced.
-        outcomes: What `check_job`, `invariants` and `conforms` returned, or the `Violated`, `Inconclusive`, `BadInput`
-            or other `StreamproofError` that they raised.
+        outcomes: What `check_job`, `invariants`, `upgrade` and `conforms` returned, or the `Violated`,
+            `UpgradeRefused`, `Inconclusive`, `BadInput` or other `StreamproofError` that they raised.
         ended: The reason that the checks ended early, in words; empty if they didn't.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The fixtures of pytest suites: `spark`, `check_job`, `invariants` and `conforms`, and the options that they heed."""
+"""The fixtures of pytest suites, such as `spark` and `check_job`, and the options that they heed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OPTIONS: Sequence[tuple[str, type, str, str]] = (
 """The options besides the profile: name, type, metavar and help."""
 OUTCOMES = pytest.StashKey[list[tuple[str, Any]]]()
 """By the test: what each check of a job has returned or raised."""
-FIXTURES = ("check_job", "invariants", "conforms")
+FIXTURES = ("check_job", "invariants", "upgrade", "conforms")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,9 +91,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if isinstance(raised, (pytest.skip.Exception, pytest.xfail.Exception)) or any(one is raised for _, one in outcomes):
         return
     from ...reference.core.errors import StreamproofError
-    from ..checking.jobs.verdicts import Inconclusive, NotFinished, Violated
+    from ..checking.jobs.verdicts import CheckFailed, NotFinished
 
-    if isinstance(raised, (Inconclusive, Violated)):  # of the functions that aren't fixtures
+    if isinstance(raised, CheckFailed):  # of the functions that aren't fixtures
         outcomes.append((item.nodeid, raised))
     elif isinstance(raised, StreamproofError) or {*FIXTURES} & {*getattr(item, "fixturenames", ())}:
         said = f"{type(raised).__name__}: {raised}"
@@ -165,6 +165,14 @@ def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
     return _in_test(pytestconfig, invariants)
 
 
+@pytest.fixture(scope="session")
+def upgrade(pytestconfig: pytest.Config) -> Callable[..., Any]:
+    """`streamproof.upgrade`, which saves the counterexamples of each test in a folder of that test's own."""
+    from ..checking.jobs.upgrade import upgrade
+
+    return _in_test(pytestconfig, upgrade)
+
+
 def _cluster(config: pytest.Config) -> dict[str, Any]:
     """Return what the command line says of where jobs run."""
     return {name: config.getoption(f"--streamproof-{name}") for name in ("master", "partitions", "shared")}
@@ -177,7 +185,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         from ..witnesses.spark.session import spark_session
 
         spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)})
-    from ..checking.jobs.verdicts import Inconclusive, Violated
+    from ..checking.jobs.verdicts import CheckFailed
     from ..counterexamples.of_jobs import SAVED, folder_of
     from .conformance import running_test
 
@@ -199,7 +207,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         bound.arguments = {**given, **bound.arguments, **wanted}
         try:
             outcome = function(*bound.args, **bound.kwargs)
-        except (Inconclusive, Violated) as raised:
+        except CheckFailed as raised:
             config.stash[OUTCOMES].append((test or function.__name__, raised))
             raise
         if outcome is not None:

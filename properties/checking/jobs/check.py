@@ -24,7 +24,7 @@ from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
 from ...generators.columns.shrinking import size
 from ...generators.shrinking import Deadline
-from ...laws.all import saved_variation
+from ...laws.all import UPGRADE, saved_variation
 from ...laws.expected.comparison import RowDifference
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
@@ -32,7 +32,7 @@ from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
 from ...witnesses.job.plans import delays_by_input
-from ...witnesses.job.running import Declared, Job
+from ...witnesses.job.running import Declared, Job, NotContinued
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.tables import TablesUsed
 from ...witnesses.job.witness import OTHER_STATE, RowsWitness
@@ -147,11 +147,15 @@ class JobCheck:
         keyed = _keyed_tables(options, declared.tables)
         self.why_alone = _why_alone(options, declared, keyed)
         witness = RowsWitness(options.runner, options.inputs, options.seed, late, bool(self.why_alone), keyed)
-        self.judge = judge = Judge(witness, oracle, declared, options.unique, options.equality)
+        self.judge = judge = self.judge_of(witness, oracle, declared)
         self.draws = Draws(options, judge.oracle, variation.run, declared.plan, late)
         self._refuse()
         folder = options.folder and options.folder / variation.saved.get("law", "").replace(" ", "-")
         self.store = JobStore(folder, witness.sources, job=judge.name, oracle=judge.oracle.name, seed=options.seed)
+
+    def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
+        """Make the judge that compares the job with the oracle."""
+        return Judge(witness, oracle, declared, self.options.unique, self.options.equality)
 
     def _refuse(self) -> None:
         """Refuse columns that the result doesn't have, and a job of which the oracle can't say what is expected."""
@@ -192,9 +196,10 @@ class JobCheck:
             run = self.variation.run
             variation = saved_variation(run, history.variation) if history.variation else self.variation
             if variation.law and not self.variation.law:
+                check = "upgrade" if variation.law == UPGRADE.of_jobs else "invariants"
                 raise BadInput(
                     f"the history {history.name} violates the invariant {variation.law!r} under a run of its own: give "
-                    "it to invariants(…), as examples=, or remove its variation"
+                    f"it to {check}(…), as examples=, or remove its variation"
                 )
             if variation.law == self.variation.law:
                 replayed.append((history, variation))
@@ -414,18 +419,29 @@ class JobCheck:
         try:
             yield
         except QueryFailed as failed:
+            kind = NotContinued if isinstance(failed, NotContinued) else QueryFailed
 
             def fails(some: Sequence[JobHistory]) -> bool:
                 try:
                     self.judge.compare(some, variation)
-                except QueryFailed:
-                    return True
+                except QueryFailed as again:
+                    return isinstance(again, kind)
                 return False
 
-            why, failing = f"{self.judge.name}: {failed.message}", failing_history(histories, fails)
-            raise QueryFailed(
-                f"{why}, whatever arrives" if failing is None else self.store.failure(failing, variation.run, why)
-            ) from None
+            raise self.failure(failed, failing_history(histories, fails), variation) from None
+
+    def failure(self, failed: QueryFailed, failing: JobHistory | None, variation: Variation) -> Exception:
+        """Return the error for a query that failed.
+
+        Args:
+            failed: Why it failed.
+            failing: The history that makes it fail, which is saved; None: it fails whatever arrives.
+            variation: How it was run.
+        """
+        why = f"{self.judge.name}: {failed.message}"
+        if failing is None:
+            return QueryFailed(f"{why}, whatever arrives")
+        return QueryFailed(self.store.failure(replace(failing, variation=variation.saved), variation.run, why))
 
 
 def _keyed_tables(options: CheckOptions, used: TablesUsed) -> frozenset[str]:

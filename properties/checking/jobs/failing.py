@@ -20,18 +20,19 @@ def failing_history(
         histories: Histories that share a query, which fails.
         fails: Whether a query over histories fails.
     """
+    if fails([history.silent for history in histories]):
+        return None
     suspects = list(histories)
     while len(suspects) > 1:
         half = suspects[: len(suspects) // 2]
         suspects = half if fails(half) else suspects[len(half) :]
     (found,) = suspects
-    nothing = replace(found.with_batches([() for _ in found.batches]), unreadable=())
-    if nothing.played == found.played or not fails([found]) or fails([nothing]):
+    if not fails([found]):
         return None
     for record in found.unreadable[:TRIED]:
         for alone in (
             JobHistory(((),), unreadable=(record._replace(batch=0),)),
-            replace(nothing, unreadable=(record,)),
+            replace(found.silent, unreadable=(record,)),
         ):
             if fails([alone]):
                 return alone

@@ -91,6 +91,64 @@ class InvariantsReport(Shown):
 
 
 @dataclass(frozen=True)
+class UpgradeReport(Shown):
+    """The report of a check that a job goes on from its earlier version's checkpoint, and that found no difference.
+
+    Attributes:
+        job: The job's name.
+        earlier: The name of its earlier version.
+        oracle: The oracle that says what the job emits after the upgrade.
+        histories: The number of histories.
+        expecting: For each batch after which the job was upgraded, the number of histories with rows expected after it.
+        comparing: The part of the result that was compared.
+        moved: The number of comparisons in which rows come in another batch than in a run from the start.
+        not_checked: The parts that were not checked, each with the way to check it.
+        equality: When two values counted as equal.
+    """
+
+    job: str
+    earlier: str
+    oracle: str
+    histories: int
+    expecting: Mapping[int, int]
+    comparing: Comparing
+    moved: int = 0
+    not_checked: Sequence[str] = ()
+    equality: Equality = TWELVE_DIGITS
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"{self.job} goes on from the checkpoint of {self.earlier} as {self.oracle} says, on {self.histories} "
+                f"histories. Compared: {in_words(self.comparing, self.equality)}.",
+                *self._notes,
+            ]
+        )
+
+    @property
+    def _notes(self) -> list[str]:
+        notes = [
+            f"Upgraded after batch {cut}: rows were expected after that on {count} histories."
+            for cut, count in self.expecting.items()
+        ]
+        if self.moved:
+            notes.append(
+                f"In {self.moved} comparisons rows come in another batch than in a run from the start; the rows of "
+                "both versions together are the same."
+            )
+        return [*notes, *_not_checked(self.not_checked)]
+
+    @property
+    def checked(self) -> Checked:
+        """The report as plain data: the law *an upgrade* for each batch after which the job was upgraded."""
+        laws = [
+            LawCount(f"an upgrade after batch {cut}", "", (self.oracle, "job"), "conforms", self.histories)
+            for cut in self.expecting
+        ]
+        return Checked(self.job, "conforms", laws, self.histories, notes=self._notes)
+
+
+@dataclass(frozen=True)
 class ConformanceReport(Shown):
     """The report of a check against an operator's reference that found no difference.
 

@@ -9,12 +9,17 @@ from ...counterexamples.counterexample import Counterexample
 from ...counterexamples.notebook import Raised
 from ...counterexamples.of_jobs import JobCounterexample
 from ...laws.expected.comparison import in_words
+from ...laws.metamorphic.upgrade import Upgrade
 from ...laws.on_spark.changelog import Changelog
 from ...witnesses.job.contract import location
 from ..checked import Checked, LawCount
 
 
-class Inconclusive(Raised, AssertionError):
+class CheckFailed(Raised, AssertionError):
+    """A check of a job that ended otherwise than by *conforms*."""
+
+
+class Inconclusive(CheckFailed):
     """The check found no difference, but its histories leave a coverage goal unmet, so that they show nothing.
 
     Attributes:
@@ -35,7 +40,7 @@ class Inconclusive(Raised, AssertionError):
         return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)])
 
 
-class Violated(Raised, AssertionError):
+class Violated(CheckFailed):
     """The job differs from what is expected.
 
     Attributes:
@@ -75,6 +80,27 @@ class Violated(Raised, AssertionError):
             law, says, between = one.law, Changelog.says, (one.left[0], one.right[0])
         count = LawCount(law, says, between, "violated", 1, 1)
         return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}")
+
+
+class UpgradeRefused(CheckFailed):
+    """A job can't go on from its earlier version's checkpoint: Spark refuses it, or the job fails on the state.
+
+    Attributes:
+        job: The job's name.
+        cause: The cause, in Spark's or the code's words.
+    """
+
+    verdict = "violated"
+
+    def __init__(self, message: str, *, job: str, cause: str) -> None:
+        super().__init__(message)
+        self.job, self.cause = job, cause
+
+    @property
+    def checked(self) -> Checked:
+        """The outcome as plain data: the law *an upgrade*, broken."""
+        law = LawCount(Upgrade.of_jobs, "", ("job",), "violated", 1, 1, why=self.cause)
+        return Checked(self.job, "violated", [law], 1)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ def silences(histories: Sequence[JobHistory], sources: Sequence[Source]) -> set[
     found: set[int] = set()
     for history in histories:
         since: dict[str, int] = {}
-        for time, batch in zip(history.clock, history.batches, strict=True):
+        clock = history.clock or [1_000 * time_ms for time_ms in history.times_ms(sources)]
+        for time, batch in zip(clock, history.batches, strict=True):
             came = {repr(by_name[name].key_of(row)) for name, row in batch}
             found.update(time - last for key, last in since.items() if key not in came)
             since |= dict.fromkeys(came, time)

@@ -27,17 +27,18 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     """Lay histories out as one table for each batch and input, in an order of rows that the seed mixes.
 
     Args:
-        histories: The histories, all of one clock schedule.
+        histories: The histories, all of one clock schedule, or all without; and with equally many batches.
         inputs: The job's inputs.
         seed: The seed of the order of rows.
 
     Raises:
         BadInput: The histories are too many, or can't share a query; or a value doesn't fit its column.
-        ValueError: The histories have different clock schedules, or no clock schedule.
+        ValueError: There are no histories, or they have different clock schedules or numbers of batches.
     """
-    clock = histories[0].clock if histories else ()
-    if any(history.clock != clock for history in histories) or not clock:
+    schedules = {(history.clock, len(history.batches)) for history in histories}
+    if len(schedules) != 1:
         raise ValueError(f"{len(histories)} histories have no one clock schedule")
+    ((clock, batches),) = schedules
     if len(histories) > MOST:
         raise BadInput(f"{len(histories)} histories don't fit into one query: check {MOST} or fewer at once")
     sources = [given.source for given in inputs]
@@ -45,7 +46,7 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     generator = random.Random(f"{seed} of the order")
     encoders = {source.name: Encoder(source) for source in sources}
     tables = []
-    for batch in range(len(clock)):
+    for batch in range(batches):
         rows: dict[str, list[tuple[int, Row]]] = {source.name: [] for source in sources}
         unreadable: dict[str, list[tuple[Row, str]]] = {source.name: [] for source in sources}
         for number, history in enumerate(histories, 1):
@@ -55,7 +56,7 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
                 unreadable[one.input].append((_packed(space, number, one.input, one.row), one.fault))
         tables.append(
             {
-                name: encoder.table(_mixed(rows[name], generator), unreadable[name], clock[batch])
+                name: encoder.table(_mixed(rows[name], generator), unreadable[name], clock[batch] if clock else None)
                 for name, encoder in encoders.items()
             }
         )

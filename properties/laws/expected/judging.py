@@ -170,7 +170,7 @@ class Judge:
         for output in outputs:
             self._note(output, variation)
         self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
-        expected = in_their_form(self.expected(histories, variation), emitted, self.witness.sources)
+        expected, emitted = self.side_by_side(self.expected(histories, variation), emitted, variation)
         if self.met.alike is not None and any(each.comparing != "batches" for each in expected):
             raise BadInput(self.met.alike)
         self.met.comparing = "end" if self.is_sink else expected[0].comparing
@@ -231,8 +231,14 @@ class Judge:
         return self._compared(expected, emitted[number], outputs[0], variation)
 
     def _compared(self, expected: Expected, emitted: Emitted, output: Output, variation: Variation) -> Compared:
-        (expected,) = in_their_form([expected], [emitted], self.witness.sources)
+        (expected,), (emitted,) = self.side_by_side([expected], [emitted], variation)
         return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
+
+    def side_by_side(
+        self, expected: Sequence[Expected], emitted: Sequence[Emitted], variation: Variation
+    ) -> tuple[list[Expected], list[Emitted]]:
+        """Return the expected and the emitted rows of histories as they are compared."""
+        return in_their_form(expected, emitted, self.witness.sources), [*emitted]
 
     def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:
         """Return the first difference between the emitted rows and the expected ones; None: they agree."""

@@ -19,7 +19,7 @@ from ...system.exits import without_exit
 from ...witnesses.job.contract import location
 from ...witnesses.job.plans import Plan
 from ...witnesses.job.rows import flat, rows_of
-from ...witnesses.job.running import Job, name_of
+from ...witnesses.job.running import Earlier, Job, name_of
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
@@ -310,6 +310,53 @@ class JobOracle(OracleOfJob):
         if self.comparing == "end":
             return [Expected("batches", [*map(flat, emitted)], at_end=True) for emitted in known[text]]
         return [Expected("batches", emitted) for emitted in known[text]]
+
+
+@dataclass(frozen=True)
+class BothOracle(OracleOfJob):
+    """The expectation of a Python function from the outputs of both versions of a job, each run from the start.
+
+    Attributes:
+        function: The function: it is given the rows of each batch after the upgrade that the earlier version would
+            emit, and those that the new version would; it returns the rows of each of these batches.
+        earlier: The earlier version.
+        job: The new version.
+    """
+
+    function: Callable[..., Any]
+    earlier: Earlier
+    job: Job
+    takes_late = True
+
+    @property
+    def name(self) -> str:
+        return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Call the function for each history.
+
+        Raises:
+            BadInput: It fails, or returns another number of batches than it was given.
+        """
+        cut, earlier = min(run.stop_after, default=-1) + 1, self.earlier
+        of_earlier = replace(run, mode=earlier.mode, settings={**run.settings, **earlier.settings})
+        oracles = JobOracle(earlier.job, of_earlier), JobOracle(self.job)
+        both = (replace(one, witness=self.witness).expected(histories, sources, run) for one in oracles)
+        return [
+            Expected("batches", [*[[]] * len(new.rows[:cut]), *self._after(history, old.rows[cut:], new.rows[cut:])])
+            for history, old, new in zip(histories, *both, strict=True)
+        ]
+
+    def _after(self, history: JobHistory, old: Sequence[Any], new: Sequence[Any]) -> list[list[Row]]:
+        with _raising(self.function, history):
+            returned = self.function(*([[*map(dict, flat(rows))] for rows in side] for side in (old, new)))
+            if not isinstance(returned, (list, tuple)) or len(returned) != len(new):
+                raise BadInput(
+                    f"{location(self.function)} is given the rows of {len(new)} batches, and returned "
+                    f"{len(returned) if isinstance(returned, (list, tuple)) else type(returned).__name__}: return a "
+                    "list of rows for each of them"
+                )
+            return [[*rows_of(rows, location(self.function))] for rows in returned]
 
 
 @checked

@@ -61,6 +61,7 @@ class Plan:
 
     Attributes:
         operators: The names of its operators' classes; none where the plan isn't known.
+        sources: The columns of each of its streaming sources, in the order in which a checkpoint numbers them.
         durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
         delays_us: The delays of its watermarks, in microseconds, sorted.
         event_times: The columns of its watermarks.
@@ -76,6 +77,7 @@ class Plan:
     """
 
     operators: frozenset[str] = frozenset()
+    sources: Sequence[Sequence[str]] = ()
     durations_us: Sequence[int] = ()
     delays_us: Sequence[int] = ()
     event_times: Sequence[EventTime] = ()
@@ -97,15 +99,17 @@ def plan_of(analyzed: Any) -> Plan:
     watermarks = [node for name, node in nodes if name == "EventTimeWatermark"]
     delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
     durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
-    inputs = [node for name, node in nodes if name.startswith("StreamingRelation")]
+    relations = [node for name, node in nodes if name.startswith("StreamingRelation")]
+    sources = [[_read(column)[0] for column in members(node.output())] for node in relations]
     trees = [tree for expression in expressions for tree in _trees(expression)]
     computed, in_functions = _computed(trees, expressions)
     clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
     return Plan(
         operators=frozenset(name for name, _ in nodes),
+        sources=[_names(columns) for columns in sources],
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
         delays_us=sorted(delays_us),
-        event_times=_event_times(watermarks, inputs, expressions),
+        event_times=_event_times(watermarks, sources, expressions),
         has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
         ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
         by_processing_time="ProcessingTime" in clocks,
@@ -184,13 +188,9 @@ def _duration_us(text: str) -> Iterator[int]:
 
 
 def _event_times(
-    watermarks: Iterable[Any], inputs: Iterable[Any], expressions: Iterable[Expression]
+    watermarks: Iterable[Any], sources: Iterable[Expression], expressions: Iterable[Expression]
 ) -> list[EventTime]:
-    given: dict[int, tuple[str, list[str]]] = {}
-    for node in inputs:
-        columns = [_read(column)[0] for column in members(node.output())]
-        names = [column["name"] for column in columns]
-        given |= {_id(column): (column["name"], names) for column in columns}
+    given = {_id(column): (column["name"], _names(columns)) for columns in sources for column in columns}
     times = []
     for watermark in watermarks:
         column = _read(watermark.eventTime())[0]
@@ -199,6 +199,10 @@ def _event_times(
         time = EventTime(column["name"], *given.get(origin, (None, ())))
         times.append(time._replace(delay_us=delays_us[0] if len(delays_us) == 1 else None))
     return times
+
+
+def _names(columns: Expression) -> list[str]:
+    return [column["name"] for column in columns]
 
 
 def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> frozenset[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,13 +22,13 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
-from ..run_options import PLAIN, Crash, RunOptions
+from ..run_options import PLAIN, Crash, Mode, RunOptions
 from ..spark.engine import PreparedQuery, Tables, limited
-from ..spark.failures import Result, in_own_folder, refused, reported_failures
-from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query
+from ..spark.failures import QueryFailed, Result, in_own_folder, refused, reported_failures
+from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query, with_settings
 from .as_in_a_check import as_in_a_check
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
-from .contract import called, frame_of, location, query_of
+from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
 from .processing_time import SETTINGS, at_times
@@ -38,8 +39,10 @@ from .tables import TablesUsed, tables_used
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
+NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""The setting by which a checkpoint knows sources by name, not by position."""
 REPEATED = "rows in a repeated batch"
 RESTORED = "state before a stop, rows after it"
 REFUSED = (
@@ -51,6 +54,25 @@ REFUSED = (
 )
 """What the message says before Spark's reason, and what to do, by a pattern in the reason."""
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
+
+
+class NotContinued(QueryFailed):
+    """A job failed on the checkpoint of its earlier version, as Spark says it."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The earlier version of a job: it runs until the first stop, and the job goes on from its checkpoint.
+
+    Attributes:
+        job: The earlier job.
+        mode: Its output mode.
+        settings: The settings of the session that it runs under, in place of the job's.
+    """
+
+    job: Job
+    mode: Mode = "append"
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,11 +133,13 @@ class Runner:
         job: The job.
         sources: Its inputs.
         static: The tables that don't change: what the job's further parameters are given, by name.
+        earlier: The earlier version of the job, from whose checkpoint it goes on after a stop; None: it has none.
     """
 
     job: Job
     sources: Sequence[Source]
     static: Mapping[str, pa.Table] = field(default_factory=dict)
+    earlier: Earlier | None = None
 
     def run(
         self,
@@ -139,7 +163,8 @@ class Runner:
         """
 
         def output(spark: SparkSession, folder: Path) -> Output:
-            return JobQuery(self, spark, folder, batches, clock, run, times_ms).output()
+            kind: type[JobQuery] = UpgradedQuery if self.earlier and run.stop_after else JobQuery
+            return kind(self, spark, folder, batches, clock, run, times_ms).output()
 
         return _in_session(run, output)
 
@@ -219,9 +244,12 @@ class JobQuery(PreparedQuery):
     """A job's query over batches.
 
     Attributes:
+        job: The job that is declared when the query is started.
+        mode: Its output mode.
         plan: The job's analyzed plan.
         used: How it uses the tables that don't change.
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
+        clocks: The number of sources of the clock since the query was last started.
         with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
         asked: The numbers of the micro-batches in which the query has died.
         restored_in: The numbers of the micro-batches before which the query was started with state.
@@ -241,9 +269,11 @@ class JobQuery(PreparedQuery):
         times_ms: Sequence[int] = (),
     ) -> None:
         # A smaller history ends before stops that it was found with: a job has nothing to do after them.
+        self.first_stop = min(run.stop_after, default=0)
         stops = tuple(stop for stop in dict.fromkeys(run.stop_after) if stop < len(batches) - 1)
         super().__init__(spark, folder, with_clock(batches, clock), replace(run, stop_after=stops), run.steps)
-        self.runner, self.folder, self.clock, self.seconds = runner, folder, clock, run.seconds
+        self.runner, self.job, self.mode = runner, runner.job, run.mode
+        self.folder, self.clock, self.seconds = folder, clock, run.seconds
         self.times_ms, self.at_other_times = times_ms, False
         self.tables: dict[int, pa.Table] = {}
         self.happened: list[tuple[Crash, bool]] = []
@@ -258,12 +288,23 @@ class JobQuery(PreparedQuery):
         self.with_rows: set[int] = set()
         self.asked: set[int] = set()
         self.restored_in: set[int] = set()
+        self.clocks = 0
         self.own = folder / "job"
         self.own.mkdir()
 
+    def reader(self, name: str) -> DataStreamReader:
+        """Return the reader of an input's stream; if the session's checkpoints know sources by name, with a name."""
+        reader = super().reader(name)
+        if self.spark.conf.get(NAMED_SOURCES, "false") != "true":
+            return reader
+        if name == TIME:
+            self.clocks += 1
+            name = f"{name}_{self.clocks}"
+        return reader.name(re.sub(r"\W", "_", name, flags=re.ASCII))
+
     def result(self) -> tuple[DataFrame, Watermarks]:
         """Declare the job anew, as one that is restarted does."""
-        job = self.runner.job
+        job = self.job
         assert not isinstance(job, Sink)
         returned, watermarks = self.call(job)
         frame = frame_of(job, returned, streaming=True)
@@ -273,6 +314,7 @@ class JobQuery(PreparedQuery):
 
     def call(self, function: Callable[..., Any], *more: Any) -> tuple[Any, Watermarks]:
         """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
+        self.clocks = 0
         inputs = [self.stream(source.name) for source in self.runner.sources]
         calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
         with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks, calls:
@@ -287,7 +329,7 @@ class JobQuery(PreparedQuery):
         """
         if self.plan.operators:  # a restart declares the same job, and reading a plan takes up to 0.6 s
             return
-        self.plan, where = plan_of(analyzed), name_of(self.runner.job)
+        self.plan, where = plan_of(analyzed), name_of(self.job)
         if self.plan.by_processing_time and not self.run.processing_time:
             raise BadInput(
                 f"{where} has timeouts or timers of processing time: say in its test how long they are, "
@@ -315,14 +357,44 @@ class JobQuery(PreparedQuery):
         if len(active) > own:
             for query in active:
                 query.stop()
-            job = self.runner.job
+            job = self.job
             remedy = "give each a Sink of its own" if isinstance(job, Sink) else "return its DataFrame, or give a Sink"
             started = "a query" if len(active) == 1 else f"{len(active)} queries"
             raise BadInput(f"{name_of(job)} started {started}, of which the check would see {own or 'none'}: {remedy}")
 
+    def run_all(self) -> None:
+        """Run all batches; as `PreparedQuery.run_all`. A sink that no planned crash ends repeats micro-batches."""
+        if isinstance(self.job, Sink) and self.planned:
+            self.repeat_each()
+        super().run_all()
+
+    def repeat_each(self) -> None:
+        """Run each micro-batch of a planned crash, and remove its commit, so that the next start repeats it.
+
+        So it is after a crash between a micro-batch's output and its commit, whatever the sink. If the sink has a
+        function for `foreachBatch`, the first crash is raised in that, as all others will be.
+        """
+        crashes = [*self.planned]
+        for crash in crashes:
+            if crash.moment == "before its output" and crash is not crashes[0]:
+                continue  # the sink has seen nothing of such a micro-batch: it is a restart
+            number = crash.batch * self.steps + (not crash.data)
+            self.make_micro_batches_available(min(number + 1, len(self.batches) * self.steps))
+            self.drained()
+            if len(self.planned) < len(crashes):
+                return
+            if crash.moment != "before its output":
+                if not (commits := [*(self.checkpoint / "commits").glob("[0-9]*")]):
+                    break  # it keeps no checkpoint that the next start would find
+                last = max(commits, key=lambda path: int(path.name))
+                last.unlink()
+                last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+                self.happened.append((crash, crash.data))
+        self.planned = []
+
     def output(self) -> Output:
         """Run all batches, and return what came out."""
-        job = self.runner.job
+        job = self.job
         if isinstance(job, Sink):
             with job.at(self.own) as self.given:
                 self.run_all()
@@ -390,7 +462,7 @@ class JobQuery(PreparedQuery):
         reached = None if said is None else _time_of(said)
         expected = from_microseconds((self.clock[-1] - self.run.delay_us(self.delays_us)) // 1000 * 1000)
         if reached is None or reached < expected:
-            if self.run.trigger != "default" or isinstance(self.runner.job, Sink):
+            if self.run.trigger != "default" or isinstance(self.job, Sink):
                 return False  # the last batch may be run under an earlier watermark
             raise StreamproofError(
                 f"the job's watermark has only reached {said} where the check moved it to {expected.isoformat()}: "
@@ -409,13 +481,14 @@ class JobQuery(PreparedQuery):
 
     def started(self) -> StreamingQuery:
         """Declare the query and start it, at the times of its clock."""
-        job = self.runner.job
+        job = self.job
         if not isinstance(job, Sink):
-            writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.run.mode)
+            writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.mode)
             return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
         with as_in_a_check(self.dying, name_of(job)):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
+        self.checkpoint = folder_of_checkpoint(query._jsq.streamingQuery())
         self.refuse_others(1)
         try:
             self.take_up(query._jsq.streamingQuery().analyzedPlan(), watermarks)
@@ -471,3 +544,36 @@ class JobQuery(PreparedQuery):
         given_us = [*(microseconds(time.replace(tzinfo=UTC)) for time in times), *self.clock[batch : batch + 1]]
         expected = from_microseconds(min(given_us) // 1000 * 1000) if given_us else None
         return expected != (None if least is None else datetime.fromisoformat(least))
+
+
+class UpgradedQuery(JobQuery):
+    """A query that the earlier version of a job runs until the first stop, and the job from there on."""
+
+    def is_ahead_of_clock(self) -> bool:
+        """Return that the watermark follows the clock: by the delay of the one version, and then of the other."""
+        return False
+
+    def run_all(self) -> None:
+        """Run the earlier version until the stop, and the job from its checkpoint.
+
+        Raises:
+            NotContinued: The job fails on the checkpoint.
+        """
+        earlier, later = self.runner.earlier, self.job
+        assert earlier is not None
+        self.job, self.mode = earlier.job, earlier.mode
+        self.make_available(min(self.first_stop, len(self.batches) - 1) + 1)
+        try:
+            with with_settings(self.spark, earlier.settings):
+                self.drained()
+        except (QueryFailed, BadInput) as failed:
+            raise type(failed)(f"{name_of(earlier.job)}: {failed.message}") from None
+        if self.available == len(self.batches) * self.steps:
+            return
+        self.job, self.mode, self.plan = later, self.run.mode, Plan()
+        try:
+            super().run_all()
+        except (QueryFailed, BadInput) as error:
+            refusal = NotContinued(error.message)
+            refusal.cause = getattr(error, "cause", "") or error.message
+            raise refusal from None

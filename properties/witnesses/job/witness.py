@@ -53,8 +53,8 @@ class RowsWitness:
         return self.runner.sources
 
     def of(self, job: Job) -> RowsWitness:
-        """Return the witness of another job over the same inputs."""
-        return replace(self, runner=replace(self.runner, job=job))
+        """Return the witness of a job over the same inputs, which has no earlier version."""
+        return replace(self, runner=replace(self.runner, job=job, earlier=None))
 
     def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> tuple[list[Emitted], list[Output]]:
         """Return the rows that the job emits of each history, and the outputs of the queries: one in all, or one each.

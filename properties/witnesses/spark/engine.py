@@ -25,7 +25,7 @@ from .failures import PlannedCrash, refused, reported_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming import DataStreamReader, StreamingQuery
     from pyspark.sql.types import StructType
 
 Tables: TypeAlias = Mapping[str, pa.Table]
@@ -67,7 +67,7 @@ class PreparedQuery(ABC):
     Attributes:
         checkpoint: The folder of the query's checkpoint.
         planned: The crashes that haven't happened yet.
-        available: The number of batches that it may read.
+        available: The number of micro-batches whose files it may read.
         refused: For a refusal by Spark, the message before the reason, and the remedies by a pattern in the reason.
         seconds: The most time for its declaration, and after each start.
     """
@@ -108,12 +108,19 @@ class PreparedQuery(ABC):
 
     def stream(self, name: str) -> DataFrame:
         """Return an input as a stream."""
-        reader = self.spark.readStream.schema(self.schemas[name]).option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(self.folders[name]))
+        return self.reader(name).parquet(str(self.folders[name]))
+
+    def reader(self, name: str) -> DataStreamReader:
+        """Return the reader of an input's stream."""
+        return self.spark.readStream.schema(self.schemas[name]).option("maxFilesPerTrigger", 1)
 
     def make_available(self, count: int) -> None:
-        """Write the files of the first `count` batches, each a second younger than the file before it."""
-        for number in range(self.available * self.steps, count * self.steps):
+        """Write the files of the first `count` batches."""
+        self.make_micro_batches_available(count * self.steps)
+
+    def make_micro_batches_available(self, count: int) -> None:
+        """Write the files of the first `count` micro-batches, each a second younger than the file before it."""
+        for number in range(self.available, count):
             batch, rest = divmod(number, self.steps)
             for name, table in self.batches[batch].items():
                 hand_over(table.schema.empty_table() if rest else table, number, self.folders[name])

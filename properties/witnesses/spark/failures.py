@@ -29,7 +29,13 @@ _LOST = "Python worker exited unexpectedly"
 
 
 class QueryFailed(StreamproofError):
-    """A query failed because of its own code, not because the JVM died, a disk is full or the machine is too busy."""
+    """A query failed because of its own code, not because the JVM died, a disk is full or the machine is too busy.
+
+    Attributes:
+        cause: The cause alone, in Spark's or the code's words.
+    """
+
+    cause = ""
 
 
 class MachineTooBusy(StreamproofError):
@@ -104,7 +110,11 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(said))
         if kind is QueryFailed and _LOST in said:
             kind, cause = WorkerLost, f"a Python worker ended without an exception, twice ({cause})"
-        raise kind(f"the Spark query failed: {cause}{_user_line(said)} (the log is {spark_log_path()})") from None
+        cause = f"{cause}{_user_line(said)}"
+        failed = kind(f"the Spark query failed: {cause} (the log is {spark_log_path()})")
+        if isinstance(failed, QueryFailed):
+            failed.cause = cause
+        raise failed from None
     except (Py4JError, ConnectionError, EOFError) as error:
         dead = why_jvm_died(error)
         if dead is None:
@@ -145,4 +155,5 @@ def _cause(text: str) -> str:
             "the checkpoint was written under another declaration, with another key, value, aggregate or state_groups: "
             f"{clash[1].rstrip('.')}: declare the operator as before, or give the query a new checkpointLocation"
         )
-    return (first_line(text) or "no message")[:500]
+    said = re.sub(r"^\[STREAM_FAILED\] .*? terminated with exception: | SQLSTATE: \w+$", "", first_line(text))
+    return (said or "no message")[:500]

@@ -249,15 +249,25 @@ def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False
     spark = spark_session(any_provider=any_provider)
     if _is_own(spark) and not is_cluster(spark.sparkContext.master or "local"):
         import_as_here(spark)
-    with query_lock():
-        before: dict[str, str | None] = {}
-        try:
-            for name, value in settings.items():
-                before[name] = _changed(spark, name, value)
-            yield spark
-        finally:
-            for name, earlier in before.items():
-                spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+    with query_lock(), with_settings(spark, settings):
+        yield spark
+
+
+@contextlib.contextmanager
+def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session within it.
+
+    Raises:
+        BadInput: Spark refuses a setting, or it has no effect on a session that runs.
+    """
+    before: dict[str, str | None] = {}
+    try:
+        for name, value in settings.items():
+            before[name] = _changed(spark, name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
 
 
 def _changed(spark: SparkSession, name: str, value: str) -> str | None:

@@ -1,0 +1,52 @@
+"""The judge of an upgraded job: it compares what the job emits after its earlier version's last batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...generators.columns.model import Expected
+from ...witnesses.job.witness import Emitted
+from ..variation import Variation
+from .comparison import table_of
+from .judging import Judge
+
+
+@dataclass
+class UpgradeJudge(Judge):
+    """Compares a job that goes on from its earlier version's checkpoint, from the first batch after that.
+
+    In append mode a row may come in another batch than in a run from the start, if the rows of both versions together
+    are those of a run from the start: with a shorter watermark, for example, a window would have closed before the
+    upgrade.
+
+    Attributes:
+        from_start: Whether the oracle says what a run from the start emits, so that its rows before the upgrade count.
+        moved: The number of comparisons in which rows come in another batch.
+    """
+
+    from_start: bool = True
+    moved: int = 0
+
+    def side_by_side(
+        self, expected: Sequence[Expected], emitted: Sequence[Emitted], variation: Variation
+    ) -> tuple[list[Expected], list[Emitted]]:
+        """Return the rows after the upgrade; of an oracle without batches, and of a sink, those at the end."""
+        in_form, emitted = super().side_by_side(expected, emitted, variation)
+        pairs = [self._after(*pair, variation) for pair in zip(in_form, emitted, strict=True)]
+        return [one for one, _ in pairs], [rows for _, rows in pairs]
+
+    def _after(self, expected: Expected, emitted: Emitted, variation: Variation) -> tuple[Expected, Emitted]:
+        if expected.comparing == "cuts":
+            return Expected("end", expected.rows[-1:]), emitted
+        if self.is_sink or expected.comparing == "end" or not variation.run.stop_after:
+            return expected, emitted
+        count = min(variation.run.stop_after[0] + 1, len(expected.rows))
+        after = replace(expected, rows=[*[[]] * count, *expected.rows[count:]])
+        emitted_after = [*[[]] * count, *emitted[count:]]
+        if variation.run.mode == "append" and self.from_start:
+            table = Expected("end", table_of(expected.rows, "append", None)[-1:])
+            if self.difference(after, emitted_after, variation) and not self.difference(table, emitted, variation):
+                self.moved += 1
+                return after, [[*rows] for rows in after.rows]
+        return after, emitted_after

@@ -1,0 +1,1 @@
+"""Mutants of a user's job, made of its source in memory."""
