@@ -21,7 +21,7 @@ from ..system.room import too_small
 from ..system.visible import visible
 from ..witnesses.kafka.versions import use_version
 from . import options
-from .job import JobOptions, check_one_job, job_among
+from .job import JobOptions, check_one_job, job_among, takes_job
 from .reporting import again, reporting
 from .terminal import EXITS, STYLES, print_divergences, results, steps, titled_table
 from .witnesses import start_spark
@@ -63,7 +63,9 @@ Laws = Annotated[
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
 
 
+@takes_job
 def check(
+    job: JobOptions,
     operators: Names = None,
     histories: Histories = None,
     seed: options.Seed = 0,
@@ -77,21 +79,6 @@ def check(
     shared: options.Shared = None,
     kafka_version: options.KafkaVersion = None,
     report: options.ReportFolder = None,
-    input: options.Inputs = None,
-    key: options.Keys = None,
-    time: options.Times = None,
-    time_format: options.TimeFormats = None,
-    format: options.Formats = None,
-    value: options.Values = None,
-    static: options.Static = None,
-    expect: options.Expect = None,
-    mode: options.OutputMode = None,
-    trigger: options.Trigger = "default",
-    out_of_order: options.OutOfOrder = None,
-    seconds: options.Seconds = None,
-    query: options.Query = None,
-    argument: options.Arguments = None,
-    timeouts: options.Timeouts = None,
 ) -> None:
     """Check operators against every law on random histories, the reference first, then Spark; or check your own job."""
     from ...reference.core.operator import OPERATORS, operator_named
@@ -100,24 +87,6 @@ def check(
     from ..laws.base import worst
 
     use_version(kafka_version)
-    job = JobOptions(
-        input=input or (),
-        key=key or (),
-        time=time or (),
-        time_format=time_format or (),
-        format=format or (),
-        value=value or (),
-        static=static or (),
-        expect=expect,
-        mode=mode,
-        trigger=trigger,
-        out_of_order=out_of_order,
-        seconds=seconds,
-        query=query,
-        argument=argument or (),
-        timeouts=timeouts or (),
-        histories=histories,
-    )
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only, "law": law}
     if (name := job_among(operators or (), of_operators)) is not None:
         require_room(shared)

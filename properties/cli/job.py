@@ -11,9 +11,9 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 
 import typer
 
@@ -22,6 +22,7 @@ from ...reference.core.files import read_text
 from ..system import signals
 from ..system.exits import without_exit
 from ..system.visible import visible
+from . import options as cli_options
 from .failures import explained
 from .reporting import again, reporting
 from .terminal import EXITS, STYLES, logged_by, results, steps
@@ -33,6 +34,24 @@ if TYPE_CHECKING:
     from ..witnesses.job.scripts.script import Script
 
 HISTORIES, SECONDS = 300, 120.0
+OF_JOBS: Mapping[str, tuple[Any, Any]] = {
+    "input": (cli_options.Inputs, None),
+    "key": (cli_options.Keys, None),
+    "time": (cli_options.Times, None),
+    "time_format": (cli_options.TimeFormats, None),
+    "format": (cli_options.Formats, None),
+    "value": (cli_options.Values, None),
+    "static": (cli_options.Static, None),
+    "expect": (cli_options.Expect, None),
+    "mode": (cli_options.OutputMode, None),
+    "trigger": (cli_options.Trigger, "default"),
+    "out_of_order": (cli_options.OutOfOrder, None),
+    "seconds": (cli_options.Seconds, None),
+    "query": (cli_options.Query, None),
+    "argument": (cli_options.Arguments, None),
+    "timeouts": (cli_options.Timeouts, None),
+}
+"""The options of a job on the command line, each with its type and its default; as `JobOptions`."""
 TABLES = (".parquet", ".csv")
 _NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
 _OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
@@ -66,6 +85,32 @@ class JobOptions:
         return [one.name.replace("_", "-") for one in others if getattr(self, one.name) != one.default]
 
 
+LISTS = {one.name for one in fields(JobOptions) if one.default == ()}
+
+
+def takes_job(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a job that it has not itself, and hand them over as its parameter `job`."""
+    own = [one for name, one in inspect.signature(command).parameters.items() if name != "job"]
+    hints = get_type_hints(command, include_extras=True)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in OF_JOBS.items()
+        if name not in hints
+    ]
+    names = {one.name for one in more}
+
+    @wraps(command)
+    def with_job(**given: Any) -> None:
+        of_job: dict[str, Any] = {name: given.pop(name) for name in names}
+        of_job |= {name: of_job[name] or () for name in LISTS & names}
+        command(**given, job=JobOptions(**of_job, histories=given.get("histories")))
+
+    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[one.name]) for one in own]
+    vars(with_job)["__signature__"] = inspect.Signature([*keywords, *more])
+    with_job.__annotations__ = {one.name: one.annotation for one in (*keywords, *more)}
+    return with_job
+
+
 def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str | None:
     """Return the job among the arguments of a check, `module:function` or `script.py`; None: they are operators.
 
@@ -85,12 +130,21 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
     return job
 
 
-def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, report_to: Path | None = None) -> NoReturn:
-    """Check a job, print the verdict, and exit; as `exit_by_verdict`."""
-    command = again("check", [name], histories=options.histories, seed=seed)
+def check_one_job(
+    name: str,
+    options: JobOptions,
+    seed: int,
+    folder: Path,
+    report_to: Path | None = None,
+    *,
+    mutants: bool = False,
+) -> NoReturn:
+    """Check a job, and its mutants if they are asked for, print the verdict, and exit; as `exit_by_verdict`."""
+    command = again("mutants" if mutants else "check", [name], histories=options.histories, seed=seed)
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
-        return checking(name, job_named(name, options), options, common, outcomes)
+        more = {**common, **({"mutants": True} if mutants else {})}
+        return checking(name, job_named(name, options), options, more, outcomes)
 
     exit_by_verdict(name, check_of, options, seed, folder, command, report_to)
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...reference.core.errors import BadInput
 from ..system import signals
+from .check import JOBS_FOLDER
+from .job import JobOptions, check_one_job, takes_job
 from .options import Master, Partitions, Seed, Shared
 from .terminal import results, steps, titled_table
 from .witnesses import start_spark
@@ -16,21 +19,42 @@ if TYPE_CHECKING:
     from ..checking.mutation import Kill
 
 
+HISTORIES = 100
+
+
+@takes_job
 def mutants(
-    operator: Annotated[str, typer.Argument(help="The operator, such as session_windows.")],
+    operator: Annotated[
+        str,
+        typer.Argument(
+            metavar="OPERATOR|MODULE:JOB", help="The operator, such as session_windows; or a job of your own."
+        ),
+    ],
+    job: JobOptions,
     names: Annotated[list[str] | None, typer.Argument(help="Mutants; all by default.")] = None,
     histories: Annotated[
-        int, typer.Option(min=1, help="The number of random histories to check each mutant on.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1, help="The number of random histories to check each mutant on: 100 by default, 300 for a job."
+        ),
+    ] = None,
     seed: Seed = 0,
     rounds: Annotated[int, typer.Option(min=0, help="Rounds of shrinking.")] = 4,
     master: Master = None,
     partitions: Partitions = None,
     shared: Shared = None,
 ) -> None:
-    """Check mutants against the laws: a mutant that survives is a hole in the gate."""
+    """Check mutants against the laws, or against the test of your own job: a mutant that survives is a hole in it."""
     from ..checking.mutation import check_mutants, chosen
 
+    if ":" in operator:
+        if job.expect is None:
+            raise BadInput(f"{operator} needs --expect: its mutants are checked by what is expected of the job")
+        start_spark(master, partitions, shared)
+        check_one_job(operator, job, seed, JOBS_FOLDER, mutants=True)
+    if job.given:
+        raise BadInput(f"--{job.given[0]} is for a job of your own: name the job, as module:function")
+    histories = HISTORIES if histories is None else histories
     selected = chosen(operator, names or [])
     start_spark(master, partitions, shared)
     kills: dict[str, Kill] = {}

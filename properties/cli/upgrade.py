@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import options
 from .check import JOBS_FOLDER, require_room
-from .job import JobOptions, exit_by_verdict, upgrading
+from .job import JobOptions, exit_by_verdict, takes_job, upgrading
 from .reporting import again
 from .witnesses import start_spark
 
@@ -34,9 +35,11 @@ Expect = Annotated[
 ]
 
 
+@takes_job
 def upgrade(
     old: Old,
     new: New,
+    job: JobOptions,
     histories: Histories = None,
     seed: options.Seed = 0,
     folder: options.CounterexamplesFolder = JOBS_FOLDER,
@@ -44,42 +47,11 @@ def upgrade(
     partitions: options.Partitions = None,
     shared: options.Shared = None,
     report: options.ReportFolder = None,
-    input: options.Inputs = None,
-    key: options.Keys = None,
-    time: options.Times = None,
-    time_format: options.TimeFormats = None,
-    format: options.Formats = None,
-    value: options.Values = None,
-    static: options.Static = None,
     expect: Expect = None,
-    mode: options.OutputMode = None,
     old_mode: OldMode = None,
-    trigger: options.Trigger = "default",
-    out_of_order: options.OutOfOrder = None,
-    seconds: options.Seconds = None,
-    query: options.Query = None,
-    argument: options.Arguments = None,
-    timeouts: options.Timeouts = None,
 ) -> None:
     """Check that a new version of a job goes on from the old version's checkpoint as if it had run from the start."""
-    job = JobOptions(
-        input=input or (),
-        key=key or (),
-        time=time or (),
-        time_format=time_format or (),
-        format=format or (),
-        value=value or (),
-        static=static or (),
-        expect=expect,
-        mode=mode,
-        trigger=trigger,
-        out_of_order=out_of_order,
-        seconds=seconds,
-        query=query,
-        argument=argument or (),
-        timeouts=timeouts or (),
-        histories=histories,
-    )
+    job = replace(job, expect=expect)
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
         return upgrading((old, new), job, old_mode, common, outcomes)

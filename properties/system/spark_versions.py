@@ -5,6 +5,9 @@ The differences are bridged here, so that everything else is written once.
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,3 +101,20 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, path: Path) -> DataFram
         return spark.createDataFrame(table)
     pq.write_table(table, path)
     return spark.read.parquet(str(path))
+
+
+@contextlib.contextmanager
+def no_log_of_refusals() -> Iterator[None]:
+    """Keep PySpark from printing each query that Spark refuses, with Java's stack, as it does from 4.0 on."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        yield
+        return
+    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")  # by logging alone it would be of another class
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -64,6 +64,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     for name, kind, metavar, said in OPTIONS:
         group.addoption(f"--streamproof-{name}", type=kind, metavar=metavar, help=said)
+    group.addoption(
+        "--streamproof-mutants",
+        action="store_true",
+        help="Check mutants of each job that conforms, and list those that its test doesn't kill; no test fails.",
+    )
     parser.addini(PROFILE, "The profile of this suite: quick, default or thorough.", default="default")
 
 
@@ -117,7 +122,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """With -v, say what each check that found no difference has shown and didn't check; name the report."""
     outcomes = config.stash[OUTCOMES]
-    if outcomes and terminalreporter.verbosity > 0:
+    if outcomes and (terminalreporter.verbosity > 0 or config.getoption("--streamproof-mutants")):
         terminalreporter.section("streamproof")
         for test, outcome in outcomes:
             if getattr(outcome, "verdict", "") == "conforms":
@@ -192,6 +197,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
     signature = inspect.signature(function)
     profile = PROFILES[config.getoption("--streamproof-profile") or config.getini(PROFILE)]
     asked = {name: config.getoption(f"--streamproof-{name}") for name in ("histories", "seconds", "seed")}
+    asked["mutants"] = config.getoption("--streamproof-mutants") or None
 
     @wraps(function)
     def in_test(*arguments: Any, **named: Any) -> Any:

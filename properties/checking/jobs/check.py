@@ -1,63 +1,24 @@
-"""The check of a user's own job: any streaming query, over drawn histories of its columns, against any oracle.
-
-It says *conforms* by returning a report. It fails as *violated* on the smallest history found on which the job differs,
-and as *inconclusive* where it differs on none, but the histories show nothing.
-"""
+"""The check of a user's own job: any streaming query, over drawn histories of its columns, against any oracle."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration
-from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from ...generators.columns.inputs import Input
-from ...generators.columns.key_spaces import ALONE, carrier, why_alone
-from ...generators.columns.model import JobHistory, Source
-from ...generators.columns.packing import UnreadableKey
-from ...generators.columns.shown import shown_row
-from ...generators.columns.shrinking import size
-from ...generators.shrinking import Deadline
-from ...laws.all import UPGRADE, saved_variation
-from ...laws.expected.comparison import RowDifference
-from ...laws.expected.judging import Compared, Judge
-from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
-from ...witnesses.job.plans import delays_by_input
-from ...witnesses.job.running import Declared, Job, NotContinued
+from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
-from ...witnesses.job.tables import TablesUsed
-from ...witnesses.job.witness import OTHER_STATE, RowsWitness
 from ...witnesses.run_options import Mode, Trigger
-from ...witnesses.spark.failures import QueryFailed
-from .arguments import CheckOptions, check_options, oracle_of
-from .conclusion import inconclusive, not_checked, unmet_goals
-from .draws import Draws
-from .failing import failing_history
+from .arguments import check_options, oracle_of
+from .job_check import JobCheck
+from .mutants import check_mutants
 from .reports import JobReport
-from .smallest import deadline_of_shrinking, plainest, shrunk
-from .verdicts import Inconclusive, Violated
-
-MAX_ALONE_AGAIN = 3
-"""The maximum of histories that run both alone and in a shared query, to see whether the others in it play a part."""
-BESIDE = "It differs where it runs alone, and not beside others."
-OTHER_KEYS = (
-    "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, name that "
-    "column as the Input's key, or give alone=True. If they may not, it is a bug that no query of one key shows, such "
-    "as a number that other rows round"
-)
-KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
-MAX_KEYS_ALONE = 4
-"""Histories that are run alone if a job computes with keys."""
-_LOG = logging.getLogger("streamproof")
 
 
 @checked
@@ -78,6 +39,7 @@ def check_job(
     seconds: float = 120,
     digits: int | None = TWELVE_DIGITS.digits,
     examples: Sequence[str | Path] = (),
+    mutants: bool = False,
     folder: str | Path | None = None,
 ) -> JobReport:
     """Check a streaming job over drawn histories against what is expected of it.
@@ -105,6 +67,7 @@ def check_job(
         seconds: The time limit of a query, of all queries of histories that run alone, and of shrinking.
         digits: The number of digits to which floating-point numbers are compared; None: exactly, as all other values.
         examples: Histories to run first: the texts or files of counterexamples.
+        mutants: Whether to check mutants of the job too, and to report those that the check doesn't kill.
         folder: The folder where counterexamples are saved, and replayed from first; without it none is saved.
 
     Returns:
@@ -121,372 +84,7 @@ def check_job(
     options = check_options(locals())
     checking = JobCheck(options, oracle_of(expect, job), Variation(options.run))
     checking.replay(examples)
-    return checking.check(histories)
-
-
-class JobCheck:
-    """One check of a job: draws histories, runs them, lets the judge compare, and shrinks a history that differs.
-
-    Its checks raise `Violated` if the job differs on a history, and `Inconclusive` if all histories together show
-    nothing.
-
-    Args:
-        options: The options that all checks of the job share.
-        oracle: The oracle that says what is expected.
-        variation: How to run the job's queries.
-
-    Raises:
-        BadInput: The job breaks the contract, or the oracle can't say what is expected of it.
-    """
-
-    def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
-        self.options, self.variation = options, variation
-        self.depends_on_others = False
-        declared = options.runner.declare(variation.run)
-        late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
-        keyed = _keyed_tables(options, declared.tables)
-        self.why_alone = _why_alone(options, declared, keyed)
-        witness = RowsWitness(options.runner, options.inputs, options.seed, late, bool(self.why_alone), keyed)
-        self.judge = judge = self.judge_of(witness, oracle, declared)
-        self.draws = Draws(options, judge.oracle, variation.run, declared.plan, late)
-        self._refuse()
-        folder = options.folder and options.folder / variation.saved.get("law", "").replace(" ", "-")
-        self.store = JobStore(folder, witness.sources, job=judge.name, oracle=judge.oracle.name, seed=options.seed)
-
-    def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
-        """Make the judge that compares the job with the oracle."""
-        return Judge(witness, oracle, declared, self.options.unique, self.options.equality)
-
-    def _refuse(self) -> None:
-        """Refuse columns that the result doesn't have, and a job of which the oracle can't say what is expected."""
-        declared, oracle, name = self.judge.declared, self.judge.oracle, self.judge.name
-        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # those of a sink aren't known yet
-        unknown = [column for column in self.options.unique or () if known and column not in known]
-        if unknown:
-            raise BadInput(
-                f"unique has {unknown[0]!r}, and the result of {name} has the columns {', '.join(known)}: "
-                "name those that tell the rows of the table apart"
-            )
-        derived = self.options.runner.derived_time(declared.plan)
-        if derived is not None and not self.draws.closes and oracle.follows_clock:
-            raise BadInput(
-                f"{name} has its watermark on {derived!r}, which it makes of other columns, and "
-                f"{oracle.name} goes by the clock of the input's event time: say how the source has it, such as "
-                'Input(…, format="kafka") or time_format="ms", or expect sql(…), as_batch(), another job, or a '
-                "function without a clock"
-            )
-        reason = oracle.refuses(declared.plan, self.variation.run)
-        if reason is not None:
-            raise BadInput(reason)
-
-    def run_each_alone(self, why: str) -> None:
-        """Run each history in a query of its own from now on."""
-        self.judge, self.why_alone = self.judge.each_alone(), why
-
-    def replay(self, examples: Sequence[str | Path]) -> None:
-        """Run the examples, and the counterexamples that are saved, before anything is drawn.
-
-        Raises:
-            BadInput: One can't be read.
-        """
-        __tracebackhide__ = True
-        histories = saved_histories(examples, self.store.folder, self.judge.witness.sources)
-        replayed: list[tuple[JobHistory, Variation]] = []
-        for history in histories:
-            run = self.variation.run
-            variation = saved_variation(run, history.variation) if history.variation else self.variation
-            if variation.law and not self.variation.law:
-                check = "upgrade" if variation.law == UPGRADE.of_jobs else "invariants"
-                raise BadInput(
-                    f"the history {history.name} violates the invariant {variation.law!r} under a run of its own: give "
-                    f"it to {check}(…), as examples=, or remove its variation"
-                )
-            if variation.law == self.variation.law:
-                replayed.append((history, variation))
-        failing: list[tuple[JobHistory, Variation, Compared]] = []
-        for history, variation in replayed:
-            with self.named_failure([history], variation):
-                compared = self.judge.compare_alone(history, variation)
-            if compared.differs:
-                failing.append((history, variation, compared))
-        if failing:
-            history, variation, compared = min(failing, key=lambda each: size(each[0], self.options.inputs))
-            count = f"{len(failing)} of {len(replayed)} histories"
-            head = f"{count} that were found before still differ; no other was drawn."
-            raise self.violation(history, variation, compared, head)
-
-    def check(self, count: int) -> JobReport:
-        """Draw histories, run them, and compare: each in a query of its own where a shared one can't be told apart."""
-        __tracebackhide__ = True
-        try:
-            return self.check_drawn(count)
-        except UnreadableKey as unreadable:
-            self.run_each_alone(unreadable.message)
-        return self.check_drawn(count)
-
-    def check_drawn(self, count: int) -> JobReport:
-        """Draw histories, run them, and compare.
-
-        Raises:
-            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
-        """
-        __tracebackhide__ = True
-        started = time.monotonic()
-        histories = self.draws.draw(count)
-        expecting = 0 if self.why_alone else self.check_together(histories, started)
-        if self.why_alone:  # from the start, or because of what the shared query has shown
-            histories, expecting = self.check_alone(histories, started)
-        if self.depends_on_others:
-            raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
-        missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
-        if missing:
-            count = len(histories)
-            more = "values for which the job emits something"
-            if expecting:
-                by = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
-                more = f"more, such as {by}"
-            alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
-            raise inconclusive(
-                self.judge.name,
-                self.judge.oracle.name,
-                histories=count,
-                missing=missing,
-                more=more,
-                seed=self.options.seed,
-                alone=alone,
-            )
-        return JobReport(
-            job=self.judge.name,
-            oracle=self.judge.oracle.name,
-            histories=len(histories),
-            expecting=expecting,
-            comparing=self.judge.met.comparing,
-            alone=self.why_alone,
-            not_checked=not_checked(self.judge, self.draws),
-            equality=self.options.equality,
-        )
-
-    def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query, and count the histories for which rows are expected.
-
-        If a history differs in the shared query alone, each must be run alone after that.
-
-        Raises:
-            UnreadableKey: A row of the result can't be told to be of one of them.
-        """
-        __tracebackhide__ = True
-        with self.named_failure(histories, self.variation):
-            comparisons = self.judge.compare(histories, self.variation)
-        failing = [pair for pair in zip(histories, comparisons, strict=True) if pair[1].differs]
-        if failing:
-            history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
-            differ = f"{len(failing)} of {len(histories)} histories differ"
-            self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
-            why = (
-                f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
-                "agrees. So a history's result depends on the others, though no two share a key"
-            )
-            self.depends_on_others = not self.variation.law and not self.judge.computed_keys
-            self.run_each_alone(why)
-            seconds = self.variation.run.seconds
-            _LOG.info("%s: %s; running each history alone for %g s", self.judge.name, self.why_alone, seconds)
-        elif not self.variation.law:  # an invariant asks by itself whether the others play a part
-            self.check_beside(histories, comparisons, started)
-        return sum(compared.expects_rows for compared in comparisons)
-
-    def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Compared], started: float) -> None:
-        """Run the fullest history alone too; if the job computes with keys, several with most of the keys drawn.
-
-        In a shared query a key has a prefix, or is another number, which such a job may see.
-        """
-        __tracebackhide__ = True
-        computes = bool(self.judge.computed_keys or self.judge.keys_in_functions)
-        for number in self._most_keys(histories) if computes else _fullest(histories, 1):
-            if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
-                self.run_each_alone("another result is expected of a history alone than beside others")
-                compared = self.judge.compare_alone(histories[number], self.variation)
-                if compared.differs:
-                    head = KEYED if computes else BESIDE
-                    self.raise_smallest(histories[number], compared, self.variation, head=head, started=started)
-                return
-
-    def _most_keys(self, histories: Sequence[JobHistory]) -> list[int]:
-        """Return the indexes of a few histories that together have many keys, those with more rows first."""
-        sources = {source.name: source for source in self.judge.witness.sources}
-        keys = [{repr(sources[name].key_of(row)) for name, row in history.arrivals} for history in histories]
-        left, chosen = _fullest(histories, len(histories)), []
-        seen: set[str] = set()
-        for _ in range(min(MAX_KEYS_ALONE, len(left))):
-            best = max(left, key=lambda number: len(keys[number] - seen))
-            left.remove(best)
-            seen |= keys[best]
-            chosen.append(best)
-        return chosen
-
-    def check_alone(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
-        """Run each history in its own query, until `seconds` have passed.
-
-        Returns:
-            The histories that were run, and the number of those for which rows are expected.
-        """
-        __tracebackhide__ = True
-        until = time.monotonic() + self.variation.run.seconds
-        done: list[JobHistory] = []
-        expecting = 0
-        for history in sorted(histories, key=lambda each: -len(each.arrivals)):
-            if done and time.monotonic() > until:
-                break
-            variation = self.variation if self.variation.share is None else self.variation.share(len(done))
-            with self.named_failure([history], variation):
-                compared = self.judge.compare_alone(history, variation)
-            if compared.differs:
-                head = f"1 of {len(done) + 1} histories that ran alone differs."
-                self.raise_smallest(history, compared, variation, head=head, started=started)
-            expecting += compared.expects_rows
-            done.append(history)
-        return done, expecting
-
-    def check_others(self, count: int) -> int:
-        """Run the histories with the most rows alone, against their outcome beside others, and count them."""
-        __tracebackhide__ = True
-        histories = self.draws.draw(count)
-        expected = self.judge.expected(histories, self.variation)
-        for number in _fullest(histories, MAX_ALONE_AGAIN):
-            compared = self.judge.without_others(histories, number, expected[number], self.variation)
-            if compared.differs:
-                raise self.violation(histories[number], self.variation, compared, BESIDE)
-        return min(count, MAX_ALONE_AGAIN)
-
-    def raise_smallest(
-        self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
-    ) -> None:
-        """Save a history that differs, and shrink it; return only if the smallest history agrees alone."""
-        __tracebackhide__ = True
-        kept = self.store.keep(replace(history, variation=variation.saved), variation.run)
-        deadline = deadline_of_shrinking(started, variation.run.seconds)
-        smallest, part = shrunk(self.judge, self.draws, history, variation, output=compared.output, deadline=deadline)
-        if self.judge.compare_alone(smallest, part).differs:
-            plain, plain_compared = plainest(self.judge, self.draws, smallest, part, deadline=deadline)
-            raise self.violation(plain, part, plain_compared, head, unshrunk=kept, deadline=deadline)
-        self.store.forget(kept)
-
-    def violation(
-        self,
-        history: JobHistory,
-        variation: Variation,
-        compared: Compared,
-        head: str,
-        *,
-        unshrunk: Path | None = None,
-        deadline: Deadline | None = None,
-    ) -> Violated:
-        """Save a history, and return the failure on it.
-
-        Args:
-            history: The history.
-            variation: How its query was run.
-            compared: The judge's comparison on it.
-            head: On how many histories the job differs.
-            unshrunk: The folder of the history that it was shrunk from; it is removed.
-            deadline: When shrinking had to end; None: it wasn't shrunk.
-        """
-        judge, run = self.judge, variation.run
-        head = f"{head} {variation.remedy}".strip()
-        counterexample = JobCounterexample(
-            job=self.judge.name,
-            oracle=self.judge.oracle.name,
-            history=replace(history, variation=variation.saved),
-            sources=judge.witness.sources,
-            expected=compared.expected,
-            emitted=compared.emitted,
-            difference=compared.difference,
-            run=replace(run, mode="complete") if judge.is_sink else run,
-            unique=judge.unique_columns,
-            seed=self.options.seed if history.seed is None else history.seed,
-            delays_us=_delays_us(judge.declared, judge.witness.sources),
-            equality=self.options.equality,
-            runs=(variation.when, variation.otherwise) if variation.when else None,
-            is_sink=judge.is_sink,
-        )
-        if deadline is not None and deadline.has_stopped:
-            head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
-        message, path = self.store.violation(counterexample, head, unshrunk)
-        return Violated(message, counterexample, path=path)
-
-    @contextlib.contextmanager
-    def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
-        """If a query over histories fails within it, raise `QueryFailed` with the rows that make it fail."""
-        try:
-            yield
-        except QueryFailed as failed:
-            kind = NotContinued if isinstance(failed, NotContinued) else QueryFailed
-
-            def fails(some: Sequence[JobHistory]) -> bool:
-                try:
-                    self.judge.compare(some, variation)
-                except QueryFailed as again:
-                    return isinstance(again, kind)
-                return False
-
-            raise self.failure(failed, failing_history(histories, fails), variation) from None
-
-    def failure(self, failed: QueryFailed, failing: JobHistory | None, variation: Variation) -> Exception:
-        """Return the error for a query that failed.
-
-        Args:
-            failed: Why it failed.
-            failing: The history that makes it fail, which is saved; None: it fails whatever arrives.
-            variation: How it was run.
-        """
-        why = f"{self.judge.name}: {failed.message}"
-        if failing is None:
-            return QueryFailed(f"{why}, whatever arrives")
-        return QueryFailed(self.store.failure(replace(failing, variation=variation.saved), variation.run, why))
-
-
-def _keyed_tables(options: CheckOptions, used: TablesUsed) -> frozenset[str]:
-    """Return the tables that don't change whose rows belong to a key of the histories."""
-    if why_alone(options.inputs):
-        return frozenset()
-    column = carrier(options.runner.sources)
-    return frozenset(name for name, columns in used.by_key.items() if column in columns)
-
-
-def _why_alone(options: CheckOptions, declared: Declared, keyed: frozenset[str]) -> str:
-    """Return why each history runs in a query of its own; an empty text if they share one.
-
-    Args:
-        options: The options of the check.
-        declared: What the job's declaration says.
-        keyed: The tables that don't change whose rows belong to a key.
-    """
-    if declared.watermarks.without_clock:
-        return "a watermark of the job is on a column within another one"
-    if options.alone:
-        return "alone=True"
-    if not declared.tables.initial <= keyed:
-        return OTHER_STATE
-    return (why_alone(options.inputs) or "").removesuffix(f"; {ALONE}")
-
-
-def _delays_us(declared: Declared, sources: Sequence[Source]) -> Mapping[str, int] | None:
-    """Return the delay of each input's watermark; None: some have none, or it isn't known which has which."""
-    delays_us = declared.plan.delays_us
-    if declared.watermarks.count != len(sources):
-        return None
-    if len(delays_us) == 1:
-        return {source.name: delays_us[0] for source in sources}
-    return delays_by_input(declared.plan, sources)
-
-
-def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:
-    """Return the indexes of the histories with the most rows."""
-    return sorted(range(len(histories)), key=lambda number: -len(histories[number].arrivals))[:count]
-
-
-def _in_words(difference: RowDifference | None) -> str:
-    """Return a difference in a few words."""
-    assert difference is not None
-    where = "at the end" if difference.batch is None else f"in batch {difference.batch}"
-    rows = [shown_row(side[0]) if side else "no such row" for side in (difference.missing, difference.surplus)]
-    return f"expects {rows[0]} and emits {rows[1]} {where}"
+    report = checking.check(histories)
+    if not mutants:
+        return report
+    return replace(report, mutants=check_mutants(options, expect, histories))

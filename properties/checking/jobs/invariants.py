@@ -23,7 +23,7 @@ from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted
 from ...witnesses.run_options import Mode, Trigger
 from .arguments import CheckOptions, check_options
-from .check import JobCheck
+from .job_check import JobCheck
 from .reports import InvariantsReport
 
 

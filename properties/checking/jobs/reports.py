@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ...counterexamples.notebook import Shown
 from ...generators.columns.model import Comparing
@@ -14,6 +14,54 @@ from ...laws.expected.comparison import in_words
 from ...laws.on_spark.changelog import Changelog
 from ...outcomes.equality import EXACT, TWELVE_DIGITS, Equality
 from ..checked import Checked, LawCount
+
+Fate: TypeAlias = Literal["killed", "survived", "no difference", "doesn't run"]
+
+
+@dataclass(frozen=True)
+class JudgedMutant:
+    """A mutant and what became of it.
+
+    Attributes:
+        mutant: Its line and its change, in words.
+        fate: `killed`; `survived`: its rows differ from the job's, and the check accepts them; `no difference`: no
+            history shows any; `doesn't run`: Spark or Python refuses it, so any test would notice.
+        why: What killed or refused it, or what would notice it.
+    """
+
+    mutant: str
+    fate: Fate
+    why: str
+
+
+@dataclass(frozen=True)
+class MutantsReport:
+    """The mutants of a job, and how many of them its check kills.
+
+    Attributes:
+        job: The job's name.
+        oracle: What is expected of the job.
+        judged: The mutants that were checked.
+        seconds: How long their checks took.
+    """
+
+    job: str
+    oracle: str
+    judged: Sequence[JudgedMutant]
+    seconds: float
+
+    @property
+    def survivors(self) -> list[JudgedMutant]:
+        """The mutants that the check doesn't kill."""
+        return [one for one in self.judged if one.fate in ("survived", "no difference")]
+
+    def __str__(self) -> str:
+        killed, refused = (sum(one.fate == fate for one in self.judged) for fate in ("killed", "doesn't run"))
+        head = (
+            f"{killed} of the {len(self.judged) - refused} mutants of {self.job} that run are killed, expecting "
+            f"{self.oracle}; {refused} don't run ({self.seconds:.0f} s)."
+        )
+        return "\n".join([head, *(f"{one.fate}: {one.mutant}; {one.why}." for one in self.survivors)])
 
 
 @dataclass(frozen=True)
@@ -29,6 +77,7 @@ class JobReport(Shown):
         alone: Why each history ran in a query of its own; empty where they shared one.
         not_checked: The parts that were not checked, each with the way to check it.
         equality: When two values counted as equal.
+        mutants: The mutants of the job, and which of them the check kills; None: they weren't asked for.
     """
 
     job: str
@@ -39,6 +88,7 @@ class JobReport(Shown):
     alone: str = ""
     not_checked: Sequence[str] = ()
     equality: Equality = TWELVE_DIGITS
+    mutants: MutantsReport | None = None
 
     def __str__(self) -> str:
         head = (
@@ -50,7 +100,8 @@ class JobReport(Shown):
     @property
     def _notes(self) -> list[str]:
         alone = [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
-        return [*alone, *_not_checked(self.not_checked)]
+        mutants = [] if self.mutants is None else str(self.mutants).splitlines()
+        return [*alone, *_not_checked(self.not_checked), *mutants]
 
     @property
     def checked(self) -> Checked:

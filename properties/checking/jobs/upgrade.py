@@ -27,8 +27,8 @@ from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions, check_options, mode_of, oracle_of, settings_of
-from .check import JobCheck
 from .draws import Draws
+from .job_check import JobCheck
 from .reports import JobReport, UpgradeReport
 from .verdicts import UpgradeRefused
 
@@ -119,8 +119,7 @@ def upgrade(
         StreamproofError: A query failed that isn't one of an upgrade, or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    given = {**locals(), "job": new}
-    options = check_options(given)
+    options = check_options({**locals(), "job": new})
     return _Upgrades(options, _earlier(old, options, old_mode, old_settings), expect).report(histories, examples)
 
 
@@ -155,7 +154,8 @@ class _Upgrades:
             self.oracle = BothOracle(expect, earlier, job)
         elif expect is not None:
             self.oracle = oracle_of(expect, job)
-        self.old_plan = replace(options.runner, job=earlier.job).declare(run).plan
+        of_earlier = replace(run, settings={**run.settings, **earlier.settings})
+        self.old_plan = replace(options.runner, job=earlier.job).declare(of_earlier).plan
         self.checks = [self.check_of(cut) for cut in UPGRADE.draw(run, options.seed, options.batches - 1)]
 
     def check_of(self, cut: int) -> UpgradeCheck:

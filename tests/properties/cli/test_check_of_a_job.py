@@ -12,6 +12,7 @@ import typer
 from streamproof import Input
 from streamproof.properties.checking.jobs import check as of_job
 from streamproof.properties.checking.jobs import invariants as without_oracle
+from streamproof.properties.checking.jobs import upgrade as of_upgrade
 from streamproof.properties.checking.jobs.reports import JobReport
 from streamproof.properties.checking.jobs.verdicts import Inconclusive
 from streamproof.properties.cli import job as command
@@ -62,6 +63,7 @@ def jobs(
 
     monkeypatch.setattr(of_job, "check_job", noting("check_job"))
     monkeypatch.setattr(without_oracle, "invariants", noting("invariants"))
+    monkeypatch.setattr(of_upgrade, "upgrade", noting("upgrade"))
     yield called
     for name in ("shop_jobs", "broken", "needy"):
         sys.modules.pop(name, None)
@@ -147,7 +149,8 @@ def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> 
         assert message in str(refused.exception), arguments
 
 
-def test_each_option_of_the_command_reaches_the_check(jobs: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("check",), ("mutants",), ("upgrade", "shop_jobs:visits")], ids=" ".join)
+def test_each_option_of_a_command_reaches_the_check(jobs: Any, tmp_path: Path, words: tuple[str, ...]) -> None:
     from streamproof.properties.cli.app import app
 
     (tmp_path / "prices.csv").write_text("user,price\na,1\n")
@@ -162,19 +165,34 @@ def test_each_option_of_the_command_reaches_the_check(jobs: Any, tmp_path: Path)
         "--out-of-order": "5 minutes",
         "--seconds": "9",
     }
-    words = [word for pair in given.items() for word in pair]
+    if words[0] == "upgrade":
+        given["--old-mode"] = "append"
+    more = [word for pair in given.items() for word in pair]
     done = CliRunner().invoke(
-        app, ["check", "shop_jobs:visits", *words, "--timeouts", "30 minutes", "--timeouts", "1 hour"]
+        app, [*words, "shop_jobs:visits", *more, "--timeouts", "30 minutes", "--timeouts", "1 hour"]
     )
     assert done.exit_code == 0
-    ((name, (_, source), options),) = jobs
-    assert (name, source) == ("check_job", Input(COLUMNS, key=("user",), time="at"))
+    ((name, (*_, source), options),) = jobs
+    assert name == ("upgrade" if words[0] == "upgrade" else "check_job")
+    assert source == Input(COLUMNS, key=("user",), time="at")
+    assert isinstance(options["expect"], BatchOracle)
+    assert options.get("old_mode") == given.get("--old-mode")
+    assert options.get("mutants", False) == (words[0] == "mutants")
     assert (options["mode"], options["trigger"], options["out_of_order"]) == ("update", "available_now", "5 minutes")
     assert (options["seconds"], [*options["timeouts"]], [*options["static"]]) == (
         9,
         ["30 minutes", "1 hour"],
         ["prices"],
     )
+
+
+def test_mutants_of_a_job_need_something_that_is_expected_of_it(jobs: Any) -> None:
+    from streamproof.properties.cli.app import app
+
+    refused = CliRunner().invoke(app, ["mutants", "shop_jobs:visits", "--input", COLUMNS])
+    assert "shop_jobs:visits needs --expect" in str(refused.exception)
+    refused = CliRunner().invoke(app, ["mutants", "session_windows", "--key", "user"])
+    assert "--key is for a job of your own" in str(refused.exception)
 
 
 def test_operators_are_no_job() -> None:

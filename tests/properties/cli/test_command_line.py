@@ -268,7 +268,7 @@ def test_values_of_mixed_types_are_refused(
         (("check", "--law", "order", "module:job"), ("--law is for operators",)),
         (("spec", "races", "--answered"), ("--answered changes the inner join of Kafka's code: give --on kafka",)),
         (("check", "--fast"), ("No such option: --fast",)),
-        (("mutants",), ("Missing argument 'operator'",)),
+        (("mutants",), ("Missing argument 'OPERATOR|MODULE:JOB'",)),
         (("mutants", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
         (("mutants", "session_windows", "nobody"), ("unknown mutant 'nobody': use one of gap_exclusive,",)),
         (("mutants", "session_windows", "--histories", "0"), ("'--histories'", "1", "`streamproof mutants --help`")),

@@ -13,8 +13,19 @@ from .....reference.core.errors import BadInput
 from .....reference.spark.durations import microseconds_of
 
 Kind: TypeAlias = Literal[
-    *("duration", "join", "aggregate", "step", "column", "null", "comparison", "arithmetic", "number", "value"),
-    *("condition", "statement", "order"),
+    "duration",
+    "join",
+    "aggregate",
+    "step",
+    "column",
+    "null",
+    "comparison",
+    "arithmetic",
+    "number",
+    "value",
+    "condition",
+    "statement",
+    "order",
 ]
 """What a mutation changes, for the advice on how to notice it."""
 FUNCTIONS = frozenset({"F", "f", "sf", "fn", "func", "functions"})
@@ -121,16 +132,16 @@ class Changes(cst.CSTVisitor):
             return
         name = function.attr.value
         if name in STEPS | DEDUPLICATIONS:
-            self._add(node, function.value, "step")
+            self._add(node, function.value, "step", function.attr)
             self._exchange(node, function)
         if name in OTHER_STEPS:
-            self._add(node, _called(node, OTHER_STEPS[name]), "step")
+            self._add(node, _called(node, OTHER_STEPS[name]), "step", function.attr)
         if name in BY_COLUMNS:
             self._fewer_columns(node)
         if name == "join":
             self._other_join(node)
         if name in NULLS:
-            self._add(node, _called(node, NULLS[name]), "null")
+            self._add(node, _called(node, NULLS[name]), "null", function.attr)
         if isinstance(function.value, cst.Name) and function.value.value in FUNCTIONS:
             if name in AGGREGATES:
                 self._add(node, _called(node, AGGREGATES[name]), "aggregate")
@@ -180,10 +191,10 @@ class Changes(cst.CSTVisitor):
         if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
             self._add(statement, cst.Pass(), "statement")
 
-    def _add(self, node: cst.CSTNode, replacement: cst.CSTNode, kind: Kind) -> None:
+    def _add(self, node: cst.CSTNode, replacement: cst.CSTNode, kind: Kind, at: cst.CSTNode | None = None) -> None:
         if isinstance(replacement, (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)):
             replacement = replacement if replacement.lpar else _in_parentheses(replacement)
-        line = self.get_metadata(PositionProvider, node).start.line
+        line = self.get_metadata(PositionProvider, at or node).start.line
         self.found.append(Change(node, replacement, line, kind))
 
     def _parent(self, node: cst.CSTNode) -> cst.CSTNode:
@@ -204,11 +215,12 @@ class Changes(cst.CSTVisitor):
         if len(node.args) == 1 and isinstance(listed := node.args[0].value, (cst.List, cst.Tuple)):
             for number in range(len(listed.elements) if len(listed.elements) > 1 else 0):
                 fewer = [element for index, element in enumerate(listed.elements) if index != number]
-                self._add(node, node.with_deep_changes(listed, elements=fewer), "column")
+                fewer[-1] = fewer[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+                self._add(node, node.with_deep_changes(listed, elements=fewer), "column", listed.elements[number])
         for number in range(len(node.args) if len(node.args) > 1 else 0):
             fewer_args = [argument for index, argument in enumerate(node.args) if index != number]
             fewer_args[-1] = fewer_args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-            self._add(node, node.with_changes(args=fewer_args), "column")
+            self._add(node, node.with_changes(args=fewer_args), "column", node.args[number])
 
     def _other_join(self, node: cst.Call) -> None:
         for argument in node.args[1:]:

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +18,12 @@ from libcst.metadata import MetadataWrapper
 from .....reference.core.errors import BadInput
 from ....generators.columns.model import Source
 from ..contract import location
-from .operators import Changes, Kind
+from .operators import Change, Changes, Kind
+
+MAX_SHOWN = 60
+"""Longer code of a mutant is shown only where it differs,"""
+BESIDE = 16
+"""with so many characters before and behind."""
 
 
 @dataclass(frozen=True)
@@ -41,64 +47,99 @@ class Mutant:
     make: Callable[[], Callable[..., Any]]
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: `{self.before}` → `{self.after}`"
+        before, after = _apart(self.before, self.after)
+        return f"{self.file}:{self.line}: `{before}` → `{after}`"
 
 
-def mutants_of(function: Callable[..., Any], sources: Sequence[Source]) -> list[Mutant]:
-    """Return the mutants of a function, and of what it calls in its module.
+@dataclass(frozen=True)
+class JobSource:
+    """The source of a job: a function of a module.
 
-    Args:
-        function: A function of a module.
-        sources: The inputs of the job, whose columns of one type are exchanged.
-
-    Raises:
-        BadInput: The function's source can't be found, or it can't be found in its module by its name.
+    Attributes:
+        path: The module's file.
+        text: Its text.
+        module: The module's name.
+        name: The function's name in it.
     """
-    inner = inspect.unwrap(function)
-    name, where = getattr(inner, "__qualname__", ""), location(function)
-    path = inspect.getsourcefile(inner) if callable(inner) and hasattr(inner, "__code__") else None
-    if path is None or not Path(path).is_file() or "<" in name:
-        raise BadInput(
-            f"{where} can't be mutated: its source must be a function of a module, with a name of its own there"
-        )
-    text = Path(path).read_text()
-    wrapper = MetadataWrapper(cst.parse_module(text))
-    changes = Changes(_alike(sources))
-    reached = _reached(text, name.partition(".")[0])
-    for statement in wrapper.module.body:
-        if _names_of(statement) & reached:
-            changes_of = Changes(_alike(sources))
-            with changes_of.resolve(wrapper):
-                statement.visit(changes_of)
-            changes.found += changes_of.found
-    module = sys.modules.get(inner.__module__)
-    found = []
-    for change in changes.found:
-        before, after = (" ".join(wrapper.module.code_for_node(one).split()) for one in change[:2])
 
-        def make(node: cst.CSTNode = change.node, replacement: cst.CSTNode = change.replacement) -> Any:
-            changed = cst.ensure_type(wrapper.module.deep_replace(node, replacement), cst.Module)
-            return _named(_run(changed.code, path, module, inner.__module__), name)
+    path: str
+    text: str
+    module: str
+    name: str
 
-        found.append(Mutant(Path(path).name, change.line, change.kind, before, after, make))
-    return found
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> JobSource:
+        """Find the source of a function.
+
+        Raises:
+            BadInput: It can't be found, or the function can't be found in its module by its name.
+        """
+        inner = inspect.unwrap(function)
+        name = getattr(inner, "__qualname__", "")
+        path = inspect.getsourcefile(inner) if hasattr(inner, "__code__") else None
+        if path is None or not Path(path).is_file() or "<" in name:
+            raise BadInput(
+                f"{location(function)} can't be mutated: its source must be a function of a module, with a name of its "
+                "own there"
+            )
+        return cls(path, Path(path).read_text(encoding="utf-8"), inner.__module__, name)
+
+    def run(self, text: str) -> Any:
+        """Run a text as a module that no import finds, so that workers are sent its functions; return the function."""
+        original = sys.modules.get(self.module)
+        module = ModuleType(self.module)
+        package, spec = (getattr(original, name, None) for name in ("__package__", "__spec__"))
+        module.__dict__.update(__file__=self.path, __package__=package, __spec__=spec)
+        exec(compile(text, self.path, "exec"), module.__dict__)
+        found: Any = module
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        return found
+
+    def mutants(self, sources: Sequence[Source]) -> list[Mutant]:
+        """Return the mutants of the function, and of what it uses in its module.
+
+        Args:
+            sources: The inputs of the job, whose columns of one type are exchanged.
+        """
+        wrapper = MetadataWrapper(cst.parse_module(self.text))
+        reached = _reached(self.text, self.name.partition(".")[0])
+        changes: list[Change] = []
+        for statement in wrapper.module.body:
+            if _names_of(statement) & reached:
+                visitor = Changes(_alike(sources))
+                with visitor.resolve(wrapper):
+                    statement.visit(visitor)
+                changes += visitor.found
+        return [self._mutant(wrapper.module, change) for change in changes]
+
+    def _mutant(self, module: cst.Module, change: Change) -> Mutant:
+        before, after = (" ".join(module.code_for_node(one).split()) for one in (change.node, change.replacement))
+
+        def make() -> Any:
+            changed = module.deep_replace(change.node, change.replacement)
+            return self.run(cst.ensure_type(changed, cst.Module).code)
+
+        return Mutant(Path(self.path).name, change.line, change.kind, before, after, make)
 
 
-def _run(code: str, path: str, original: ModuleType | None, name: str) -> ModuleType:
-    """Run changed source as a module that no import finds, so that Spark's workers are sent its functions whole."""
-    module = ModuleType(name)
-    module.__dict__.update(
-        __file__=path, __package__=getattr(original, "__package__", None), __spec__=getattr(original, "__spec__", None)
-    )
-    exec(compile(code, path, "exec"), module.__dict__)
-    return module
+def _apart(before: str, after: str) -> tuple[str, str]:
+    """Return two texts without most of what they begin and end with alike, if they are long."""
+    if max(len(before), len(after)) <= MAX_SHOWN:
+        return before, after
+    begin = _alike_at_first(before, after)
+    end = _alike_at_first(before[begin:][::-1], after[begin:][::-1])
+    cut, rest = max(0, begin - BESIDE), max(0, end - BESIDE)
+
+    def shown(text: str) -> str:
+        return f"{'…' * (cut > 0)}{text[cut : len(text) - rest]}{'…' * (rest > 0)}"
+
+    return shown(before), shown(after)
 
 
-def _named(module: ModuleType, qualname: str) -> Any:
-    found: Any = module
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    return found
+def _alike_at_first(one: str, other: str) -> int:
+    """Return the number of characters by which two texts begin alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _alike(sources: Sequence[Source]) -> Mapping[str, Sequence[str]]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import Inconclusive, Violated
-from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.checking.jobs.invariants import _Invariants
+from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle

@@ -1,0 +1,184 @@
+"""Mutants of users' jobs: what is changed, and which of them a test kills."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamproof import BadInput, Input, as_batch, check_job, sql
+from streamproof.properties.checking.jobs import mutants as module
+from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.witnesses.job.mutations.source import JobSource
+
+TOTALS = '''
+from pyspark.sql import functions as F
+
+LIMIT = 100
+UNUSED = 7
+
+
+def totals(clicks):
+    """Totals by the "1 hour"."""
+    hours = F.window("at", "1 hour")
+    large = clicks.where(F.col("amount") > LIMIT)
+    groups = large.withWatermark("at", "10 minutes").groupBy("user", hours)
+    return groups.agg(F.sum("amount").alias("total"))
+
+
+def other(clicks):
+    return clicks.where("amount > 3")
+'''
+CLICKS = Input(
+    "user string, at timestamp, amount int, other int", key="user", name="clicks", values={"amount": [1, 100, 101, 200]}
+)
+
+BY_HOUR = """
+    SELECT user, time_bucket(INTERVAL 1 HOUR, clicks."at") AS start, start + INTERVAL 1 HOUR AS "end",
+        sum(amount) AS total FROM clicks WHERE amount > 100 GROUP BY ALL
+"""
+
+
+def job_of(folder: Path, code: str, name: str) -> Callable[..., Any]:
+    path = folder / "job_under_test.py"
+    path.write_text(textwrap.dedent(code))
+    spec = importlib.util.spec_from_file_location("job_under_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    job: Callable[..., Any] = getattr(loaded, name)
+    return job
+
+
+def changes(folder: Path, code: str, name: str = "job") -> list[str]:
+    sources = [given.source for given in resolve_all([CLICKS], 0)]
+    return [str(mutant).partition(": ")[2] for mutant in JobSource.of(job_of(folder, code, name)).mutants(sources)]
+
+
+def test_what_a_job_uses_in_its_module_is_changed_and_nothing_else(tmp_path: Path) -> None:
+    assert changes(tmp_path, TOTALS, "totals") == [
+        "`100` → `101`",
+        '`"1 hour"` → `"2 hour"`',
+        '`"1 hour"` → `"1000 hour"`',
+        '`clicks.where(F.col("amount") > LIMIT)` → `clicks`',
+        '`F.col("amount") > LIMIT` → `(F.col("amount") >= LIMIT)`',
+        '`…nutes").groupBy("user", hours)` → `…nutes").groupBy(hours)`',
+        '`…).groupBy("user", hours)` → `…).groupBy("user")`',
+        '`large.withWatermark("at", "10 minutes")` → `large`',
+        '`"10 minutes"` → `"11 minutes"`',
+        '`"10 minutes"` → `"9 minutes"`',
+        '`"10 minutes"` → `"10000 minutes"`',
+        '`F.sum("amount")` → `F.max("amount")`',
+        '`"amount"` → `"other"`',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "made"),
+    [
+        ('a.join(b, "user", "left_outer")', ['`"left_outer"` → `"inner"`']),
+        ('a.join(b, "user", how="inner")', ['`"inner"` → `"leftOuter"`']),
+        ('a.join(b, F.expr("x > y + INTERVAL 5 MINUTES"))', 3),
+        (
+            'a.where("b").dropDuplicates(["c"])',
+            ['`a.where("b").dropDuplicates(["c"])` → `a.dropDuplicates(["c"]).where("b")`'],
+        ),
+        ("F.coalesce(a, b)", ["`F.coalesce(a, b)` → `a`"]),
+        ("a.isNotNull()", ["`a.isNotNull()` → `a.isNull()`"]),
+        ("(a + b) | ~c", ["`(a + b) | ~c` → `((a + b) & ~c)`", "`(a + b)` → `(a - b)`", "`~c` → `c`"]),
+        ('a == "paid"', ['`"paid"` → `"paid?"`', '`a == "paid"` → `(a != "paid")`']),
+        ("a[1] and not b", ["`a[1] and not b` → `(a[1] or not b)`", "`not b` → `b`"]),
+        ("a.where(True)", ["`a.where(True)` → `a`", "`True` → `False`"]),
+    ],
+)
+def test_each_kind_of_change(tmp_path: Path, line: str, made: list[str] | int) -> None:
+    code = f"from pyspark.sql import functions as F\n\n\ndef job(a, b, c=None):\n    return {line}\n"
+    found = changes(tmp_path, code)
+    assert len(found) == made if isinstance(made, int) else {*made} <= {*found}
+
+
+def test_statements_and_conditions_of_a_processor_are_changed(tmp_path: Path) -> None:
+    code = '''
+    class Counting:
+        """Counts."""
+
+        def count(self, rows: "list[int]" = None) -> int:
+            if self.state.exists():
+                self.total += len(rows)
+            self.state.clear()
+            return self.total
+
+
+    def job(clicks):
+        return Counting()
+    '''
+    assert changes(tmp_path, code) == [
+        "`self.state.exists()` → `(not (self.state.exists()))`",
+        "`self.total += len(rows)` → `self.total -= len(rows)`",
+        "`self.state.clear()` → `pass`",
+    ]
+
+
+def test_each_mutant_runs_as_a_module_of_its_own_and_no_file_is_written(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "LIMIT = 100\n\n\ndef job():\n    return LIMIT\n", "job")
+    (mutant,) = JobSource.of(job).mutants([])
+    assert (job(), mutant.make()(), job()) == (100, 101, 100)
+    assert (tmp_path / "job_under_test.py").read_text().startswith("LIMIT = 100\n")
+    assert str(mutant) == "job_under_test.py:1: `100` → `101`"
+
+
+def test_a_function_without_a_source_of_its_own_is_refused() -> None:
+    def inner(clicks: Any) -> Any:
+        return clicks
+
+    for job in (inner, lambda clicks: clicks, len):
+        with pytest.raises(BadInput, match="can't be mutated: its source must be a function of a module"):
+            JobSource.of(job)
+
+
+@pytest.mark.spark
+def test_a_module_that_can_t_run_twice_is_refused_rather_than_all_its_mutants_killed(tmp_path: Path) -> None:
+    once = "import sys\n\nassert not hasattr(sys, 'ran_once')\nsys.ran_once = True\n"
+    code = f"{once}\n\ndef job(clicks):\n    return clicks"
+    try:
+        with pytest.raises(BadInput, match="its source, run again as it is, gives another job: its module fails"):
+            check_job(job_of(tmp_path, code, "job"), CLICKS, expect=as_batch(), mutants=True, histories=60)
+    finally:
+        vars(sys).pop("ran_once", None)
+
+
+@pytest.mark.spark
+@pytest.mark.exhaustive
+def test_a_strong_test_kills_what_a_weak_test_lets_live(tmp_path: Path) -> None:
+    job = job_of(tmp_path, TOTALS, "totals")
+    weak = check_job(job, CLICKS, expect=as_batch(), mutants=True, histories=100).mutants
+    assert weak is not None
+    by_fate = {one.mutant.partition(": ")[2]: one.fate for one in weak.judged}
+    assert by_fate['`F.sum("amount")` → `F.max("amount")`'] == "survived"
+    assert by_fate['`"10 minutes"` → `"9 minutes"`'] == "survived"
+    assert Counter(one.fate for one in weak.judged) == {"survived": 10, "doesn't run": 3}
+    assert by_fate["`100` → `101`"] == "survived"
+    assert module.ALIKE in str(weak)
+
+    strong = check_job(
+        job,
+        CLICKS,
+        expect=sql(BY_HOUR),
+        out_of_order="10 minutes",
+        mutants=True,
+        histories=100,
+    )
+    assert strong.mutants is not None
+    print(weak, strong, sep="\n")
+    assert "3 don't run" in str(strong)
+    alive = {one.mutant.partition(": ")[2]: one.fate for one in strong.mutants.survivors}
+    assert '`F.sum("amount")` → `F.max("amount")`' not in alive
+    assert '`"10 minutes"` → `"9 minutes"`' not in alive
+    assert len(alive) < len(weak.survivors)
+    assert Counter(one.fate for one in strong.mutants.judged)["killed"] >= 8
