@@ -354,6 +354,21 @@ def test_a_sink_goes_on_with_its_table_or_is_refused_beside_a_function(tmp_path:
         upgrade(Sink.parquet(keep), stateless, CLICKS)
 
 
+def test_only_the_old_version_runs_under_its_settings() -> None:
+    seen: dict[str, set[str]] = {"old": set(), "new": set()}
+
+    def noting(version: str) -> Job:
+        def job(clicks: DataFrame) -> DataFrame:
+            seen[version].add(str(clicks.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+            return stateless(clicks)
+
+        return job
+
+    upgrade(noting("old"), noting("new"), CLICKS, histories=60, old_settings={"spark.sql.shuffle.partitions": 5})
+    assert seen["old"] == {"5"}
+    assert "5" not in seen["new"]
+
+
 def test_few_histories_are_inconclusive() -> None:
     with pytest.raises(Inconclusive, match="agrees with the job run from the start"):
         upgrade(aggregate(), aggregate(), CLICKS, histories=3)
