@@ -27,7 +27,7 @@ Kind: TypeAlias = Literal[
     "statement",
     "order",
 ]
-"""What a mutation changes, for the advice on how to notice it."""
+"""The kinds of mutations, by which a report advises how to notice one."""
 FUNCTIONS = frozenset({"F", "f", "sf", "fn", "func", "functions"})
 """The names under which scripts import `pyspark.sql.functions`."""
 JOINS = {"inner": "leftOuter", "left": "inner", "right": "inner", "full": "inner", "outer": "inner", "cross": "inner"}
@@ -53,32 +53,28 @@ DEDUPLICATIONS = frozenset({"dropDuplicates", "drop_duplicates", "dropDuplicates
 OTHER_STEPS = {"dropDuplicates": "dropDuplicatesWithinWatermark", "dropDuplicatesWithinWatermark": "dropDuplicates"}
 BY_COLUMNS = frozenset({"groupBy", "groupby", "select", *DEDUPLICATIONS})
 NULLS = {"isNull": "isNotNull", "isNotNull": "isNull"}
-COMPARISONS: Sequence[tuple[type[cst.BaseCompOp], type[cst.BaseCompOp]]] = (
-    (cst.LessThan, cst.LessThanEqual),
-    (cst.LessThanEqual, cst.LessThan),
-    (cst.GreaterThan, cst.GreaterThanEqual),
-    (cst.GreaterThanEqual, cst.GreaterThan),
-    (cst.Equal, cst.NotEqual),
-    (cst.NotEqual, cst.Equal),
-    (cst.In, cst.NotIn),
-    (cst.NotIn, cst.In),
-)
-ARITHMETIC: Sequence[tuple[type[cst.BaseBinaryOp], type[cst.BaseBinaryOp]]] = (
-    (cst.Add, cst.Subtract),
-    (cst.Subtract, cst.Add),
-    (cst.Multiply, cst.Add),
-    (cst.Divide, cst.Multiply),
-    (cst.FloorDivide, cst.Multiply),
-    (cst.Modulo, cst.Multiply),
-    (cst.BitAnd, cst.BitOr),
-    (cst.BitOr, cst.BitAnd),
-)
-AUGMENTED: Sequence[tuple[type[cst.BaseAugOp], type[cst.BaseAugOp]]] = (
-    (cst.AddAssign, cst.SubtractAssign),
-    (cst.SubtractAssign, cst.AddAssign),
-    (cst.MultiplyAssign, cst.AddAssign),
-    (cst.BitOrAssign, cst.BitAndAssign),
-)
+OTHER_OPERATORS: Mapping[type[cst.CSTNode], type[cst.CSTNode]] = {
+    cst.LessThan: cst.LessThanEqual,
+    cst.LessThanEqual: cst.LessThan,
+    cst.GreaterThan: cst.GreaterThanEqual,
+    cst.GreaterThanEqual: cst.GreaterThan,
+    cst.Equal: cst.NotEqual,
+    cst.NotEqual: cst.Equal,
+    cst.In: cst.NotIn,
+    cst.NotIn: cst.In,
+    cst.Add: cst.Subtract,
+    cst.Subtract: cst.Add,
+    cst.Multiply: cst.Add,
+    cst.Divide: cst.Multiply,
+    cst.FloorDivide: cst.Multiply,
+    cst.Modulo: cst.Multiply,
+    cst.BitAnd: cst.BitOr,
+    cst.BitOr: cst.BitAnd,
+    cst.AddAssign: cst.SubtractAssign,
+    cst.SubtractAssign: cst.AddAssign,
+    cst.MultiplyAssign: cst.AddAssign,
+    cst.BitOrAssign: cst.BitAndAssign,
+}
 Expression = TypeVar("Expression", bound=cst.BaseExpression)
 _DURATION = re.compile(r"(\d+)(\s+[a-z]+)", re.IGNORECASE)
 _INTERVAL = re.compile(r"(\binterval\s+'?)(\d+)('?\s+[a-z]+)", re.IGNORECASE)
@@ -154,11 +150,11 @@ class Changes(cst.CSTVisitor):
         for side in (node.left, first.comparator):
             if isinstance(side, cst.SimpleString) and isinstance(text := side.evaluated_value, str):
                 self._add(side, _string(side, f"{text}?"), "value")
-        if not rest and (other := _other(first.operator, COMPARISONS)):
+        if not rest and (other := _other(first.operator)):
             self._add(node, node.with_changes(comparisons=[first.with_changes(operator=other)]), "comparison")
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
-        if other := _other(node.operator, ARITHMETIC):
+        if other := _other(node.operator):
             logical = isinstance(node.operator, (cst.BitAnd, cst.BitOr))
             self._add(node, node.with_changes(operator=other), "condition" if logical else "arithmetic")
 
@@ -186,7 +182,7 @@ class Changes(cst.CSTVisitor):
         (statement, *rest) = node.body
         if rest:
             return
-        if isinstance(statement, cst.AugAssign) and (other := _other(statement.operator, AUGMENTED)):
+        if isinstance(statement, cst.AugAssign) and (other := _other(statement.operator)):
             self._add(statement, statement.with_changes(operator=other), "arithmetic")
         if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
             self._add(statement, cst.Pass(), "statement")
@@ -239,11 +235,9 @@ class Changes(cst.CSTVisitor):
                     self._add(name, _string(name, other), "column")
 
 
-def _other(operator: cst.CSTNode, pairs: Sequence[tuple[type[cst.CSTNode], type[cst.CSTNode]]]) -> cst.CSTNode | None:
-    for kind, other in pairs:
-        if type(operator) is kind:
-            return other()
-    return None
+def _other(operator: cst.CSTNode) -> cst.CSTNode | None:
+    other = OTHER_OPERATORS.get(type(operator))
+    return None if other is None else other()
 
 
 def _called(node: cst.Call, name: str) -> cst.Call:
@@ -251,9 +245,8 @@ def _called(node: cst.Call, name: str) -> cst.Call:
 
 
 def _string(node: cst.SimpleString, text: str) -> cst.SimpleString:
-    value = node.evaluated_value
-    if isinstance(value, str) and value in node.value:
-        return node.with_changes(value=node.value.replace(value, text))
+    if node.raw_value == node.evaluated_value:  # without escapes, so that the same quotes serve
+        return node.with_changes(value=f"{node.prefix}{node.quote}{text}{node.quote}")
     return cst.SimpleString(repr(text))
 
 

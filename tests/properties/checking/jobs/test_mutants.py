@@ -93,6 +93,8 @@ def test_what_a_job_uses_in_its_module_is_changed_and_nothing_else(tmp_path: Pat
         ("a.isNotNull()", ["`a.isNotNull()` → `a.isNull()`"]),
         ("(a + b) | ~c", ["`(a + b) | ~c` → `((a + b) & ~c)`", "`(a + b)` → `(a - b)`", "`~c` → `c`"]),
         ('a == "paid"', ['`"paid"` → `"paid?"`', '`a == "paid"` → `(a != "paid")`']),
+        ('a == ""', ['`""` → `"?"`']),
+        ('a == r"r"', ['`r"r"` → `r"r?"`']),
         ("a[1] and not b", ["`a[1] and not b` → `(a[1] or not b)`", "`not b` → `b`"]),
         ("a.where(True)", ["`a.where(True)` → `a`", "`True` → `False`"]),
     ],
