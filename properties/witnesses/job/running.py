@@ -374,25 +374,21 @@ class JobQuery(PreparedQuery):
         So it is after a crash between a micro-batch's output and its commit, whatever the sink. If the sink has a
         function for `foreachBatch`, the first crash is raised in that, as all others will be.
         """
-        crashes, rows = [*self.planned], 0
-        for crash in crashes:
-            if crash.moment == "before its output" and crash is not crashes[0]:
-                continue  # the sink has seen nothing of such a micro-batch: it is a restart
+        planned, rows = len(self.planned), 0
+        for crash in [at for at in self.planned if at.moment != "before its output"]:
             number = crash.batch * self.steps + (not crash.data)
             self.make_micro_batches_available(min(number + 1, len(self.batches) * self.steps))
             self.drained()
-            if len(self.planned) < len(crashes):
+            if len(self.planned) < planned:
                 return
             before, rows = rows, self.rows_in_sink()
             self.with_rows |= {number} if rows > before else set()
-            if crash.moment != "before its output":
-                if not (commits := [*(self.checkpoint / "commits").glob("[0-9]*")]):
-                    break  # it keeps no checkpoint that the next start would find
-                last = max(commits, key=lambda path: int(path.name))
-                last.unlink()
-                last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
-                self.happened.append((crash, number in self.with_rows))
-        self.planned = []
+            if not (commits := [*(self.checkpoint / "commits").glob("[0-9]*")]):
+                return  # it keeps no checkpoint that the next start would find
+            last = max(commits, key=lambda path: int(path.name))
+            last.unlink()
+            last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+            self.happened.append((crash, number in self.with_rows))
 
     def rows_in_sink(self) -> int:
         """Return the number of rows that the sink holds; 0 if it can't be read before all batches have run."""
