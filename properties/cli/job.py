@@ -34,24 +34,24 @@ if TYPE_CHECKING:
     from ..witnesses.job.scripts.script import Script
 
 HISTORIES, SECONDS = 300, 120.0
-OF_JOBS: Mapping[str, tuple[Any, Any]] = {
-    "input": (cli_options.Inputs, None),
-    "key": (cli_options.Keys, None),
-    "time": (cli_options.Times, None),
-    "time_format": (cli_options.TimeFormats, None),
-    "format": (cli_options.Formats, None),
-    "value": (cli_options.Values, None),
-    "static": (cli_options.Static, None),
-    "expect": (cli_options.Expect, None),
-    "mode": (cli_options.OutputMode, None),
-    "trigger": (cli_options.Trigger, "default"),
-    "out_of_order": (cli_options.OutOfOrder, None),
-    "seconds": (cli_options.Seconds, None),
-    "query": (cli_options.Query, None),
-    "argument": (cli_options.Arguments, None),
-    "timeouts": (cli_options.Timeouts, None),
+OF_JOBS: Mapping[str, Any] = {
+    "input": cli_options.Inputs,
+    "key": cli_options.Keys,
+    "time": cli_options.Times,
+    "time_format": cli_options.TimeFormats,
+    "format": cli_options.Formats,
+    "value": cli_options.Values,
+    "static": cli_options.Static,
+    "expect": cli_options.Expect,
+    "mode": cli_options.OutputMode,
+    "trigger": cli_options.Trigger,
+    "out_of_order": cli_options.OutOfOrder,
+    "seconds": cli_options.Seconds,
+    "query": cli_options.Query,
+    "argument": cli_options.Arguments,
+    "timeouts": cli_options.Timeouts,
 }
-"""The options of a job on the command line, each with its type and its default; as `JobOptions`."""
+"""The types of the options of a job on the command line, which are the fields of `JobOptions`."""
 TABLES = (".parquet", ".csv")
 _NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
 _OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
@@ -85,25 +85,23 @@ class JobOptions:
         return [one.name.replace("_", "-") for one in others if getattr(self, one.name) != one.default]
 
 
-LISTS = {one.name for one in fields(JobOptions) if one.default == ()}
-
-
 def takes_job(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a job that it has not itself, and hand them over as its parameter `job`."""
     own = [one for name, one in inspect.signature(command).parameters.items() if name != "job"]
     hints = get_type_hints(command, include_extras=True)
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in OF_JOBS.items()
-        if name not in hints
+        inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default or None, annotation=OF_JOBS[one.name]
+        )
+        for one in fields(JobOptions)
+        if one.name in OF_JOBS.keys() - hints.keys()
     ]
-    names = {one.name for one in more}
 
     @wraps(command)
     def with_job(**given: Any) -> None:
-        of_job: dict[str, Any] = {name: given.pop(name) for name in names}
-        of_job |= {name: of_job[name] or () for name in LISTS & names}
-        command(**given, job=JobOptions(**of_job, histories=given.get("histories")))
+        of_job = {one.name: given.pop(one.name) for one in more}
+        said: dict[str, Any] = {name: value for name, value in of_job.items() if value is not None}
+        command(**given, job=JobOptions(**said, histories=given.get("histories")))
 
     keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[one.name]) for one in own]
     vars(with_job)["__signature__"] = inspect.Signature([*keywords, *more])
@@ -248,7 +246,7 @@ def upgrading(
     Args:
         names: The earlier version and the new version, each `module:function` or `script.py`.
         options: The further options of the command line.
-        old_mode: The output mode of the earlier version; None: that of the new version.
+        old_mode: The output mode of the earlier version; None: the new version has the same.
         common: The arguments that all checks share.
         outcomes: The list that the result is added to.
 

@@ -49,7 +49,7 @@ def mutants(
 
     if ":" in operator:
         if job.expect is None:
-            raise BadInput(f"{operator} needs --expect: its mutants are checked by what is expected of the job")
+            raise BadInput(f"{operator} needs --expect: its mutants are compared with the expected rows")
         start_spark(master, partitions, shared)
         check_one_job(operator, job, seed, JOBS_FOLDER, mutants=True)
     if job.given:

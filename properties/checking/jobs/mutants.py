@@ -40,7 +40,7 @@ ADVICE: Mapping[str, str] = {
     "aggregate": "list values by which the aggregates differ, Input(…, values={…})",
     "step": "list values that the step leaves out, Input(…, values={…})",
 }
-"""What may show a difference that no history shows, by the kind of the change."""
+"""The advice on a mutant that differs on no history, by the kind of the change."""
 OTHERWISE = "more histories, or values and timeouts that reach it"
 TOO_WEAK = "its rows differ, and what is expected accepts them: expect more columns, or a rule, a class or sql(…)"
 ALIKE = "its rows differ, and so do those of the batch that it is compared with: expect a rule, a class or sql(…)"

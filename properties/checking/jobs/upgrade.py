@@ -48,7 +48,7 @@ OF_THE_GUIDE = (
     ),
     (rf"sources in the checkpoint offsets|{OTHER_FILES}", "the number of sources, and their order, must stay the same"),
 )
-"""What Spark's guide says of changes, by a pattern in Spark's refusal."""
+"""The sentences of Spark's guide on changes, by a pattern in Spark's refusal."""
 ADVICE = "Give the new version a checkpoint of its own, or keep that part of the earlier version."
 
 
