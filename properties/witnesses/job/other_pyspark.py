@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -157,7 +157,7 @@ class PySparkProcess:
         """Declare a job; the findings of a script are its own afterwards."""
         declared, found = self._ask(Declare(_alone(runner), _with_partitions(run)))
         if isinstance(runner.job, Script):
-            vars(runner.job.found).update(vars(found))
+            vars(runner.job.found).update(vars(replace(found, last=runner.job.found.last)))
         return declared  # type: ignore[no-any-return]
 
     def run(
@@ -255,9 +255,11 @@ class _Pickler(pickle.Pickler):
             return _table_of, (sink.getvalue().to_pybytes(),)
         if isinstance(value, pa.Schema):
             return _schema_of, (value.serialize().to_pybytes(),)
+        if isinstance(value, PurePath):  # its classes are in another module since Python 3.13
+            return _path_of, (str(value),)
         if isinstance(value, Findings):  # its last run has objects of the session
             return Findings, tuple(getattr(value, one.name) for one in fields(value) if one.name != "last")
-        if isinstance(value, (FunctionType, type)) and not str(value.__module__).startswith(_OWN):
+        if isinstance(value, (FunctionType, type)) and _is_of_user(str(value.__module__)):
             if value.__module__ == "__main__":
                 raise pickle.PicklingError(f"{value.__qualname__} is in __main__, the program that runs")
             module = sys.modules.get(value.__module__)
@@ -280,6 +282,15 @@ def _pickled(value: Any, modules: dict[str, str], version: str) -> bytes:
             "and a function of the program itself can't be found)"
         ) from None
     return file.getvalue()
+
+
+def _is_of_user(module: str) -> bool:
+    """Whether a module may be the user's: it is neither ours nor Python's."""
+    return not module.startswith(_OWN) and module.partition(".")[0] not in sys.stdlib_module_names
+
+
+def _path_of(text: str) -> Path:
+    return Path(text)
 
 
 def _table_of(content: bytes) -> pa.Table:

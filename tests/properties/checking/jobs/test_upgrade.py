@@ -402,15 +402,18 @@ def test_the_old_version_runs_in_a_process_of_its_own_pyspark_which_ends_with_th
     monkeypatch.setattr(
         other_pyspark.PySparkProcess, "__enter__", lambda process: started.append(process) or start(process)
     )
-    more: dict[str, Any] = {"histories": 60, "from_pyspark": INSTALLED}
-    report = upgrade(hourly, hourly, CLICKS, **more)
+    report = upgrade(hourly, hourly, CLICKS, histories=60, from_pyspark=INSTALLED)
     assert f"goes on from the checkpoint of hourly ({HERE}" in str(report)
     assert f") on PySpark {INSTALLED} as" in str(report)
+    assert [process.process.returncode for process in started] == [0]
+
+
+@pytest.mark.exhaustive
+def test_a_change_and_a_failure_are_found_in_a_process_of_its_own_pyspark() -> None:
     with pytest.raises(Violated, match="going on from the checkpoint that its earlier version left after batch"):
-        upgrade(hourly, hourly_swapped, CLICKS, **more, seconds=10)
+        upgrade(hourly, hourly_swapped, CLICKS, histories=60, from_pyspark=INSTALLED, seconds=30)
     with pytest.raises(StreamproofError, match=rf"fails_when_it_runs .* on PySpark {INSTALLED}: .*query failed: .*no"):
-        upgrade(fails_when_it_runs, stateless, CLICKS, **more)
-    assert [process.process.returncode for process in started] == [0, 0, 0]
+        upgrade(fails_when_it_runs, stateless, CLICKS, histories=20, from_pyspark=INSTALLED)
 
 
 def test_few_histories_are_inconclusive() -> None:
