@@ -159,7 +159,7 @@ def changes() -> Iterator[Any]:
                 yield pytest.param(version, kind, id=f"{version}-{kind}")
 
 
-@pytest.mark.parametrize(("version", "kind"), changes())
+@pytest.mark.parametrize(("version", "kind"), [*changes()])
 def test_a_job_goes_on_from(version: str, kind: str) -> None:
     job, more = KINDS[kind]
     inputs = [CLICKS, VIEWS] if job in (joined, left_joined) else [CLICKS]
