@@ -237,7 +237,7 @@ def checking(
 def upgrading(
     names: tuple[str, str],
     options: JobOptions,
-    old_mode: str | None,
+    of_old: Mapping[str, Any],
     common: Mapping[str, Any],
     outcomes: list[JobOutcome],
 ) -> Callable[[], object]:
@@ -246,7 +246,7 @@ def upgrading(
     Args:
         names: The earlier version and the new version, each `module:function` or `script.py`.
         options: The further options of the command line.
-        old_mode: The output mode of the earlier version; None: the new version has the same.
+        of_old: The arguments of the check that are about the earlier version.
         common: The arguments that all checks share.
         outcomes: The list that the result is added to.
 
@@ -258,7 +258,7 @@ def upgrading(
     old, new = (job_named(name, options) for name in names)
     more = {**_more(options), "expect": None if options.expect is None else expected(options.expect)}
     inputs = _inputs_for(names[1], new, options)
-    return partial(_noted, options, common, outcomes, upgrade, old, new, *inputs, old_mode=old_mode, **more)
+    return partial(_noted, options, common, outcomes, upgrade, old, new, *inputs, **of_old, **more)
 
 
 def _noted(

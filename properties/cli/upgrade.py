@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...reference.core.errors import BadInput
+from ..system.environments import require_earlier
 from . import options
 from .check import JOBS_FOLDER, require_room
 from .job import JobOptions, exit_by_verdict, takes_job, upgrading
@@ -20,7 +22,21 @@ if TYPE_CHECKING:
 Old = Annotated[
     str, typer.Argument(metavar="OLD", help="The version that runs in production: module:function, or a script.py.")
 ]
-New = Annotated[str, typer.Argument(metavar="NEW", help="The version that is to go on from its checkpoint, as OLD.")]
+New = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NEW",
+        help="The version that is to go on from its checkpoint; with --from-pyspark by default OLD itself.",
+    ),
+]
+FromPySpark = Annotated[
+    str | None,
+    options.of_job(
+        metavar="VERSION",
+        help="The PySpark that the old version runs on, such as 4.1.4: it is installed once, into an environment of "
+        "its own. By default the installed PySpark.",
+    ),
+]
 Histories = Annotated[int | None, typer.Option(min=1, help="The number of random histories to draw; 300 by default.")]
 OldMode = Annotated[
     str | None, options.of_job(help="The output mode of the old version; by default the new version's.")
@@ -38,8 +54,8 @@ Expect = Annotated[
 @takes_job
 def upgrade(
     old: Old,
-    new: New,
     job: JobOptions,
+    new: New = None,
     histories: Histories = None,
     seed: options.Seed = 0,
     folder: options.CounterexamplesFolder = JOBS_FOLDER,
@@ -49,14 +65,26 @@ def upgrade(
     report: options.ReportFolder = None,
     expect: Expect = None,
     old_mode: OldMode = None,
+    from_pyspark: FromPySpark = None,
 ) -> None:
     """Check that a new version of a job goes on from the old version's checkpoint as if it had run from the start."""
     job = replace(job, expect=expect)
+    if from_pyspark is not None:
+        require_earlier(from_pyspark)
+    elif new is None:
+        raise BadInput(
+            f"{old} alone is no upgrade: name its new version too, or the PySpark that it runs on, such as "
+            "--from-pyspark 4.1.4"
+        )
+    later = new or old
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
-        return upgrading((old, new), job, old_mode, common, outcomes)
+        more = {"old_mode": old_mode, "from_pyspark": from_pyspark}
+        return upgrading((old, later), job, more, common, outcomes)
 
     require_room(shared)
     start_spark(master, partitions, shared)
-    command = again("upgrade", [old, new], histories=histories, seed=seed)
-    exit_by_verdict(f"{old} to {new}", check_of, job, seed, folder, command, report)
+    names = [old] if new is None else [old, new]
+    command = again("upgrade", names, from_pyspark=from_pyspark, histories=histories, seed=seed)
+    name = f"{old} to {later}" if from_pyspark is None else f"{old} on PySpark {from_pyspark} to {later}"
+    exit_by_verdict(name, check_of, job, seed, folder, command, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,9 @@ from ...laws.expected.upgrading import UpgradeJudge
 from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
-from ...witnesses.job.running import Declared, Earlier, Job, NotContinued, name_of
+from ...system.environments import python_of, require_earlier
+from ...witnesses.job.other_pyspark import PySparkProcess, require_named
+from ...witnesses.job.running import Declared, Earlier, Job, NotContinued, OtherPySpark
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import RowsWitness
@@ -70,6 +73,7 @@ def upgrade(
     timeouts: Sequence[Duration] = (),
     settings: Mapping[str, str | int] | None = None,
     old_settings: Mapping[str, str | int] | None = None,
+    from_pyspark: str | None = None,
     seconds: float = 120,
     digits: int | None = TWELVE_DIGITS.digits,
     examples: Sequence[str | Path] = (),
@@ -103,6 +107,9 @@ def upgrade(
         timeouts: As `check_job`.
         settings: As `check_job`, of both versions.
         old_settings: Settings of the old version that differ, such as {"spark.sql.shuffle.partitions": 4}.
+        from_pyspark: The PySpark that the old version runs on, such as "4.1.4"; by default the installed PySpark. The
+            first time, it is installed into an environment of its own. `old` may then be the same job as `new`. It is
+            a function, class or script that another process finds by its module and its name.
         seconds: As `check_job`.
         digits: As `check_job`.
         examples: As `check_job`.
@@ -119,14 +126,27 @@ def upgrade(
         StreamproofError: A query failed that isn't one of an upgrade, or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    options = check_options({**locals(), "job": new})
-    return _Upgrades(options, _earlier(old, options, old_mode, old_settings), expect).report(histories, examples)
+    given = {**locals(), "job": new}
+    if from_pyspark is not None:
+        require_earlier(from_pyspark)
+        require_named(old, from_pyspark)
+    options = check_options(given)
+    with contextlib.ExitStack() as ended:
+        on = None
+        if from_pyspark is not None:
+            on = ended.enter_context(PySparkProcess(python_of(from_pyspark), from_pyspark))
+        earlier = _earlier(old, options, old_mode, old_settings, on)
+        return _Upgrades(options, earlier, expect).report(histories, examples)
 
 
 def _earlier(
-    old: Job | Script, options: CheckOptions, mode: Mode | None, settings: Mapping[str, str | int] | None
+    old: Job | Script,
+    options: CheckOptions,
+    mode: Mode | None,
+    settings: Mapping[str, str | int] | None,
+    on: OtherPySpark | None,
 ) -> Earlier:
-    """Return the old version, whose declaration is checked by itself.
+    """Return the old version, whose declaration is checked by itself, on its PySpark.
 
     Raises:
         BadInput: It breaks the contract, or the versions are a sink and no sink.
@@ -137,9 +157,9 @@ def _earlier(
     run = replace(options.run, settings={**options.run.settings, **own})
     if isinstance(old, Script):
         old.found.tables = [*options.runner.static]
-        replace(options.runner, job=old).declare(run)
+        replace(options.runner, job=old, on=on).declare(run)
         mode, own = mode or mode_of(old), {**old.found.settings, **own}
-    return Earlier(job, mode or options.run.mode, own)
+    return Earlier(job, mode or options.run.mode, own, on)
 
 
 class _Upgrades:
@@ -155,7 +175,7 @@ class _Upgrades:
         elif expect is not None:
             self.oracle = oracle_of(expect, job)
         of_earlier = replace(run, settings={**run.settings, **earlier.settings})
-        self.old_plan = replace(options.runner, job=earlier.job).declare(of_earlier).plan
+        self.old_plan = replace(options.runner, job=earlier.job, on=earlier.on).declare(of_earlier).plan
         self.checks = [self.check_of(cut) for cut in UPGRADE.draw(run, options.seed, options.batches - 1)]
 
     def check_of(self, cut: int) -> UpgradeCheck:
@@ -179,7 +199,7 @@ class _Upgrades:
         first = next(iter(reports.values()))
         return UpgradeReport(
             job=first.job,
-            earlier=name_of(self.earlier.job),
+            earlier=self.earlier.name,
             oracle=first.oracle,
             histories=min(report.histories for report in reports.values()),
             expecting={cut: report.expecting for cut, report in reports.items()},
@@ -247,7 +267,7 @@ class UpgradeCheck(JobCheck):
         earlier = self.options.runner.earlier
         assert earlier is not None
         name, cause = self.judge.name, OTHER_FILES if "Wrong basePath" in failed.cause else failed.cause.rstrip(".")
-        why = f"violated: {name} can't go on from the checkpoint of {name_of(earlier.job)}"
+        why = f"violated: {name} can't go on from the checkpoint of {earlier.name}"
         why += f"{', whatever arrives' if failing is None else ''}: {cause}."
         said = next((said for pattern, said in OF_THE_GUIDE if re.search(pattern, cause)), None)
         if said is not None:

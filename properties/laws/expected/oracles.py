@@ -340,8 +340,13 @@ class BothOracle(OracleOfJob):
         """
         cut, earlier = min(run.stop_after, default=-1) + 1, self.earlier
         of_earlier = replace(run, mode=earlier.mode, settings={**run.settings, **earlier.settings})
-        oracles = JobOracle(earlier.job, of_earlier), JobOracle(self.job)
-        both = (replace(one, witness=self.witness).expected(histories, sources, run) for one in oracles)
+        assert self.witness is not None
+        there = replace(self.witness, runner=replace(self.witness.runner, on=earlier.on))
+        oracles = (
+            JobOracle(earlier.job, of_earlier, witness=there),
+            JobOracle(self.job, witness=self.witness),
+        )
+        both = (one.expected(histories, sources, run) for one in oracles)
         return [
             Expected("batches", [*[[]] * len(new.rows[:cut]), *self._after(history, old.rows[cut:], new.rows[cut:])])
             for history, old, new in zip(histories, *both, strict=True)

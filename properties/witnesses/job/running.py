@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,10 +54,36 @@ REFUSED = (
 )
 """What the message says before Spark's reason, and what to do, by a pattern in the reason."""
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
+CARRIED = (
+    *("available", "checkpoint", "tables", "progress", "committed", "state_rows", "dropped", "stateful"),
+    *("other_times", "at_other_times", "restored_in", "with_rows", "happened", "asked", "planned"),
+)
+"""The attributes of a query that its earlier version leaves to the version that goes on."""
 
 
 class NotContinued(QueryFailed):
     """A job failed on the checkpoint of its earlier version, as Spark says it."""
+
+
+class OtherPySpark(Protocol):
+    """Another PySpark than this process's, on which jobs are run."""
+
+    version: str
+
+    def declare(self, runner: Runner, run: RunOptions) -> Declared:
+        """Declare a runner's job, as `Runner.declare`."""
+
+    def run(
+        self, runner: Runner, batches: Sequence[Tables], clock: Sequence[int], run: RunOptions, times_ms: Sequence[int]
+    ) -> Output:
+        """Run a runner's job, as `Runner.run`."""
+
+    def until_stop(self, query: UpgradedQuery, earlier: Earlier) -> Mapping[str, Any]:
+        """Run the earlier version until the query's first stop, in its folder.
+
+        Returns:
+            The attributes `CARRIED` of the query, as the earlier version leaves them.
+        """
 
 
 @dataclass(frozen=True)
@@ -68,11 +94,18 @@ class Earlier:
         job: The earlier job.
         mode: Its output mode.
         settings: The settings of the session that it runs under, in place of the job's.
+        on: The PySpark that it runs on; None: this process's.
     """
 
     job: Job
     mode: Mode = "append"
     settings: Mapping[str, str] = field(default_factory=dict)
+    on: OtherPySpark | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the name of its function, with file and line, and another PySpark than here."""
+        return name_of(self.job) + ("" if self.on is None else f" on PySpark {self.on.version}")
 
 
 @dataclass(frozen=True)
@@ -134,12 +167,14 @@ class Runner:
         sources: Its inputs.
         static: The tables that don't change: what the job's further parameters are given, by name.
         earlier: The earlier version of the job, from whose checkpoint it goes on after a stop; None: it has none.
+        on: The PySpark that the job runs on; None: this process's.
     """
 
     job: Job
     sources: Sequence[Source]
     static: Mapping[str, pa.Table] = field(default_factory=dict)
     earlier: Earlier | None = None
+    on: OtherPySpark | None = None
 
     def run(
         self,
@@ -161,6 +196,8 @@ class Runner:
             BadInput: The job breaks the contract, or Spark refuses its query, or has no other clock than the machine's.
             StreamproofError: The query failed, or took longer than it may.
         """
+        if self.on is not None:
+            return self.on.run(self, batches, clock, run, times_ms)
 
         def output(spark: SparkSession, folder: Path) -> Output:
             kind: type[JobQuery] = UpgradedQuery if self.earlier and run.stop_after else JobQuery
@@ -204,6 +241,8 @@ class Runner:
         Raises:
             BadInput: The job breaks the contract.
         """
+        if self.on is not None:
+            return self.on.declare(self, run)
         empty = [{source.name: source.wire_schema.empty_table() for source in self.sources}]
 
         def declared(spark: SparkSession, folder: Path) -> Declared:
@@ -224,10 +263,21 @@ class Runner:
 
 
 def _in_session(run: RunOptions, do: Callable[[SparkSession, Path], Result]) -> Result:
+    with session_of(run) as spark:
+        return in_own_folder(partial(do, spark))
+
+
+@contextlib.contextmanager
+def session_of(run: RunOptions) -> Iterator[SparkSession]:
+    """Give this thread's session as a query needs it that is run so.
+
+    Raises:
+        BadInput: Spark refuses a setting, or it has no effect on a session that runs.
+    """
     partitions = partitions_of_users_session() if run.partitions is None else run.partitions
     settings = {**partitions_setting(partitions), **run.settings, **(SETTINGS if run.processing_time else {})}
     with session_for_query(settings, any_provider=True) as spark:
-        return in_own_folder(partial(do, spark))
+        yield spark
 
 
 def _time_of(progress: str) -> datetime:
@@ -290,7 +340,7 @@ class JobQuery(PreparedQuery):
         self.restored_in: set[int] = set()
         self.clocks = 0
         self.own = folder / "job"
-        self.own.mkdir()
+        self.own.mkdir(exist_ok=True)
 
     def reader(self, name: str) -> DataStreamReader:
         """Return the reader of an input's stream; if the session's checkpoints know sources by name, with a name."""
@@ -311,6 +361,11 @@ class JobQuery(PreparedQuery):
         self.refuse_others(0)
         self.take_up(frame._jdf.queryExecution().analyzed(), watermarks)
         return frame, watermarks
+
+    def run_until_first_stop(self) -> None:
+        """Run the batches before the first stop, and stop the query."""
+        self.make_available(min(self.first_stop, len(self.batches) - 1) + 1)
+        self.drained()
 
     def call(self, function: Callable[..., Any], *more: Any) -> tuple[Any, Watermarks]:
         """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
@@ -553,7 +608,24 @@ class JobQuery(PreparedQuery):
 
 
 class UpgradedQuery(JobQuery):
-    """A query that the earlier version of a job runs until the first stop, and the job from there on."""
+    """A query that the earlier version of a job runs until the first stop, and the job from there on.
+
+    Attributes:
+        arguments: Its batches, clock, options and processing times, as they were given.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        spark: SparkSession,
+        folder: Path,
+        batches: Sequence[Tables],
+        clock: Sequence[int],
+        run: RunOptions,
+        times_ms: Sequence[int] = (),
+    ) -> None:
+        super().__init__(runner, spark, folder, batches, clock, run, times_ms)
+        self.arguments = batches, clock, run, times_ms
 
     def is_ahead_of_clock(self) -> bool:
         """Return that the watermark follows the clock: by the delay of the one version, and then of the other."""
@@ -567,13 +639,10 @@ class UpgradedQuery(JobQuery):
         """
         earlier, later = self.runner.earlier, self.job
         assert earlier is not None
-        self.job, self.mode = earlier.job, earlier.mode
-        self.make_available(min(self.first_stop, len(self.batches) - 1) + 1)
         try:
-            with with_settings(self.spark, earlier.settings):
-                self.drained()
+            self.run_earlier(earlier)
         except (QueryFailed, BadInput) as failed:
-            raise type(failed)(f"{name_of(earlier.job)}: {failed.message}") from None
+            raise type(failed)(f"{earlier.name}: {failed.message}") from None
         if self.available == len(self.batches) * self.steps:
             return
         self.job, self.mode, self.plan = later, self.run.mode, Plan()
@@ -583,3 +652,13 @@ class UpgradedQuery(JobQuery):
             refusal = NotContinued(error.message)
             refusal.cause = getattr(error, "cause", "") or error.message
             raise refusal from None
+
+    def run_earlier(self, earlier: Earlier) -> None:
+        """Run the earlier version until the stop."""
+        if earlier.on is not None:
+            for name, value in earlier.on.until_stop(self, earlier).items():
+                setattr(self, name, value)
+            return
+        self.job, self.mode = earlier.job, earlier.mode
+        with with_settings(self.spark, earlier.settings):
+            self.run_until_first_stop()

@@ -86,7 +86,7 @@ class PreparedQuery(ABC):
         self.schemas: dict[str, StructType] = {}
         for number, (name, table) in enumerate(batches[0].items()):
             self.folders[name] = folder / f"input {number}"  # Spark skips or splits some of the names
-            self.folders[name].mkdir()
+            self.folders[name].mkdir(exist_ok=True)
             self.schemas[name] = schema_of_file(spark, table.schema, folder / f"schema {number}.parquet")
 
     @abstractmethod

@@ -73,6 +73,11 @@ _OF_CONTEXT = (
     *("spark.app.", "spark.executorEnv.", "spark.hadoop."),
 )
 """The prefixes of settings that Spark accepts at any time, but heeds only when a session starts."""
+_OF_JARS = (
+    *("spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse.dir", "spark.sql.hive"),
+    "spark.sql.streaming.checkpointFileManagerClass",
+)
+"""The prefixes of settings of queries that are right for the classes of one Spark."""
 _PARTITIONS = 2
 _SPARKS_PARTITIONS = "200"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -298,6 +303,15 @@ def partitions_of_users_session() -> int | None:
     session = spark_session(any_provider=True)
     said = _is_own(session) or session.sparkContext.getConf().contains(_SHUFFLE_PARTITIONS)
     return None if said or session.conf.get(_SHUFFLE_PARTITIONS) != _SPARKS_PARTITIONS else _PARTITIONS
+
+
+def settings_of_users_session() -> dict[str, str]:
+    """Return the settings of queries that a user's session was started with; none of a session of ours."""
+    session = spark_session(any_provider=True)
+    if _is_own(session):
+        return {}
+    started: list[tuple[str, str]] = session.sparkContext.getConf().getAll()
+    return {name: value for name, value in started if name.startswith("spark.sql.") and not name.startswith(_OF_JARS)}
 
 
 def partitions_setting(partitions: int | None) -> dict[str, str]:

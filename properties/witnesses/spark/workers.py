@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from ...system.module_path import in_front
 from ...system.spark_versions import has_unix_sockets
 
 _SCRIPT = """\
@@ -65,10 +65,7 @@ def import_as_here(session: Any) -> None:
     pytest and other programs put folders in front of the standard library, which a local session's workers don't have:
     they would fail on a class or a function of a module there.
     """
-    zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
-    in_front = takewhile(lambda entry: os.path.basename(entry) != zipped, sys.path)
-    folders = dict.fromkeys(os.path.abspath(entry) for entry in in_front)
-    session.sparkContext.environment["PYTHONPATH"] = os.pathsep.join(folders)
+    session.sparkContext.environment["PYTHONPATH"] = os.pathsep.join(in_front())
 
 
 def socket_settings(folder: Path) -> dict[str, str]:

@@ -166,7 +166,7 @@ def test_each_option_of_a_command_reaches_the_check(jobs: Any, tmp_path: Path, w
         "--seconds": "9",
     }
     if words[0] == "upgrade":
-        given["--old-mode"] = "append"
+        given |= {"--old-mode": "append", "--from-pyspark": "4.1.4"}
     more = [word for pair in given.items() for word in pair]
     done = CliRunner().invoke(
         app, [*words, "shop_jobs:visits", *more, "--timeouts", "30 minutes", "--timeouts", "1 hour"]
@@ -177,6 +177,7 @@ def test_each_option_of_a_command_reaches_the_check(jobs: Any, tmp_path: Path, w
     assert source == Input(COLUMNS, key=("user",), time="at")
     assert isinstance(options["expect"], BatchOracle)
     assert options.get("old_mode") == given.get("--old-mode")
+    assert options.get("from_pyspark") == given.get("--from-pyspark")
     assert options.get("mutants", False) == (words[0] == "mutants")
     assert (options["mode"], options["trigger"], options["out_of_order"]) == ("update", "available_now", "5 minutes")
     assert (options["seconds"], [*options["timeouts"]], [*options["static"]]) == (
@@ -184,6 +185,22 @@ def test_each_option_of_a_command_reaches_the_check(jobs: Any, tmp_path: Path, w
         ["30 minutes", "1 hour"],
         ["prices"],
     )
+
+
+def test_one_job_is_an_upgrade_from_another_pyspark(jobs: Any) -> None:
+    from streamproof.properties.cli.app import app
+
+    inputs = ["--input", COLUMNS, "--key", "user"]
+    done = CliRunner().invoke(app, ["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "3.5"])
+    assert done.exit_code == 0
+    assert "shop_jobs:visits on PySpark 3.5 to shop_jobs:visits: conforms" in done.stdout
+    ((name, (old, new, _), options),) = jobs
+    assert (name, options["from_pyspark"]) == ("upgrade", "3.5")
+    assert old is new
+    refused = CliRunner().invoke(app, ["upgrade", "shop_jobs:visits", *inputs])
+    assert "shop_jobs:visits alone is no upgrade: name its new version too, or the PySpark" in str(refused.exception)
+    refused = CliRunner().invoke(app, ["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "99.1"])
+    assert "which doesn't go on from the checkpoint of a newer Spark" in str(refused.exception)
 
 
 def test_mutants_of_a_job_need_something_that_is_expected_of_it(jobs: Any) -> None:

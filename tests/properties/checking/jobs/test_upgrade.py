@@ -11,7 +11,20 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
-from streamproof import BadInput, Inconclusive, Input, Sink, UpgradeRefused, UpgradeReport, Violated, upgrade, windows
+from streamproof import (
+    BadInput,
+    Inconclusive,
+    Input,
+    Sink,
+    StreamproofError,
+    UpgradeRefused,
+    UpgradeReport,
+    Violated,
+    upgrade,
+    windows,
+)
+from streamproof.properties.system.requirements import installed
+from streamproof.properties.witnesses.job import other_pyspark
 
 pytestmark = pytest.mark.spark
 
@@ -21,6 +34,8 @@ VIEWS = Input("user string, at timestamp, amount int", key="user", name="views")
 NAMED = {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"}
 AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
 DELAY = "10 minutes"
+INSTALLED = installed("pyspark")
+HERE = "tests/properties/checking/jobs/test_upgrade.py"
 
 
 def same(frame: DataFrame) -> DataFrame:
@@ -326,8 +341,6 @@ def test_an_old_version_that_fails_by_itself_is_no_refused_upgrade() -> None:
     def plain(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", F.lit("").alias("amount"))
 
-    from streamproof import StreamproofError
-
     with pytest.raises(StreamproofError, match=r"fails \(.*test_upgrade.py:\d+\): the Spark query failed: .*no"):
         upgrade(fails, plain, CLICKS, histories=20)
     with pytest.raises(StreamproofError, match=r"the Spark query failed: .*no") as failed:
@@ -367,6 +380,40 @@ def test_only_the_old_version_runs_under_its_settings() -> None:
     upgrade(noting("old"), noting("new"), CLICKS, histories=60, old_settings={"spark.sql.shuffle.partitions": 5})
     assert seen["old"] == {"5"}
     assert "5" not in seen["new"]
+
+
+def hourly(clicks: DataFrame) -> DataFrame:
+    return aggregate(total, count)(clicks)
+
+
+def hourly_swapped(clicks: DataFrame) -> DataFrame:
+    return aggregate(count, total)(clicks)
+
+
+def fails_when_it_runs(clicks: DataFrame) -> DataFrame:
+    return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
+
+
+def test_the_old_version_runs_in_a_process_of_its_own_pyspark_which_ends_with_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[Any] = []
+    start = other_pyspark.PySparkProcess.__enter__
+    monkeypatch.setattr(
+        other_pyspark.PySparkProcess, "__enter__", lambda process: started.append(process) or start(process)
+    )
+    report = upgrade(hourly, hourly, CLICKS, histories=60, from_pyspark=INSTALLED)
+    assert f"goes on from the checkpoint of hourly ({HERE}" in str(report)
+    assert f") on PySpark {INSTALLED} as" in str(report)
+    assert [process.process.returncode for process in started] == [0]
+
+
+@pytest.mark.exhaustive
+def test_a_change_and_a_failure_are_found_in_a_process_of_its_own_pyspark() -> None:
+    with pytest.raises(Violated, match="going on from the checkpoint that its earlier version left after batch"):
+        upgrade(hourly, hourly_swapped, CLICKS, histories=60, from_pyspark=INSTALLED, seconds=30)
+    with pytest.raises(StreamproofError, match=rf"fails_when_it_runs .* on PySpark {INSTALLED}: .*query failed: .*no"):
+        upgrade(fails_when_it_runs, stateless, CLICKS, histories=20, from_pyspark=INSTALLED)
 
 
 def test_few_histories_are_inconclusive() -> None:

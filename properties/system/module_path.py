@@ -1,0 +1,26 @@
+"""The folders that this process imports from, for another Python that is to import the same modules."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from itertools import takewhile
+
+BEHIND = "STREAMPROOF_PATH_BEHIND"
+"""The variable with the folders that an environment of ours looks into after its own packages."""
+
+
+def in_front() -> list[str]:
+    """Return the folders that come before the standard library, as pytest, `python FILE` and PYTHONPATH add them."""
+    zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+    found = takewhile(lambda entry: os.path.basename(entry) != zipped, sys.path)
+    return [*dict.fromkeys(os.path.abspath(entry) for entry in found)]
+
+
+def behind() -> list[str]:
+    """Return the folders that come after the standard library: those of installed packages."""
+    standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    first = [*in_front(), *standard, *(os.path.join(folder, "lib-dynload") for folder in standard)]
+    found = dict.fromkeys(os.path.abspath(entry) for entry in sys.path)
+    return [entry for entry in found if entry not in first and os.path.isdir(entry)]

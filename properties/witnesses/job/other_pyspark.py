@@ -1,0 +1,302 @@
+"""Another PySpark than this process's: a process of its own that runs jobs as this process would, and ends with it.
+
+Requests and answers are pickled: both processes run the same streamproof. Functions and classes go by the name of their
+module and their own; Arrow's tables in its format of streams, which all of its versions read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path, PurePath
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.module_path import BEHIND, behind, in_front
+from ...system.visible import first_line, visible
+from ...system.work import own_folder
+from ..run_options import Mode, RunOptions
+from ..spark.engine import Tables
+from ..spark.session import partitions_of_users_session, settings_of_users_session, spark_session
+from .running import CARRIED, Declared, Earlier, Job, JobQuery, Output, Runner, UpgradedQuery, name_of, session_of
+from .scripts.script import Findings, Script
+
+PROGRAM = f"{__package__}.other_pyspark_main"
+_OWN = f"{__name__.partition('.')[0]}."
+_END_SECONDS = 20.0
+"""How long to wait for the end of the process and its JVM (s)."""
+_OF_THIS_SPARK = (
+    *("PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_SUBMIT_ARGS"),
+    *("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "STREAMPROOF_MASTER"),
+)
+"""Environment variables that are only right for the Spark of this process."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The request to start a session; the answer is the version of PySpark.
+
+    Attributes:
+        settings: Settings that the user's session was started with.
+    """
+
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Declare:
+    """The request to declare a job."""
+
+    runner: Runner
+    run: RunOptions
+
+    def answer(self) -> tuple[Declared, Findings | None]:
+        """Declare it; of a script return its findings, too."""
+        job, declared = self.runner.job, self.runner.declare(self.run)
+        return declared, job.found if isinstance(job, Script) else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The request to run a job."""
+
+    runner: Runner
+    batches: Sequence[Tables]
+    clock: Sequence[int]
+    run: RunOptions
+    times_ms: Sequence[int]
+
+    def answer(self) -> Output:
+        """Run it."""
+        return self.runner.run(self.batches, self.clock, self.run, self.times_ms)
+
+
+@dataclass(frozen=True)
+class UntilStop(Run):
+    """The request to run a job until its first stop, in a folder that its later version goes on in.
+
+    Attributes:
+        mode: The job's output mode.
+        folder: The folder.
+        given: The arguments of a sink beside the inputs.
+    """
+
+    mode: Mode
+    folder: Path
+    given: tuple[Any, ...]
+
+    def answer(self) -> Any:
+        """Run it, and return what the query leaves: the attributes `CARRIED`."""
+        with session_of(self.run) as spark:
+            query = JobQuery(self.runner, spark, self.folder, self.batches, self.clock, self.run, self.times_ms)
+            query.mode, query.given = self.mode, self.given
+            query.run_until_first_stop()
+            return {name: getattr(query, name) for name in CARRIED}
+
+
+class PySparkProcess:
+    """A process with another PySpark, which starts when it is entered, and ends at the end of the block.
+
+    Attributes:
+        version: The version of its PySpark.
+    """
+
+    def __init__(self, python: Path, version: str) -> None:
+        self.python, self.version = python, version
+        self.asking = threading.Lock()
+
+    def __enter__(self) -> PySparkProcess:
+        self.log = own_folder() / f"pyspark-{self.version}.log"
+        ours, theirs = socket.socketpair()
+        with theirs, self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [self.python, "-P", "-m", PROGRAM, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment(),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # this process handles Ctrl-C
+            )
+        with ours:
+            self.connection = ours.makefile("rwb")
+        try:
+            self.version = self._ask(Start(settings_of_users_session()))
+        except BaseException:
+            self._end(0)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self._end(0 if kind is not None and not issubclass(kind, Exception) else _END_SECONDS)
+
+    def _end(self, seconds: float) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.close()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def declare(self, runner: Runner, run: RunOptions) -> Declared:
+        """Declare a job; the findings of a script are its own afterwards."""
+        declared, found = self._ask(Declare(_alone(runner), _with_partitions(run)))
+        if isinstance(runner.job, Script):
+            vars(runner.job.found).update(vars(replace(found, last=runner.job.found.last)))
+        return declared  # type: ignore[no-any-return]
+
+    def run(
+        self, runner: Runner, batches: Sequence[Tables], clock: Sequence[int], run: RunOptions, times_ms: Sequence[int]
+    ) -> Output:
+        """Run a job."""
+        return self._ask(Run(_alone(runner), batches, clock, _with_partitions(run), times_ms))  # type: ignore[no-any-return]
+
+    def until_stop(self, query: UpgradedQuery, earlier: Earlier) -> Mapping[str, Any]:
+        """Run the earlier version until the query's first stop, in its folder."""
+        batches, clock, run, times_ms = query.arguments
+        run = _with_partitions(replace(run, settings={**run.settings, **earlier.settings}))
+        runner = replace(_alone(query.runner), job=earlier.job)
+        request = UntilStop(runner, batches, clock, run, times_ms, earlier.mode, query.folder, query.given)
+        return self._ask(request)  # type: ignore[no-any-return]
+
+    def _ask(self, request: Any) -> Any:
+        """Return the answer to a request.
+
+        Raises:
+            BadInput: The job can't be found by its name in another process, or breaks the contract.
+            StreamproofError: Its query failed; or the process ended.
+        """
+        modules: dict[str, str] = {}
+        content = _pickled(request, modules, self.version)
+        try:
+            with self.asking:
+                pickle.dump((modules, content), self.connection)
+                self.connection.flush()
+                answered, raised = loaded(pickle.load(self.connection))
+        except (EOFError, OSError, pickle.UnpicklingError):
+            lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+            said = visible(lines[-1]) if lines else f"it ended with {self.process.poll()}"
+            raise StreamproofError(f"the process of PySpark {self.version} ({self.python}) ended: {said}") from None
+        if raised is not None:
+            kind, message, details, cause = raised
+            where = "" if isinstance(request, UntilStop) else f"PySpark {self.version}: "  # the query adds it
+            error = kind(f"{where}{message}", details)
+            if cause is not None:
+                error.cause = cause
+            raise error
+        return answered
+
+
+def require_named(job: Job | Script, version: str) -> None:
+    """Make sure that another process finds a job by its name.
+
+    Raises:
+        BadInput: It doesn't.
+    """
+    _pickled(job, {}, version)
+
+
+def dumped(value: Any) -> bytes:
+    """Return a value as bytes for the other process."""
+    return _pickled(value, {}, "")
+
+
+def loaded(content: bytes) -> Any:
+    """Return the value of the bytes that `dumped` has returned in the other process."""
+    return pickle.loads(content)
+
+
+def _alone(runner: Runner) -> Runner:
+    return replace(runner, earlier=None, on=None)
+
+
+def _with_partitions(run: RunOptions) -> RunOptions:
+    """Return the options with the number of partitions that a query has here."""
+    if run.partitions is not None:
+        return run
+    partitions = partitions_of_users_session()
+    here = spark_session(any_provider=True).conf.get("spark.sql.shuffle.partitions")
+    return replace(run, partitions=int(here or 1) if partitions is None else partitions)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_THIS_SPARK}
+    return {**kept, "PYTHONPATH": os.pathsep.join(in_front()), BEHIND: os.pathsep.join(behind())}
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles what both versions of PySpark and its packages read, and notes the files of the user's modules."""
+
+    def __init__(self, file: io.BytesIO, modules: dict[str, str]) -> None:
+        super().__init__(file, protocol=4)
+        self.modules = modules
+
+    def reducer_override(self, value: Any) -> Any:
+        """Reduce a value in a way of our own, or in pickle's."""
+        if isinstance(value, pa.Table):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, value.schema) as writer:
+                writer.write_table(value)
+            return _table_of, (sink.getvalue().to_pybytes(),)
+        if isinstance(value, pa.Schema):
+            return _schema_of, (value.serialize().to_pybytes(),)
+        if isinstance(value, PurePath):  # its classes are in another module since Python 3.13
+            return _path_of, (str(value),)
+        if isinstance(value, Findings):  # its last run has objects of the session
+            return Findings, tuple(getattr(value, one.name) for one in fields(value) if one.name != "last")
+        if isinstance(value, (FunctionType, type)) and _is_of_user(str(value.__module__)):
+            if value.__module__ == "__main__":
+                raise pickle.PicklingError(f"{value.__qualname__} is in __main__, the program that runs")
+            module = sys.modules.get(value.__module__)
+            if isinstance(module, ModuleType) and (file := getattr(module, "__file__", None)):
+                self.modules[value.__module__] = os.path.abspath(file)
+        return NotImplemented
+
+
+def _pickled(value: Any, modules: dict[str, str], version: str) -> bytes:
+    file = io.BytesIO()
+    try:
+        _Pickler(file, modules).dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        job = value if isinstance(value, Script) or callable(value) else getattr(value, "runner", value)
+        where = name_of(getattr(job, "job", job))
+        why = re.sub(r" at 0x[0-9a-f]+", "", first_line(error))
+        raise BadInput(
+            f"{where} is to run in a process of PySpark {version}, which finds it by its module and its name, and "
+            f"can't: {why}: define it by def or class at the top of a module (a lambda, a function within a function "
+            "and a function of the program itself can't be found)"
+        ) from None
+    return file.getvalue()
+
+
+def _is_of_user(module: str) -> bool:
+    """Whether a module may be the user's: it is neither ours nor Python's."""
+    return not module.startswith(_OWN) and module.partition(".")[0] not in sys.stdlib_module_names
+
+
+def _path_of(text: str) -> Path:
+    return Path(text)
+
+
+def _table_of(content: bytes) -> pa.Table:
+    with pa.ipc.open_stream(content) as reader:
+        return reader.read_all()
+
+
+def _schema_of(content: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(content))
