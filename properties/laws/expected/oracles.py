@@ -81,6 +81,10 @@ class FunctionOracle(Oracle):
     function: Callable[..., Any]
 
     @property
+    def written(self) -> Sequence[Any]:
+        return (self.function,)
+
+    @property
     def name(self) -> str:
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
@@ -125,6 +129,10 @@ class ModelOracle(Oracle):
     takes_late = True
 
     @property
+    def written(self) -> Sequence[Any]:
+        return (self.model,)
+
+    @property
     def name(self) -> str:
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
@@ -167,6 +175,10 @@ class SqlOracle(Oracle):
     statement: str
     static: Mapping[str, pa.Table] = field(default_factory=dict)
     name = "the SQL statement"
+
+    @property
+    def written(self) -> Sequence[Any]:
+        return (self.statement,)
 
     def closes(self, mode: Mode) -> bool:
         return True
@@ -327,6 +339,10 @@ class BothOracle(OracleOfJob):
     earlier: Earlier
     job: Job
     takes_late = True
+
+    @property
+    def written(self) -> Sequence[Any]:
+        return (self.function,)
 
     @property
     def name(self) -> str:
