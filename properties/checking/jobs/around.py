@@ -27,7 +27,8 @@ def around_constants(options: CheckOptions, plan: Plan, oracle: Oracle) -> Check
         oracle: The oracle.
     """
     job = options.runner.job
-    of_code = constants_in([*_code_of(job, plan), *oracle.written], without=None if isinstance(job, Sink) else job)
+    expected = [one for other in oracle.written if other is not job for one in _code(other)]
+    of_code = constants_in([*_code_of(job, plan), *expected], without=None if isinstance(job, Sink) else job)
     inputs = with_constants(
         options.inputs,
         compares(plan.comparisons, options.runner.sources),
@@ -42,7 +43,12 @@ def _code_of(job: Job | Script, plan: Plan) -> Iterator[Any]:
     """Yield the job's code, where its plan doesn't show all that it does."""
     if plan.operators and not (plan.has_function or plan.in_functions):
         return
-    function: Any = job.start if isinstance(job, Sink) else job
+    yield from _code(job)
+
+
+def _code(written: Any) -> Iterator[Any]:
+    """Yield the code of a job, a function, a class or a statement."""
+    function = written.start if isinstance(written, Sink) else written
     script = getattr(function, "script", function)
     if not isinstance(script, Script):
         yield function

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -193,7 +194,7 @@ def _beside_us(source: Source) -> int:
     return max(1_000, source.grain_us)
 
 
-def _flat(kinds: Sequence[Kind]) -> Kind:
+def _flat(kinds: Sequence[Sequence[Any]]) -> Kind:
     return tuple({repr(value): value for kind in kinds for value in kind}.values())
 
 
@@ -228,10 +229,7 @@ def _is_of_kind(value: Any, source: Source, name: str) -> bool:
 
 def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict[str, Kind]:
     """Return, by column, values on both sides of a comparison, and at it."""
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
-
-    def add(column: str, values: Sequence[Any]) -> None:
-        found[column].update({repr(value): value for value in values})
+    found: dict[str, list[Sequence[Any]]] = defaultdict(list)
 
     targets = constants_of(term)
     if term.kind == "RLike":
@@ -244,14 +242,16 @@ def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict
         except (Unknown, ArithmeticError, ValueError, TypeError, AttributeError):
             solved = []
         for column, value in solved:
-            add(column, _near(value, source.schema.field(column), exact))
+            found[column].append(_near(value, source.schema.field(column), exact))
     if term.has_time_parts:
         for column in term.columns:
             kind = source.schema.field(column).type
             if column != source.time and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
                 times = _changes(term, dict.fromkeys(source.schema.names), column, kind, start)
-                add(column, [value for _, value in times])
-    return {column: tuple(values.values())[:MAX_VALUES] for column, values in found.items()}
+                found[column].append([value for _, value in times])
+    # The constants themselves come first.
+    ordered = {column: [one for some in zip_longest(*near) for one in some] for column, near in found.items()}
+    return {column: _flat([[one for one in some if one is not None]])[:MAX_VALUES] for column, some in ordered.items()}
 
 
 def _matching(pattern: str) -> list[str]:
@@ -466,7 +466,9 @@ def unreached(
             seen = [_outcomes(one, [*rows.values()]) for one, _, _ in wanted]
             for outcomes, (_, side, text) in zip(seen, wanted, strict=True):
                 if outcomes is not None and side not in outcomes:
-                    left.append(f"no drawn row of {given.name} has {text}")
+                    # Times can't be listed as values.
+                    remedy = " (another seed begins on another day)" if source.time in term.columns else ""
+                    left.append(f"no drawn row of {given.name} has {text}{remedy}")
     return [*dict.fromkeys(left)]
 
 

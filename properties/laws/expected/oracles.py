@@ -263,6 +263,10 @@ class BatchOracle(OracleOfJob):
     job: Job | None = None
 
     @property
+    def written(self) -> Sequence[Any]:
+        return () if self.job is None else (self.job,)
+
+    @property
     def name(self) -> str:
         return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
 
@@ -307,6 +311,10 @@ class JobOracle(OracleOfJob):
     called: str = ""
     takes_late: bool = True
     plain: dict[str, list[Emitted]] | None = None
+
+    @property
+    def written(self) -> Sequence[Any]:
+        return () if self.job is None else (self.job,)
 
     @property
     def name(self) -> str:

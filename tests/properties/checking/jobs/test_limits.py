@@ -73,6 +73,15 @@ def flagged(processor: type[StatefulProcessor]) -> Job:
     return job
 
 
+def scored(above: int) -> Job:
+    def score(frames: Iterator[Any]) -> Iterator[Any]:
+        for frame in frames:
+            scores = (frame["amount"].fillna(0) > LIMIT).map({True: 2 + above, False: 2})
+            yield frame[["user"]].assign(score=scores)
+
+    return lambda orders: orders.mapInPandas(score, "user string, score int")
+
+
 def parsed(condition: str) -> Job:
     def job(orders: DataFrame) -> DataFrame:
         rows = orders.select(F.from_json(F.col("value").cast("string"), "user string, amount bigint").alias("row"))
@@ -116,13 +125,13 @@ def parsed(condition: str) -> Job:
             {},
         ),
         (
-            flagged(Doubling),
-            flagged(Flagging),
-            'SELECT "user", count(amount) AS n FROM orders GROUP BY ALL',
-            {"mode": "update", "seconds": 40},  # a query takes long, so that shrinking ends early
+            scored(2),
+            scored(1),
+            f'SELECT "user", CASE WHEN amount > {LIMIT} THEN 3 ELSE 2 END AS score FROM orders',
+            {},
         ),
     ],
-    ids=["filter", "when", "time of day", "decimal", "several", "processor"],
+    ids=["filter", "when", "time of day", "decimal", "several", "function"],
 )
 def test_a_bug_behind_a_limit_is_found_and_the_right_job_conforms(
     wrong: Job, right: Job, expected: str, how: dict[str, Any]
@@ -131,6 +140,14 @@ def test_a_bug_behind_a_limit_is_found_and_the_right_job_conforms(
         check_job(wrong, ORDERS, expect=sql(expected), **how)
     report = check_job(right, ORDERS, expect=sql(expected), **how)
     assert not [line for line in report.not_checked if "no drawn row" in line], report
+
+
+@pytest.mark.exhaustive
+def test_a_bug_behind_a_limit_of_a_processor_is_found_and_the_right_processor_conforms() -> None:
+    expected = sql('SELECT "user", count(amount) AS n FROM orders GROUP BY ALL')
+    with pytest.raises(Violated):
+        check_job(flagged(Doubling), ORDERS, expect=expected, mode="update")
+    check_job(flagged(Flagging), ORDERS, expect=expected, mode="update")
 
 
 def test_a_limit_behind_a_payload_a_new_name_and_arithmetic_is_reached() -> None:
@@ -159,7 +176,7 @@ def test_sides_that_the_user_s_values_never_reach_are_named() -> None:
         expect=sql('SELECT "user", "at" FROM orders WHERE amount < 1000'),
     )
     (said,) = (line for line in report.not_checked if "no drawn row" in line)
-    assert "where no drawn row of orders has kind <> 'paid'; no drawn row of orders has amount >= 1000: values=" in said
+    assert "where no drawn row of orders has amount >= 1000; no drawn row of orders has kind <> 'paid': values=" in said
 
 
 def test_the_constants_of_a_sink_are_those_of_its_code(tmp_path: Any) -> None:
