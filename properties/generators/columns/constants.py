@@ -6,6 +6,7 @@ the hour. All other histories are as they would be without constants.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import re
@@ -26,6 +27,7 @@ from .debezium import DELETED
 from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .terms import (
     COLUMN,
+    FAILURES,
     Term,
     Unknown,
     compared,
@@ -33,6 +35,7 @@ from .terms import (
     equality_of,
     is_order,
     outcome,
+    pattern_of,
     shown,
     shown_negated,
     solutions,
@@ -239,7 +242,7 @@ def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict
     for target in targets[:MAX_VALUES]:
         try:
             solved = [*solutions(compared(term), target)]
-        except (Unknown, ArithmeticError, ValueError, TypeError, AttributeError):
+        except (Unknown, *FAILURES):
             solved = []
         for column, value in solved:
             found[column].append(_near(value, source.schema.field(column), exact))
@@ -257,8 +260,9 @@ def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict
 def _matching(pattern: str) -> list[str]:
     """Return texts that a regular expression matches; none if Python can't read it."""
     try:
+        compiled = pattern_of(pattern)
         letters = st.characters(min_codepoint=32, max_codepoint=126)
-        found = examples_of(st.from_regex(pattern, alphabet=letters), 0)
+        found = examples_of(st.from_regex(compiled, alphabet=letters), 0)
     except (re.error, HypothesisException, ValueError, OverflowError):
         return []
     return [*dict.fromkeys(sorted(found, key=lambda text: (len(text), text)))][:FEW]
@@ -272,7 +276,8 @@ def _near(value: Any, column: pa.Field, exact: bool) -> list[Any]:
             return []
         value = Fraction(value)
     if isinstance(value, Fraction):
-        near = _near_number(value, kind, exact)
+        with contextlib.suppress(OverflowError, ValueError):  # as a double it is infinite, or zero
+            near = _near_number(value, kind, exact)
     elif isinstance(value, str) and pa.types.is_string(kind):
         near = [value, f"{value}x", value.swapcase(), value[:-1]]
     elif isinstance(value, date) and pa.types.is_date(kind):
@@ -326,7 +331,7 @@ def _times_of(term: Term, source: Source, start: datetime) -> Iterator[int]:
     for target in constants_of(term):
         try:
             solved = [*solutions(compared(term), target)]
-        except (Unknown, ArithmeticError, ValueError, TypeError, AttributeError):
+        except (Unknown, *FAILURES):
             continue
         for column, value in solved:
             if column == source.time and isinstance(value, datetime):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -37,7 +38,7 @@ _OF_TEXT: Mapping[str, Callable[[str, str], bool]] = {
     "EndsWith": str.endswith,
     "Contains": lambda text, part: part in text,
     "Like": lambda text, pattern: bool(re.fullmatch(_regex_of(pattern), text, re.DOTALL)),
-    "RLike": lambda text, pattern: bool(re.search(pattern, text)),
+    "RLike": lambda text, pattern: bool(pattern_of(pattern).search(text)),
 }
 COMPARISONS = (*_ORDERS, *_OF_TEXT, "In")
 """The classes of expressions that compare a value with constants."""
@@ -68,6 +69,10 @@ _FROM_US = {"MicrosToTimestamp": 1, "MillisToTimestamp": 1_000, "SecondsToTimest
 _FORMATS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "EEEE": "%A", "E": "%a"}
 _INTEGERS = ("byte", "short", "integer", "long")
 _SQL_NAMES = {"DayOfMonth": "day", "Average": "avg"}
+
+
+FAILURES = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError, re.error)
+"""The errors of an expression on a value that it doesn't take."""
 
 
 class Unknown(Exception):
@@ -115,7 +120,7 @@ def outcome(comparison: Term, row: Row) -> bool | None:
     """
     try:
         found = evaluate(comparison, row)
-    except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, re.error):
+    except FAILURES:
         return None
     return None if found is None else bool(found)
 
@@ -203,6 +208,16 @@ def _half_up(number: Fraction, scale: int) -> Fraction:
     return math.floor(number / unit + Fraction(1, 2)) * unit
 
 
+def pattern_of(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression, if Python reads it as Java does.
+
+    Raises:
+        re.error: Python doesn't read it.
+    """
+    with warnings.catch_warnings(action="ignore"):  # a pattern is written for Java
+        return re.compile(pattern)
+
+
 def _comparable(value: Any) -> Any:
     return Fraction(value) if isinstance(value, Decimal) else value  # Python compares no decimal with a fraction
 
@@ -285,7 +300,7 @@ def is_comparison(term: Term) -> bool:
         return False
     try:
         return bool(constants_of(term))
-    except (Unknown, ArithmeticError, ValueError, TypeError, AttributeError):
+    except (Unknown, *FAILURES):
         return False
 
 

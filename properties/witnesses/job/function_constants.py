@@ -8,11 +8,16 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 MAX_CONSTANTS = 100
+MAX_OBJECTS = 10_000
+"""The most objects that are looked at."""
+MAX_MEMBERS = 1_000
+"""The most members of a list, or of another collection, that are looked at."""
 MAX_TEXT = 40
 """Longer texts are documents or statements, of which only the constants within are taken."""
 _PLAIN = (0, 1, -1, "")
@@ -25,6 +30,7 @@ _LIBRARIES = (
     *(_OURS / name for name in ("properties", "reference", "spark_impl", "streamproof")),
 )
 """The folders of code that isn't the user's."""
+_NO_FILE = str(_LIBRARIES[0] / "built in")
 
 
 def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
@@ -40,7 +46,7 @@ def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
     seen: set[int] = set()
     waiting = [*roots]
     own = getattr(inspect.unwrap(without), "__code__", None) if callable(without) else None
-    while waiting and len(found) < MAX_CONSTANTS:
+    while waiting and len(found) < MAX_CONSTANTS and len(seen) < MAX_OBJECTS:
         root = waiting.pop(0)
         if id(root) in seen:
             continue
@@ -48,7 +54,10 @@ def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
         if isinstance(root, (bool, int, float, str)):
             values = [root]
         else:
-            values, more = _within(root, own)
+            try:
+                values, more = _within(root, own)
+            except Exception:  # an object of the user's may raise anything where it is looked at
+                continue
             waiting += more
         found.update({repr(value): value for one in values for value in _plain(one) if value not in _PLAIN})
     return [*found.values()][:MAX_CONSTANTS]
@@ -80,9 +89,9 @@ def _within(root: Any, own: CodeType | None) -> tuple[list[Any], list[Any]]:
     if isinstance(root, partial):
         return [], [root.func, *root.args, *root.keywords.values()]
     if isinstance(root, (tuple, list, frozenset, set)):
-        return [], [*root]
+        return [], [*islice(root, MAX_MEMBERS)]
     if isinstance(root, dict):
-        return [], [*root.keys(), *root.values()]
+        return [], [one for pair in islice(root.items(), MAX_MEMBERS) for one in pair]
     if isinstance(root, FunctionType):
         return _of_function(inspect.unwrap(root), own)
     if isinstance(root, (staticmethod, classmethod)):
@@ -115,6 +124,8 @@ def _of_function(function: Any, own: CodeType | None) -> tuple[list[Any], list[A
     constants, names = [*_of_code(code, own)], {*_names_of(code)}
     globals_ = function.__globals__
     referred = [globals_[name] for name in sorted(names) if name in globals_]
+    modules = [one for one in referred if isinstance(one, ModuleType) and _is_users_file(one.__file__ or _NO_FILE)]
+    referred += [getattr(module, name) for module in modules for name in sorted(names) if hasattr(module, name)]
     for cell in function.__closure__ or ():
         try:
             referred.append(cell.cell_contents)

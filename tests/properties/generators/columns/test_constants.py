@@ -119,6 +119,7 @@ def test_a_regular_expression_is_matched_by_drawn_texts() -> None:
         term("EqualTo", term("Multiply", amount, 0), 3),
         term("LessThan", rate, float("nan")),
         term("LessThan", rate, float("inf")),
+        term("LessThan", term("Multiply", rate, 1e-200), 1e200),
     ],
     ids=shown,
 )

@@ -6,6 +6,7 @@ import json
 from functools import partial
 from typing import Any
 
+import drawn_rows
 from streamproof.properties.witnesses.job.function_constants import MAX_CONSTANTS, constants_in
 
 LIMIT = 4_711
@@ -38,6 +39,16 @@ class Processor(Base):
         return [json.dumps(row) for row in rows if inner(row) and row in {5, 6}]
 
 
+class Refusing:
+    @property
+    def __dict__(self) -> Any:
+        raise RuntimeError
+
+
+def of_a_module(value: float) -> bool:
+    return value in drawn_rows.FRACTIONS
+
+
 def job(amount: int) -> list[Any]:
     def nested(row: int) -> bool:
         return row > 55
@@ -52,6 +63,11 @@ def test_constants_are_found_in_classes_their_instances_nested_functions_and_glo
     assert not any("98" in str(value) or "99" in str(value) for value in found)
     assert found == constants_in([Processor(1234)])
     assert 4_711 in constants_in([partial(helper)])
+
+
+def test_constants_of_a_user_s_module_are_found_by_their_names() -> None:
+    assert -0.75 in constants_in([of_a_module])
+    assert "e\u0301" not in constants_in([of_a_module])
 
 
 def test_the_constants_of_a_job_itself_are_left_out_where_its_plan_shows_them() -> None:
@@ -70,6 +86,7 @@ def test_a_statement_has_the_numbers_and_texts_in_it() -> None:
 def test_code_of_libraries_is_not_followed_and_constants_have_an_end() -> None:
     assert constants_in([json.dumps, json.JSONDecoder(), 5.5]) == [5.5]
     assert len(constants_in([[*range(10_000)]])) == MAX_CONSTANTS
+    assert constants_in([Refusing(), 5.5]) == [5.5]
     loop: list[Any] = []
     loop.append(loop)
     assert constants_in([loop]) == []
