@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -108,6 +109,8 @@ def test_a_regular_expression_is_matched_by_drawn_texts() -> None:
     (values,) = drawn(term("RLike", kind, "^a[0-9]{2}$")).values["kind"]
     assert {outcome(term("RLike", kind, "^a[0-9]{2}$"), {"kind": value}) for value in values} == {True, False}
     assert not drawn(term("RLike", kind, "(?<")).values
+    with warnings.catch_warnings(action="error"):
+        assert drawn(term("RLike", kind, "[[x]y")).values
 
 
 @pytest.mark.parametrize(
