@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...generators.columns.constants import compares, unreached
 from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.key_spaces import carrier, key_space
 from ...generators.columns.model import JobHistory
@@ -21,6 +22,7 @@ MIN_HISTORIES = 10
 MIN_EXPECTING = 0.05
 """A smaller share of histories on which a row is expected is inconclusive."""
 MAX_GOALS_SHOWN = 5
+MAX_SIDES_SHOWN = 8
 _VALUES = (
     'if the job filters, no drawn value passes: list values that do, Input(…, values={"kind": ["purchase", "view"]})'
 )
@@ -116,8 +118,14 @@ def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list
     ]
 
 
-def not_checked(judge: Judge, draws: Draws) -> list[str]:
-    """List the parts that were not checked, each with the way to check it."""
+def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
+    """List the parts that were not checked, each with the way to check it.
+
+    Args:
+        judge: The judge that compared the job with the oracle.
+        draws: How the histories were drawn.
+        histories: The histories that were run.
+    """
     left, met, out_of_order = [], judge.met, draws.options.out_of_order
     if not draws.takes_late:
         left.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")
@@ -139,9 +147,23 @@ def not_checked(judge: Judge, draws: Draws) -> list[str]:
             f"values just at the numbers that the job compares with, {' and '.join(undrawn)}: "
             'values={"amount": [99, 100, 101]} draws some'
         )
+    if sides := _unreached(judge, draws, histories):
+        left.append(
+            f"what the job does by its own constants, where {'; '.join(sides)}: "
+            'values={"amount": [99, 100, 101]} of the Input says which to draw'
+        )
     if met.left_out:
         left.append(f"the columns {', '.join(met.left_out)}, which are expected and the result doesn't have")
     return left + _not_drawn(draws.inputs)
+
+
+def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
+    """Return the sides of the job's comparisons that no drawn row is on, in words."""
+    plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
+    found = compares(plan.comparisons, judge.witness.sources)
+    sides = unreached(found, draws.inputs, histories, keys=judge.witness.alone)
+    rest = len(sides) - MAX_SIDES_SHOWN
+    return [*sides[:MAX_SIDES_SHOWN], *[f"and {rest} more"] * (rest > 0)]
 
 
 def _are_given(column: str, inputs: Sequence[ResolvedInput]) -> bool:

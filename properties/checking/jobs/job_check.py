@@ -32,6 +32,7 @@ from ...witnesses.job.tables import TablesUsed
 from ...witnesses.job.witness import OTHER_STATE, RowsWitness
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions
+from .around import around_constants
 from .conclusion import inconclusive, not_checked, unmet_goals
 from .draws import Draws
 from .failing import failing_history
@@ -69,9 +70,9 @@ class JobCheck:
     """
 
     def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
-        self.options, self.variation = options, variation
-        self.depends_on_others = False
+        self.variation, self.depends_on_others = variation, False
         declared = options.runner.declare(variation.run)
+        self.options = options = around_constants(options, declared.plan, oracle)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
         keyed = _keyed_tables(options, declared.tables)
         self.why_alone = _why_alone(options, declared, keyed)
@@ -191,7 +192,7 @@ class JobCheck:
             expecting=expecting,
             comparing=self.judge.met.comparing,
             alone=self.why_alone,
-            not_checked=not_checked(self.judge, self.draws),
+            not_checked=not_checked(self.judge, self.draws, histories),
             equality=self.options.equality,
         )
 

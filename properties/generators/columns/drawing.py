@@ -16,6 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from . import debezium
+from .constants import near_constants
 from .inputs import ResolvedInput
 from .key_spaces import key_family, key_space, why_alone
 from .model import Arrival, JobHistory, Row, Unreadable, microseconds
@@ -72,7 +73,7 @@ def draw_histories(
     grain_us = grain_of(inputs)
     distances = sorted({up(distance, grain_us) for distance in (*distances_us, delay_us) if distance > 0})
     distances = distances or sorted({up(distance, grain_us) for distance in DISTANCES_US})
-    start = BASES[seed % len(BASES)]
+    start = start_of(seed)
     if timeouts_us:
         clock = draw_clock_of_timeouts(generator, microseconds(start), timeouts_us, batches, grain_us)
     else:
@@ -80,7 +81,13 @@ def draw_histories(
     drawer = _Drawer(inputs, distances, clock, late, delay_us, start)
     sources = [given.source for given in inputs]
     drawn = [debezium.in_order(drawer.history(generator, f"h{number}"), sources) for number in range(count)]
+    drawn = [near_constants(one, inputs, delay_us, f"{seed} of the constants of {one.name}") for one in drawn]
     return [with_flaws(history, inputs, f"{seed} of the flaws of {history.name}") for history in drawn]
+
+
+def start_of(seed: int) -> datetime:
+    """Return the time at which the histories of a seed begin."""
+    return BASES[seed % len(BASES)]
 
 
 def grain_of(inputs: Sequence[ResolvedInput]) -> int:

@@ -19,6 +19,7 @@ from hypothesis.errors import HypothesisException
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from . import debezium
+from .constants import Constants
 from .model import Row, Source, from_microseconds
 from .payloads import DEBEZIUM, Value
 from .schemas import arrow_schema
@@ -99,6 +100,7 @@ class ResolvedInput:
         malformed: The share of records with a malformed payload.
         null_values: The share of records without a payload.
         deletes: The share of a table's changes that delete their row.
+        constants: The values to draw around the constants of the job that is checked.
     """
 
     source: Source
@@ -109,6 +111,7 @@ class ResolvedInput:
     malformed: float = 0
     null_values: float = 0
     deletes: float = 0
+    constants: Constants = field(default_factory=Constants)
 
     @property
     def name(self) -> str:

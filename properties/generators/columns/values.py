@@ -1,7 +1,7 @@
 """Values of any type that a column can have: in kinds of about four, so that equal values meet in a small history.
 
 Forty numbers add up without overflow, and fractions are dyadic: sums are exact in any order. NaN and the negative zero
-aren't among them, because systems differ in what they equal. Give a job further values with `values` of its input.
+aren't among them, because systems differ in what they equal. `constants` has values around the constants of a job.
 """
 
 from __future__ import annotations

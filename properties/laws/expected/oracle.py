@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...generators.columns.model import Expected, JobHistory, Source
 from ...witnesses.job.plans import Plan
@@ -37,6 +37,11 @@ class Oracle(ABC):
     def watermark_delays_us(self) -> Mapping[str, int] | None:
         """The delays of the watermarks that it expects, in microseconds, by input; None: it expects no watermarks."""
         return None
+
+    @property
+    def written(self) -> Sequence[Any]:
+        """The user's functions, classes and statements by which it expects rows; their constants are drawn, too."""
+        return ()
 
     def closes(self, mode: Mode) -> bool:
         """Whether the end of a history must close everything: then the watermark moves far beyond it."""

@@ -81,6 +81,10 @@ class FunctionOracle(Oracle):
     function: Callable[..., Any]
 
     @property
+    def written(self) -> Sequence[Any]:
+        return (self.function,)
+
+    @property
     def name(self) -> str:
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
@@ -125,6 +129,10 @@ class ModelOracle(Oracle):
     takes_late = True
 
     @property
+    def written(self) -> Sequence[Any]:
+        return (self.model,)
+
+    @property
     def name(self) -> str:
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
@@ -167,6 +175,10 @@ class SqlOracle(Oracle):
     statement: str
     static: Mapping[str, pa.Table] = field(default_factory=dict)
     name = "the SQL statement"
+
+    @property
+    def written(self) -> Sequence[Any]:
+        return (self.statement,)
 
     def closes(self, mode: Mode) -> bool:
         return True
@@ -251,6 +263,10 @@ class BatchOracle(OracleOfJob):
     job: Job | None = None
 
     @property
+    def written(self) -> Sequence[Any]:
+        return () if self.job is None else (self.job,)
+
+    @property
     def name(self) -> str:
         return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
 
@@ -297,6 +313,10 @@ class JobOracle(OracleOfJob):
     plain: dict[str, list[Emitted]] | None = None
 
     @property
+    def written(self) -> Sequence[Any]:
+        return () if self.job is None else (self.job,)
+
+    @property
     def name(self) -> str:
         return self.called or self.of(self.job).name
 
@@ -327,6 +347,10 @@ class BothOracle(OracleOfJob):
     earlier: Earlier
     job: Job
     takes_late = True
+
+    @property
+    def written(self) -> Sequence[Any]:
+        return (self.function,)
 
     @property
     def name(self) -> str:

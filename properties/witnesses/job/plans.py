@@ -6,15 +6,15 @@ The operators are walked by py4j; an expression comes as JSON (`TreeNode.toJSON`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import UNITS_US, microseconds_of
 from ...generators.columns.model import Source
-
-Expression: TypeAlias = Sequence[Mapping[str, Any]]
+from ...generators.columns.terms import Term
+from .expressions import Expression, Tree, comparisons_of, trees_of
 
 DELAY_MS = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark."""
@@ -72,7 +72,8 @@ class Plan:
         initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
         equated: The ids of the columns that a join compares for equality with another column of the same name.
         computed: The names of the columns that an expression computes with: compares with a value, takes apart, casts.
-        thresholds: The names of the columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
+        comparisons: The comparisons of columns with constants; as `compares` takes them.
+        thresholds: The names of other columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
         in_functions: The names of the columns that Python functions are given, and so may compute with.
     """
 
@@ -89,6 +90,7 @@ class Plan:
     equated: frozenset[int] = frozenset()
     computed: frozenset[str] = frozenset()
     in_functions: frozenset[str] = frozenset()
+    comparisons: Sequence[Term] = ()
     thresholds: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -101,7 +103,10 @@ def plan_of(analyzed: Any) -> Plan:
     durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
     relations = [node for name, node in nodes if name.startswith("StreamingRelation")]
     sources = [[_read(column)[0] for column in members(node.output())] for node in relations]
-    trees = [tree for expression in expressions for tree in _trees(expression)]
+    by_expression = [trees_of(expression) for expression in expressions]
+    trees = [tree for of_one in by_expression for tree in of_one]
+    given = {_id(column): (tuple(_names(columns)), column["name"]) for columns in sources for column in columns}
+    compared = [*comparisons_of(by_expression, given, _beside(nodes), _session_zone())]
     computed, in_functions = _computed(trees, expressions)
     clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
     return Plan(
@@ -119,7 +124,8 @@ def plan_of(analyzed: Any) -> Plan:
         ],
         equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
         computed=computed,
-        thresholds=frozenset(_thresholds(trees)),
+        comparisons=[term for _, term in compared],
+        thresholds=frozenset(_thresholds(trees, {id(tree) for tree, _ in compared})),
         in_functions=in_functions,
     )
 
@@ -201,6 +207,25 @@ def _event_times(
     return times
 
 
+def _beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
+    """Return, by the id of a union's column, the ids of the columns that it has from its further inputs."""
+    beside: dict[int, list[int]] = {}
+    for union in (node for name, node in nodes if name == "Union"):
+        first, *others = (
+            [column.exprId().id() for column in members(one.output())] for one in members(union.children())
+        )
+        for number, ids in zip(first, zip(*others, strict=False), strict=False):
+            beside[number] = [*ids]
+    return beside
+
+
+def _session_zone() -> str:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    return "UTC" if session is None else str(session.conf.get("spark.sql.session.timeZone"))
+
+
 def _names(columns: Expression) -> list[str]:
     return [column["name"] for column in columns]
 
@@ -220,29 +245,7 @@ def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> froze
     return frozenset(origins)
 
 
-class _Tree(NamedTuple):
-    """A node of an expression, and its children."""
-
-    node: Mapping[str, Any]
-    children: Sequence[_Tree]
-
-    @property
-    def kind(self) -> str:
-        """The node's class."""
-        return str(self.node["class"])
-
-
-def _trees(expression: Expression) -> list[_Tree]:
-    """Return each node of an expression with its children."""
-    trees: list[_Tree] = []
-    waiting: list[_Tree] = []
-    for node in reversed(expression):
-        trees.append(_Tree(node, [waiting.pop() for _ in range(node["num-children"])]))
-        waiting.append(trees[-1])
-    return trees
-
-
-def _computed(trees: Iterable[_Tree], expressions: Sequence[Expression]) -> tuple[frozenset[str], frozenset[str]]:
+def _computed(trees: Iterable[Tree], expressions: Sequence[Expression]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of the columns that expressions compute with, and that Python functions are given.
 
     A name is a column's before any renaming, in lower case.
@@ -266,10 +269,15 @@ def _computed(trees: Iterable[_Tree], expressions: Sequence[Expression]) -> tupl
     return computed, given
 
 
-def _thresholds(trees: Iterable[_Tree]) -> Iterator[tuple[str, str]]:
-    """Yield the columns that expressions compare with a number, each with the number."""
+def _thresholds(trees: Iterable[Tree], followed: Collection[int]) -> Iterator[tuple[str, str]]:
+    """Yield the columns that expressions compare with a number, each with the number.
+
+    Args:
+        trees: All expressions.
+        followed: The identities of those that could be followed to the columns of inputs.
+    """
     for tree in trees:
-        if tree.kind not in _ORDERS:
+        if tree.kind not in _ORDERS or id(tree) in followed:
             continue
         sides = [child.children[0] if child.kind == "Cast" else child for child in tree.children]
         columns = [side.node["name"] for side in sides if side.kind == "AttributeReference"]
@@ -299,7 +307,7 @@ def _initial_key(node: Any) -> list[int]:
 
 def _equated(join: Any) -> Iterator[int]:
     for expression in members(join.expressions()):
-        for tree in _trees(_read(expression)):
+        for tree in trees_of(_read(expression)):
             sides = [child.node for child in tree.children if child.kind == "AttributeReference"]
             if tree.kind == "EqualTo" and len(sides) == 2 and sides[0]["name"].lower() == sides[1]["name"].lower():
                 yield from map(_id, sides)

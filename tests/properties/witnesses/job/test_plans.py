@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
 from streamproof import Input, Sink
 from streamproof.properties.checking.jobs.arguments import runner_of
+from streamproof.properties.generators.columns import terms
+from streamproof.properties.generators.columns.terms import shown
 from streamproof.properties.witnesses.job.plans import EventTime, Plan, plan_of
 from streamproof.properties.witnesses.job.tables import tables_used
 from streamproof.properties.witnesses.run_options import RunOptions
@@ -128,12 +131,79 @@ def test_a_watermark_is_on_a_column_of_the_input_or_on_one_that_is_made(
 
 def test_a_plan_names_the_keys_that_are_computed_with_and_the_numbers_that_are_compared_with(clicks: DataFrame) -> None:
     plan = read(clicks.withColumnRenamed("user", "who").where("who <> 'a' and amount >= 100 and at is not null"))
-    assert (plan.computed, plan.thresholds) == ({"user", "amount"}, {("amount", "100")})
+    assert (plan.computed, plan.thresholds) == ({"user", "amount"}, frozenset())
+    assert [shown(term) for term in plan.comparisons] == [compares("user", "= 'a'"), compares("amount", ">= 100")]
     assert plan.in_functions == frozenset()
     passed = read(clicks.mapInArrow(lambda batches: batches, clicks.schema).where("user is not null"))
     assert (passed.computed, passed.in_functions) == (frozenset(), {"user", "at", "amount"})
     joined = clicks.alias("one").join(clicks.alias("other"), F.expr("one.user = other.user"))
     assert read(joined).computed == frozenset()
+
+
+IN_STRUCT = "field(createnamedstruct('amount', amount)) > 5"
+
+
+def compares(name: str, rest: str) -> str:
+    return f"{(CLICKS, name)} {rest}"
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (lambda clicks: clicks.where("amount BETWEEN 3 AND 5"), ["amount >= 3", "amount <= 5"]),
+        (lambda clicks: clicks.where(F.col("amount").between(3, 5)), ["amount >= 3", "amount <= 5"]),
+        (lambda clicks: clicks.where(~F.col("user").isin("a", "b")), ["user IN ('a', 'b')"]),
+        (lambda clicks: clicks.where("user LIKE 'x%' OR user RLIKE '^a'"), ["user LIKE 'x%'", "user RLIKE '^a'"]),
+        (lambda clicks: clicks.select(F.when(F.col("user") == "a", 1)), ["user = 'a'"]),
+        (lambda clicks: clicks.selectExpr("CASE user WHEN 'a' THEN 1 END"), ["user = 'a'"]),
+        (lambda clicks: clicks.selectExpr("if(user = 'a', 1, 2)"), ["user = 'a'"]),
+        (lambda clicks: clicks.groupBy().agg(F.expr("count(*) FILTER (WHERE amount > 9)")), ["amount > 9"]),
+        (lambda clicks: clicks.select(F.least("amount", F.lit(7))), ["amount < 7"]),
+        (
+            lambda clicks: clicks.where("startswith(user, 'a') AND amount > 1.5"),
+            ["startswith(user, 'a')", "amount > 1"],
+        ),
+        (lambda clicks: clicks.where("substring(user, 1, 2) = 'ab'"), ["substring(user, 1, 2) = 'ab'"]),
+        (lambda clicks: clicks.where("length(left(user, 2)) > 1"), ["length(substring(user, 1, 2)) > 1"]),
+        (lambda clicks: clicks.where("hour(at) = 9 AND dayofweek(at) = 1"), ["hour(at) = 9", "dayofweek(at) = 1"]),
+        (lambda clicks: clicks.where("extract(HOUR FROM at) = 9"), ["hour(at) = 9"]),
+        (lambda clicks: clicks.where("at > '2024-01-01' AND DATE(at) < DATE'2024-02-01'"), None),
+        (lambda clicks: clicks.where("coalesce(amount, 0) % 7 = 3"), ["coalesce(amount, 0) % 7 = 3"]),
+        (lambda clicks: clicks.withColumn("n", F.col("amount") * 100).where("n > 5"), ["amount * 100 > 5"]),
+        (lambda clicks: clicks.groupBy("user").agg(F.sum("amount").alias("n")).where("n > 5"), ["sum(amount) > 5"]),
+        (lambda clicks: clicks.select(F.struct("amount").alias("s")).where("s.amount > 5"), [IN_STRUCT]),
+        (lambda clicks: clicks.where("amount > length(user)"), []),
+        (lambda clicks: clicks.where("amount > NULL OR user IS NULL"), []),
+        (lambda clicks: late(clicks).groupBy(F.window("at", "5 minutes")).count().where("count > 5"), []),
+        (lambda clicks: clicks.where("at > TIMESTAMP'2024-01-01' - INTERVAL 1 DAY"), []),
+    ],
+)
+def test_comparisons_with_constants_are_followed_to_the_columns_of_inputs(
+    clicks: DataFrame, job: Callable[[DataFrame], DataFrame], expected: list[str] | None
+) -> None:
+    comparisons = read(job(clicks)).comparisons
+    known = [term for term in comparisons if "PreciseTimestampConversion" not in term.kinds]
+    found = [re.sub(r"\(\('user', 'at', 'amount'\), '(\w+)'\)", r"\1", shown(term)) for term in known]
+    if expected is None:
+        assert [terms.constants_of(term)[0] for term in known] == [datetime(2024, 1, 1, tzinfo=UTC), date(2024, 2, 1)]
+    else:
+        assert found == expected
+
+
+def test_a_comparison_behind_a_union_is_of_all_its_inputs(
+    spark: SparkSession, clicks: DataFrame, tmp_path: Path
+) -> None:
+    views = spark.readStream.schema("viewer string, seen timestamp, n bigint").parquet(str(tmp_path))
+    both = clicks.union(views).where("amount > 5")
+    names = [term.columns for term in read(both).comparisons]
+    assert names == [[(CLICKS, "amount")], [(("viewer", "seen", "n"), "n")]]
+
+
+def test_a_comparison_in_a_payload_is_of_a_field(spark: SparkSession, clicks: DataFrame) -> None:
+    rows = clicks.select(F.from_json("user", "amount bigint").alias("row")).select("row.*")
+    (term,) = read(rows.withColumnRenamed("amount", "paid").where("paid > 5")).comparisons
+    assert {"Field", "JsonToStructs"} <= term.kinds
+    assert terms.compared(term).value == "amount"
 
 
 class Silent(StatefulProcessor):

@@ -1,0 +1,62 @@
+"""The constants that a check draws a job's values around: those of its plan, and those in the code of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...generators.columns.constants import compares, with_constants
+from ...generators.columns.drawing import start_of
+from ...laws.expected.oracle import Oracle
+from ...witnesses.job.function_constants import constants_in
+from ...witnesses.job.plans import Plan
+from ...witnesses.job.running import Job
+from ...witnesses.job.scripts.script import Script
+from ...witnesses.job.sinks.sink import Sink
+from .arguments import CheckOptions
+
+
+def around_constants(options: CheckOptions, plan: Plan, oracle: Oracle) -> CheckOptions:
+    """Return the options of a check whose inputs have values around the constants of the job and of the oracle.
+
+    Args:
+        options: The options.
+        plan: The job's analyzed plan; of a sink none is known.
+        oracle: The oracle.
+    """
+    job = options.runner.job
+    expected = [one for other in oracle.written if other is not job for one in _code(other)]
+    of_code = constants_in([*_code_of(job, plan), *expected], without=None if isinstance(job, Sink) else job)
+    inputs = with_constants(
+        options.inputs,
+        compares(plan.comparisons, options.runner.sources),
+        of_code,
+        start_of(options.seed),
+        exact=options.equality.digits is None,
+    )
+    return replace(options, inputs=inputs)
+
+
+def _code_of(job: Job | Script, plan: Plan) -> Iterator[Any]:
+    """Yield the job's code, where its plan doesn't show all that it does."""
+    if plan.operators and not (plan.has_function or plan.in_functions):
+        return
+    yield from _code(job)
+
+
+def _code(written: Any) -> Iterator[Any]:
+    """Yield the code of a job, a function, a class or a statement."""
+    function = written.start if isinstance(written, Sink) else written
+    script = getattr(function, "script", function)
+    if not isinstance(script, Script):
+        yield function
+    elif callable(script.source):
+        yield script.source
+    else:
+        path = Path(script.source)
+        try:
+            yield compile(path.read_text(encoding="utf-8"), str(path), "exec")
+        except (OSError, SyntaxError, ValueError):
+            return  # running it says so

@@ -1,0 +1,156 @@
+"""The constants in the code of a user's functions, which no plan shows: limits of a processor, texts to look for."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+MAX_CONSTANTS = 100
+MAX_OBJECTS = 10_000
+"""The most objects that are looked at."""
+MAX_MEMBERS = 1_000
+"""The most members of a list, or of another collection, that are looked at."""
+MAX_TEXT = 40
+"""Longer texts are documents or statements, of which only the constants within are taken."""
+_PLAIN = (0, 1, -1, "")
+"""Constants that have values of their own among those of each type."""
+_IN_TEXT = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:_\d+)*(?:\.\d+)?)(?![\w.])")
+"""A text or a number in a statement of SQL."""
+_OURS = Path(__file__).resolve().parents[3]
+_LIBRARIES = (
+    *(Path(sysconfig.get_paths()[name]) for name in ("stdlib", "purelib", "platlib")),
+    *(_OURS / name for name in ("properties", "reference", "spark_impl", "streamproof")),
+)
+"""The folders of code that isn't the user's."""
+_NO_FILE = str(_LIBRARIES[0] / "built in")
+
+
+def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
+    """Return the numbers and texts in the code that objects of the user's run, in the order in which they are found.
+
+    Functions, methods and classes that the code refers to by name are followed, those of libraries aren't.
+
+    Args:
+        roots: Functions, classes, instances of them, compiled code, or statements of SQL.
+        without: A function whose own constants aren't taken, but those of the functions within it.
+    """
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    waiting = [*roots]
+    own = getattr(inspect.unwrap(without), "__code__", None) if callable(without) else None
+    while waiting and len(found) < MAX_CONSTANTS and len(seen) < MAX_OBJECTS:
+        root = waiting.pop(0)
+        if id(root) in seen:
+            continue
+        seen.add(id(root))
+        if isinstance(root, (bool, int, float, str)):
+            values = [root]
+        else:
+            try:
+                values, more = _within(root, own)
+            except Exception:  # an object of the user's may raise anything where it is looked at
+                continue
+            waiting += more
+        found.update({repr(value): value for one in values for value in _plain(one) if value not in _PLAIN})
+    return [*found.values()][:MAX_CONSTANTS]
+
+
+def _plain(value: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        return
+    if isinstance(value, (int, float)):
+        yield value
+    elif isinstance(value, str):
+        if len(value) <= MAX_TEXT and "\n" not in value:
+            yield value
+        if " " in value.strip():
+            for text, number in _IN_TEXT.findall(value):
+                yield float(number) if "." in number else int(number) if number else text.replace("''", "'")
+
+
+_OF_CLASSES = ("__module__", "__qualname__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__")
+"""Members of a class that Python adds, and that no code of the user's compares with."""
+
+
+def _within(root: Any, own: CodeType | None) -> tuple[list[Any], list[Any]]:
+    """Return the constants of an object's code, and the objects that it refers to."""
+    if isinstance(root, CodeType):
+        return [*_of_code(root, own)], []
+    if isinstance(root, MethodType):
+        return [], [root.__func__, root.__self__]
+    if isinstance(root, partial):
+        return [], [root.func, *root.args, *root.keywords.values()]
+    if isinstance(root, (tuple, list, frozenset, set)):
+        return [], [*islice(root, MAX_MEMBERS)]
+    if isinstance(root, dict):
+        return [], [one for pair in islice(root.items(), MAX_MEMBERS) for one in pair]
+    if isinstance(root, FunctionType):
+        return _of_function(inspect.unwrap(root), own)
+    if isinstance(root, (staticmethod, classmethod)):
+        return [], [root.__func__]
+    if isinstance(root, property):
+        return [], [one for one in (root.fget, root.fset) if one is not None]
+    if isinstance(root, type):
+        members = [value for name, value in vars(root).items() if name not in _OF_CLASSES]
+        return ([], [*members, *root.__bases__]) if _is_users(root) else ([], [])
+    if _is_users(type(root)):
+        return [], [type(root), *getattr(root, "__dict__", {}).values()]
+    return [], []
+
+
+def _is_users(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    return kind.__module__ == "__main__" or (file is not None and _is_users_file(file))
+
+
+def _is_users_file(file: str) -> bool:
+    path = Path(file).resolve()
+    return not any(path.is_relative_to(folder) for folder in _LIBRARIES)
+
+
+def _of_function(function: Any, own: CodeType | None) -> tuple[list[Any], list[Any]]:
+    code = getattr(function, "__code__", None)
+    if code is None or not _is_users_file(code.co_filename):
+        return [], []
+    constants, names = [*_of_code(code, own)], {*_names_of(code)}
+    globals_ = function.__globals__
+    referred = [globals_[name] for name in sorted(names) if name in globals_]
+    modules = [one for one in referred if isinstance(one, ModuleType) and _is_users_file(one.__file__ or _NO_FILE)]
+    referred += [getattr(module, name) for module in modules for name in sorted(names) if hasattr(module, name)]
+    for cell in function.__closure__ or ():
+        try:
+            referred.append(cell.cell_contents)
+        except ValueError:  # it has no value yet
+            continue
+    return constants, [*referred, *(function.__defaults__ or ())]
+
+
+def _of_code(code: CodeType, own: CodeType | None) -> Iterator[Any]:
+    constants = code.co_consts
+    is_doc = code.co_flags & inspect.CO_OPTIMIZED and constants and isinstance(constants[0], str) and _has_doc(code)
+    for constant in constants[1:] if is_doc else constants:
+        if isinstance(constant, CodeType):
+            yield from _of_code(constant, own)
+        elif code is not own:
+            yield from constant if isinstance(constant, (tuple, frozenset)) else (constant,)
+
+
+def _has_doc(code: CodeType) -> bool:
+    """Whether a function's first constant is its documentation."""
+    return not hasattr(inspect, "CO_HAS_DOCSTRING") or bool(code.co_flags & inspect.CO_HAS_DOCSTRING)
+
+
+def _names_of(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_of(constant)

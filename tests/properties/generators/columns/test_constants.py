@@ -1,0 +1,276 @@
+"""Values around the constants of a job: on both sides of each comparison, and at it."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from streamproof.properties.generators.columns.constants import (
+    Compares,
+    Constants,
+    compares,
+    unreached,
+    with_constants,
+)
+from streamproof.properties.generators.columns.drawing import draw_histories, start_of
+from streamproof.properties.generators.columns.goals import covered, goals
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.terms import COLUMN, CONSTANT, Term, outcome, shown, shown_negated
+
+MINUTE = 60_000_000
+COLUMNS = (
+    "user string, at timestamp, amount bigint, small tinyint, price decimal(6,2), rate double, thin float, kind string,"
+    " due date, seen timestamp, made timestamp_ntz"
+)
+ORDERS = resolve(Input(COLUMNS, "at", key="user", name="orders"))
+START = start_of(0)
+
+
+def column(name: str) -> Term:
+    return Term(COLUMN, (), name)
+
+
+def constant(value: Any) -> Term:
+    return Term(CONSTANT, (), value)
+
+
+def term(kind: str, *children: Any, value: Any = None, zone: str | None = None) -> Term:
+    return Term(kind, tuple(one if isinstance(one, Term) else constant(one) for one in children), value, zone)
+
+
+def drawn(found: Term, given: ResolvedInput = ORDERS, *, exact: bool = False) -> Constants:
+    (one,) = with_constants([given], [Compares(given.name, found)], (), START, exact=exact)
+    return one.constants
+
+
+amount, price, rate, kind, due, seen = map(column, ("amount", "price", "rate", "kind", "due", "seen"))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "name", "wanted"),
+    [
+        (term("GreaterThan", amount, 1000), "amount", {999, 1000, 1001}),
+        (term("LessThan", 1000, amount), "amount", {999, 1000, 1001}),
+        (term("GreaterThan", term("Multiply", amount, 100), 5000), "amount", {49, 50, 51}),
+        (term("GreaterThan", term("Multiply", amount, 100), 5050), "amount", {50, 51}),
+        (term("EqualTo", term("Remainder", amount, 7), 3), "amount", {3, 10, 4}),
+        (term("LessThan", term("Abs", amount), 5), "amount", {5, -5, 4, -4, 6}),
+        (term("EqualTo", term("Subtract", 10, amount), 3), "amount", {7}),
+        (term("EqualTo", term("Add", amount, 3), 3), "amount", {0}),
+        (term("EqualTo", term("Divide", amount, 4), 3.5), "amount", {14}),
+        (term("EqualTo", term("UnaryMinus", term("Coalesce", amount, 0)), 3), "amount", {-3}),
+        (term("GreaterThan", term("Sum", amount), 50), "amount", {50, 51}),
+        (term("In", amount, 3, 700), "amount", {3, 700, 701}),
+        (term("LessThan", column("small"), 127), "small", {126, 127}),
+        (term("GreaterThanOrEqual", price, Decimal("9.995")), "price", {Decimal("9.99"), Decimal("10.00")}),
+        (
+            term("GreaterThan", price, Decimal("9.99")),
+            "price",
+            {Decimal("9.98"), Decimal("9.99"), Decimal("10.00")},
+        ),
+        (term("LessThan", rate, 1000.0), "rate", {999.5, 1000.0, 1000.5}),
+        (term("LessThan", rate, Decimal("0.1")), "rate", {0.1}),
+        (term("EqualTo", kind, "paid"), "kind", {"paid", "PAID", "paidx", "pai"}),
+        (term("Like", kind, "x%_"), "kind", {"xx", "xxyx"}),
+        (term("EqualTo", term("Lower", kind), "paid"), "kind", {"paid", "PAID"}),
+        (term("EqualTo", term("Substring", kind, 2, 2), "ab"), "kind", {"xab"}),
+        (term("GreaterThan", term("Length", kind), 3), "kind", {"xx", "xxx", "xxxx"}),
+        (term("GreaterThan", term("Cast", kind, value="integer"), 41), "kind", {"40", "41", "42"}),
+        (term("EndsWith", kind, "ing"), "kind", {"ing", "xing"}),
+        (term("LessThan", due, date(2024, 3, 1)), "due", {date(2024, 2, 29), date(2024, 3, 1), date(2024, 3, 2)}),
+        (
+            term("EqualTo", term("Cast", seen, value="date", zone="Europe/Berlin"), date(2024, 7, 1)),
+            "seen",
+            {datetime(2024, 6, 30, 22, tzinfo=UTC), datetime(2024, 6, 30, 21, 59, 59, 999_999, UTC)},
+        ),
+        (term("EqualTo", term("Month", due), 8), "due", {date(2024, 8, 1), date(2024, 9, 1)}),
+        (
+            term("LessThan", column("made"), datetime(2024, 7, 1)),
+            "made",
+            {datetime(2024, 7, 1), datetime(2024, 6, 30, 23, 59, 59, 999_999)},
+        ),
+    ],
+    ids=lambda given: shown(given) if isinstance(given, Term) else "",
+)
+def test_values_are_at_a_constant_and_just_beside(comparison: Term, name: str, wanted: set[Any]) -> None:
+    (values,) = drawn(comparison).values[name]
+    assert wanted <= set(values)
+    if not comparison.kinds & {"Sum"}:
+        row = dict.fromkeys(ORDERS.source.schema.names)
+        assert {outcome(comparison, {**row, name: value}) for value in values} == {True, False}
+
+
+def test_a_regular_expression_is_matched_by_drawn_texts() -> None:
+    (values,) = drawn(term("RLike", kind, "^a[0-9]{2}$")).values["kind"]
+    assert {outcome(term("RLike", kind, "^a[0-9]{2}$"), {"kind": value}) for value in values} == {True, False}
+    assert not drawn(term("RLike", kind, "(?<")).values
+    with warnings.catch_warnings(action="error"):
+        assert drawn(term("RLike", kind, "[[x]y")).values
+
+
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        term("EqualTo", column("user"), "bot"),
+        term("GreaterThan", amount, 2**62),
+        term("LessThan", term("Cosine", amount), 3),
+        term("EqualTo", term("Multiply", amount, 0), 3),
+        term("LessThan", rate, float("nan")),
+        term("LessThan", rate, float("inf")),
+        term("LessThan", term("Multiply", rate, 1e-200), 1e200),
+    ],
+    ids=shown,
+)
+def test_keys_and_expressions_that_cannot_be_solved_have_no_values(comparison: Term) -> None:
+    assert not drawn(comparison).values
+
+
+def test_columns_with_values_of_the_user_s_keep_them() -> None:
+    given = resolve(Input(COLUMNS, "at", key="user", name="orders", values={"amount": [1]}))
+    assert not drawn(term("GreaterThan", amount, 1000), given).values
+
+
+@pytest.mark.parametrize("number", [0.1, 1e-9, 0.7, 12345.678])
+@pytest.mark.parametrize("name", ["rate", "thin"])
+def test_sums_of_values_next_to_a_fraction_are_exact(number: float, name: str) -> None:
+    (values,) = drawn(term("LessThan", column(name), number), exact=True).values[name]
+    assert [value < number for value in values] == [True, False]
+    assert all(Fraction(value).denominator.bit_length() < 50 for value in values)
+    assert sum(values) == float(sum(map(Fraction, values)))
+
+
+def with_limits(seed: int = 0) -> list[ResolvedInput]:
+    hour = term("Hour", column("at"), zone="UTC")
+    terms = [term("GreaterThan", amount, 1000), term("EqualTo", kind, "refund"), term("EqualTo", hour, 9)]
+    return with_constants([ORDERS], [Compares("orders", one) for one in terms], [77, "vip"], start_of(seed))
+
+
+def histories(given: list[ResolvedInput], seed: int, late: bool = True) -> list[JobHistory]:
+    return draw_histories(given, [10 * MINUTE], 300, seed, late=late, delay_us=5 * MINUTE)
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize("seed", range(7))
+def test_both_sides_are_drawn_and_what_was_drawn_before_still_is(seed: int, late: bool) -> None:
+    given = with_limits(seed)
+    plain, around = histories([ORDERS], seed, late), histories(given, seed, late)
+    assert around == histories(given, seed, late)
+    same = sum(one == other for one, other in zip(plain, around, strict=True))
+    assert 150 <= same <= 220
+    found = covered(around, [ORDERS.source], [10 * MINUTE], 5 * MINUTE)
+    assert set(goals([ORDERS], [10 * MINUTE], late)) <= found
+    rows = [row for history in around for _, row in history.arrivals]
+    values = {(row["amount"], row["kind"]) for row in rows}
+    assert {(1001, "refund"), (1000, "refund"), (999, "refund")} <= values
+    assert {row["at"].hour for row in rows} >= {8, 9, 10}
+    assert {77, 76, 78} <= {row["amount"] for row in rows}
+    assert "vip" in {row["kind"] for row in rows}
+
+
+def test_replaced_values_stay_null_equal_in_time_and_under_their_keys() -> None:
+    given = with_limits()
+    for plain, around in zip(histories([ORDERS], 0), histories(given, 0), strict=True):
+        assert len(plain.arrivals) == len(around.arrivals)
+        assert sorted(row["user"] for _, row in plain.arrivals) == sorted(row["user"] for _, row in around.arrivals)
+        horizon = None
+        for number, (before, after) in enumerate(zip(plain.batches, around.batches, strict=True)):
+            for _, row in after:
+                assert ORDERS.source.time_us(row) <= around.clock[number]
+            if horizon is not None:
+                late = [sum(ORDERS.source.time_us(row) <= horizon for _, row in one) for one in (before, after)]
+                assert late[0] >= late[1]
+            horizon = around.clock[number] - 5 * MINUTE
+        nulls = [sum(row[name] is None for _, row in one.arrivals for name in row) for one in (plain, around)]
+        assert nulls[0] == nulls[1]
+
+
+def test_constants_of_functions_are_drawn_seldom_and_fit_their_columns() -> None:
+    (given,) = with_constants([ORDERS], (), [9_999, 0.5, "vip", "amount"], START)
+    seldom = given.constants.seldom
+    assert seldom["amount"] == [(9_999, 9_998, 10_000), (0, 1)]
+    assert {*seldom} == {"amount", "small", "price", "rate", "thin", "kind"}
+    assert all(abs(value) < 128 for kind in seldom["small"] for value in kind)
+    assert [kind[0] for kind in seldom["kind"]] == ["vip"]
+
+
+def row_of(**values: Any) -> JobHistory:
+    row = {**dict.fromkeys(ORDERS.source.schema.names), "user": "a", "at": START, **values}
+    return JobHistory(((Arrival("orders", row),),))
+
+
+def test_a_side_of_a_comparison_that_no_row_is_on_is_named() -> None:
+    found = [
+        Compares("orders", term("GreaterThan", amount, 1000)),
+        Compares("orders", term("In", kind, "a", "b")),
+        Compares("orders", term("EqualTo", column("user"), "a")),
+        Compares("orders", term("LessThan", term("Cosine", amount), 1)),
+    ]
+    below = row_of(amount=5, kind="a")
+    assert unreached(found, [ORDERS], [below], keys=False) == [
+        "no drawn row of orders has amount > 1000",
+        "no drawn row of orders has amount = 1000",
+        "no drawn row of orders has kind NOT IN ('a', 'b')",
+    ]
+    assert unreached(found, [ORDERS], [below], keys=True)[-1] == "no drawn row of orders has user <> 'a'"
+    others = [row_of(amount=1000, kind="c"), row_of(amount=1001)]
+    assert unreached(found, [ORDERS], [below, *others], keys=False) == []
+
+
+def test_a_comparison_is_of_the_inputs_that_have_its_columns_and_of_the_fields_of_payloads() -> None:
+    names = tuple(ORDERS.source.schema.names)
+    on = Term("GreaterThan", (Term(COLUMN, (), (names, "amount")), constant(3)))
+    assert [shown(one.term) for one in compares([on], [ORDERS.source])] == ["amount > 3"]
+    other = resolve(Input("user string, at timestamp", key="user", name="clicks")).source
+    assert compares([on], [other]) == []
+    kafka = resolve(Input("user string, amount bigint", key="user", name="orders", format="kafka")).source
+    value = Term(COLUMN, (), (tuple(kafka.wire_schema.names), "value"))
+    in_payload = Term("GreaterThan", (Term("Field", (Term("JsonToStructs", (value,)),), "amount"), constant(3)))
+    assert [shown(one.term) for one in compares([in_payload], [kafka])] == ["amount > 3"]
+    absent = Term("GreaterThan", (Term("Field", (value,), "price"), constant(3)))
+    assert compares([absent], [kafka]) == []
+
+
+@pytest.mark.parametrize(
+    ("comparison", "text"),
+    [
+        (term("GreaterThanOrEqual", amount, 3), "amount < 3"),
+        (term("Like", kind, "x%"), "kind NOT LIKE 'x%'"),
+        (term("StartsWith", kind, "x"), "NOT startswith(kind, 'x')"),
+    ],
+)
+def test_the_opposite_of_a_comparison_is_said_as_sql(comparison: Term, text: str) -> None:
+    assert shown_negated(comparison) == text
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (term("Round", 2.345, 2), Fraction("2.35")),
+        (term("Floor", -1.5), -2),
+        (term("Pmod", -3, 7), 4),
+        (term("Add", Decimal("0.1"), 0.25), Decimal("0.35")),
+        (term("Remainder", -3, 7), -3),
+        (term("DayOfWeek", date(2024, 1, 7)), 1),
+        (term("WeekDay", date(2024, 1, 7)), 6),
+        (term("Quarter", date(2024, 5, 7)), 2),
+        (term("Hour", datetime(2024, 1, 1, 23, tzinfo=UTC), zone="Asia/Tokyo"), 8),
+        (
+            term("DateFormatClass", datetime(2024, 1, 1, 23, 5, tzinfo=UTC), "yyyy-MM-dd HH:mm", zone="UTC"),
+            "2024-01-01 23:05",
+        ),
+        (term("Least", 3, None, 2), 2),
+        (term("Coalesce", None, 4), 4),
+        (term("Cast", "12", value="integer"), 12),
+        (term("Cast", datetime(1970, 1, 1, 0, 1, tzinfo=UTC), value="long"), 60),
+        (term("Cast", "2024-01-01 10:00", value="timestamp", zone="UTC"), datetime(2024, 1, 1, 10, tzinfo=UTC)),
+        (term("MillisToTimestamp", 60_000), datetime(1970, 1, 1, 0, 1, tzinfo=UTC)),
+    ],
+    ids=lambda given: given.kind if isinstance(given, Term) else "",
+)
+def test_expressions_are_what_they_are_on_spark(made: Term, expected: Any) -> None:
+    assert outcome(Term("EqualTo", (made, constant(expected))), {}) is True

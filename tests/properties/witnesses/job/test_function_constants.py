@@ -1,0 +1,96 @@
+"""The constants in the code of functions, which no plan shows."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import drawn_rows
+from streamproof.properties.witnesses.job.function_constants import MAX_CONSTANTS, constants_in
+
+LIMIT = 4_711
+KINDS = ("gold", "silver")
+TABLE = {"bronze": 12}
+
+
+def helper(value: int) -> bool:
+    """Says 99 in its document."""
+    return value > LIMIT or str(value) in KINDS
+
+
+class Base:
+    floor = 17
+
+    def low(self, value: float) -> bool:
+        return value < 2.5
+
+
+class Processor(Base):
+    """Looks for 98."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def rows(self, rows: list[int]) -> list[Any]:
+        def inner(row: int) -> bool:
+            return row == 333 or helper(row) or TABLE.get(str(row)) is None
+
+        return [json.dumps(row) for row in rows if inner(row) and row in {5, 6}]
+
+
+class Refusing:
+    @property
+    def __dict__(self) -> Any:
+        raise RuntimeError
+
+
+def of_a_module(value: float) -> bool:
+    return value in drawn_rows.FRACTIONS
+
+
+def job(amount: int) -> list[Any]:
+    def nested(row: int) -> bool:
+        return row > 55
+
+    return [Processor(1234), nested, 77, amount > 88]
+
+
+def test_constants_are_found_in_classes_their_instances_nested_functions_and_globals() -> None:
+    found = constants_in([Processor(1234)])
+    assert {4_711, "gold", "silver", "bronze", 12, 17, 2.5, 1234, 333, 5, 6} <= {*found}
+    assert not {0, 1, "", None} & {*found}
+    assert not any("98" in str(value) or "99" in str(value) for value in found)
+    assert found == constants_in([Processor(1234)])
+    assert 4_711 in constants_in([partial(helper)])
+
+
+def test_constants_of_a_user_s_module_are_found_by_their_names() -> None:
+    assert -0.75 in constants_in([of_a_module])
+    assert "e\u0301" not in constants_in([of_a_module])
+
+
+def test_the_constants_of_a_job_itself_are_left_out_where_its_plan_shows_them() -> None:
+    assert {55, 77, 88, 333} <= {*constants_in([job])}
+    found = constants_in([job], without=job)
+    assert {55, 333} <= {*found}
+    assert not {77, 88} & {*found}
+
+
+def test_a_statement_has_the_numbers_and_texts_in_it() -> None:
+    statement = "SELECT * FROM orders1 WHERE amount > 1_000 AND kind = 'it''s' AND rate < 0.25 AND n = 3"
+    assert constants_in([statement]) == [1_000, "it's", 0.25, 3]
+    assert constants_in(["paid"]) == ["paid"]
+
+
+def test_code_of_libraries_is_not_followed_and_constants_have_an_end() -> None:
+    assert constants_in([json.dumps, json.JSONDecoder(), 5.5]) == [5.5]
+    assert len(constants_in([[*range(10_000)]])) == MAX_CONSTANTS
+    assert constants_in([Refusing(), 5.5]) == [5.5]
+    loop: list[Any] = []
+    loop.append(loop)
+    assert constants_in([loop]) == []
+
+
+def test_a_module_s_code_has_its_constants() -> None:
+    assert constants_in([compile("LIMIT = 42\ndef f(x):\n    return x > 43", "script.py", "exec")]) == [42, 43]
