@@ -14,10 +14,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from ...system.visible import first_line, visible, visible_path
 
-JARS = {
-    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
-    "delta": "io.delta:delta-spark_2.13:4.0.0",
-}
+JARS = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"}
 """The coordinates of the jars that Spark needs for formats beside its own, by the format's name."""
 
 
