@@ -11,24 +11,35 @@ from ...reference.core.errors import BadInput
 Trigger: TypeAlias = Literal["default", "available_now"]
 """`default`: a batch without data follows each batch that moves the watermark; `available_now`: only the last."""
 Mode: TypeAlias = Literal["append", "update", "complete"]
-Moment: TypeAlias = Literal["before its output", "between its output and its commit"]
+Moment: TypeAlias = Literal["before its output", "in the middle of its output", "between its output and its commit"]
+BEFORE: Moment = "before its output"
+MIDDLE: Moment = "in the middle of its output"
+BETWEEN: Moment = "between its output and its commit"
 
 
 class Crash(NamedTuple):
-    """The moment at which a query dies, in the function of `foreachBatch`; started again, it repeats the micro-batch.
+    """The moment at which a query dies; started again, it repeats the micro-batch.
 
     Attributes:
         batch: The index of the batch.
         data: Whether it dies in the micro-batch with the batch's rows, or in the following micro-batch without data.
-        moment: Whether it dies before it has written the micro-batch, or after that and before the commit.
+        moment: Whether it dies before it has written the micro-batch, while it writes it, or after that and before the
+            commit.
+        step: In the middle of the output, after how many steps it dies: lines of the function of `foreachBatch`, or
+            rows of a writer; 0: the query chooses them.
     """
 
     batch: int
     data: bool = True
-    moment: Moment = "between its output and its commit"
+    moment: Moment = BETWEEN
+    step: int = 0
 
     def __str__(self) -> str:
         return f"batch {self.batch}{'' if self.data else ' without data'}, {self.moment}"
+
+    def to_json(self) -> list[Any]:
+        """Return the crash as JSON: its fields, without the step where it has none."""
+        return [*self[:3], *[self.step] * bool(self.step)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +58,7 @@ class RunOptions:
             operators ask for.
         processing_time: For a job, whether the processing time of each batch is the history's clock, not the
             machine's.
+        is_sink: For a job, whether it writes its result itself, and so may die while it does.
         row_by_row: For a job, whether its functions with state get each row of a batch in a call of its own.
         settings: For a job, further settings of the session.
         seconds: For a job, the most time that its query may take.
@@ -61,6 +73,7 @@ class RunOptions:
     mode: Mode = "append"
     empty_batches: bool = False
     processing_time: bool = False
+    is_sink: bool = False
     row_by_row: bool = False
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     seconds: float = 120
@@ -101,14 +114,14 @@ class RunOptions:
         """Return all crashes that a job's query over this many batches can have, in order."""
         places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
         places += [(batches - 1, False)] * (self.steps == 1)
-        moments: tuple[Moment, ...] = get_args(Moment)
+        moments = [moment for moment in get_args(Moment) if self.is_sink or moment != MIDDLE]
         return tuple(Crash(*place, moment) for place in places for moment in moments)
 
     def to_json(self) -> dict[str, Any]:
         """Return the options of a rerun as JSON; a crash between output and commit of a batch is its number."""
         options = {name: getattr(self, name) for name in SAVED}
         options["stop_after"] = [*self.stop_after]
-        options["crash_in"] = [at.batch if at == Crash(at.batch) else [*at] for at in self.crash_in]
+        options["crash_in"] = [at.batch if at == Crash(at.batch) else at.to_json() for at in self.crash_in]
         return {name: value for name, value in options.items() if value}
 
 
@@ -148,12 +161,16 @@ def run_options(content: Any) -> RunOptions:
 
 
 def crash_of(value: Any) -> Crash | None:
-    """Return the crash that JSON writes as the number of a batch, or as its three fields; None: it isn't a crash."""
+    """Return the crash that JSON writes as the number of a batch, or as its fields; None: it isn't a crash."""
     match value:
         case int(batch) if _is_batch(batch):
             return Crash(batch)
-        case [batch, bool(data), moment] if _is_batch(batch) and moment in get_args(Moment):
-            return Crash(batch, data, moment)
+        case [batch, bool(data), moment, *rest] if _is_batch(batch) and moment in get_args(Moment):
+            match rest:
+                case [] | [0]:
+                    return Crash(batch, data, moment)
+                case [step] if moment == MIDDLE and _is_batch(step):
+                    return Crash(batch, data, moment, step)
     return None
 
 

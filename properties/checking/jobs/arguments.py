@@ -113,6 +113,7 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         run = replace(run, mode=given["mode"] or mode_of(job), settings={**job.found.settings, **settings})
         runner = replace(runner, job=job.job)
     plan = runner.declare(run).plan if timeouts_us else Plan()
+    run = replace(run, is_sink=isinstance(runner.job, Sink))
     by_event_time = plan.by_event_time and not plan.by_processing_time
     if by_event_time:
         run = replace(run, processing_time=False)

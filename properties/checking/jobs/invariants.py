@@ -21,7 +21,7 @@ from ...system.arguments import checked
 from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted
-from ...witnesses.run_options import Mode, Trigger
+from ...witnesses.run_options import MIDDLE, Mode, Moment, Trigger
 from .arguments import CheckOptions, check_options
 from .job_check import JobCheck
 from .reports import InvariantsReport
@@ -50,9 +50,10 @@ def invariants(
     """Check, without an expected result, that the way a job's query runs doesn't change its output.
 
     The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its output
-    and between output and commit, and so repeats the batch. The number of shuffle partitions changes, and, where no row
-    is late, the cuts between batches and the order of rows within a batch. Histories run without those of other keys.
-    Functions with state, such as a `StatefulProcessor`, get each row of a batch in a call of its own.
+    and between output and commit, and so repeats the batch; a sink crashes in the middle of its output, too. The number
+    of shuffle partitions changes, and, where no row is late, the cuts between batches and the order of rows within a
+    batch. Histories run without those of other keys. Functions with state, such as a `StatefulProcessor`, get each row
+    of a batch in a call of its own.
 
     Args:
         job: As `check_job`.
@@ -131,14 +132,26 @@ class _Invariants:
             if before.why_alone:
                 check.run_each_alone(before.why_alone)
             held[law] = check.check_others(histories) if check.variation.is_alone else check.check(histories).histories
-            if check.variation.run.crash_in and check.judge.is_sink and not check.judge.met.crashed:
-                del held[law]
-                unsure.append(f"{law}, and rows after a stop with state: the sink doesn't write by foreachBatch")
+            if check.variation.run.crash_in and check.judge.is_sink:
+                unsure += _without_crash(law, held, check.judge.met.crashed)
             before = check
         unsure += getattr(before.judge.witness.runner.job, "notes", ())
         if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
             unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         return InvariantsReport(before.judge.name, held, unsure, self.options.equality)
+
+
+def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) -> list[str]:
+    """Return which crashes a sink was spared; without any, nothing held."""
+    if not crashed:
+        del held[law]
+        return [f"{law}, and rows after a stop with state: the sink keeps no checkpoint in the folder that it is given"]
+    if MIDDLE not in crashed:
+        return [
+            f"{law} in the middle of a micro-batch's output: the sink writes neither by foreach nor in several lines "
+            "of a function for foreachBatch"
+        ]
+    return []
 
 
 def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]) -> str:

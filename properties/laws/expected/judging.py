@@ -17,7 +17,7 @@ from ...witnesses.job.rows import flat
 from ...witnesses.job.running import Declared, Output
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
-from ...witnesses.run_options import Mode
+from ...witnesses.run_options import Mode, Moment
 from ..variation import Variation
 from .comparison import (
     Kinds,
@@ -66,7 +66,7 @@ class Met:
 
     Attributes:
         covered: The coverage goals of the variation that were met.
-        crashed: Whether a query died as planned.
+        crashed: The moments at which a query died as planned.
         stateful: Whether a query has state.
         columns: The columns of the result, the window as start and end; those of a sink are known once it has run.
         extra: The result's columns that the oracle doesn't expect.
@@ -79,7 +79,7 @@ class Met:
     """
 
     covered: set[str] = field(default_factory=set)
-    crashed: bool = False
+    crashed: set[Moment] = field(default_factory=set)
     stateful: bool = False
     columns: Sequence[str] = ()
     extra: Sequence[str] = ()
@@ -251,7 +251,7 @@ class Judge:
 
     def _note(self, output: Output, variation: Variation) -> None:
         """Note the goals and facts that a query of the job has shown."""
-        self.met.crashed |= bool(output.crashed)
+        self.met.crashed |= {crash.moment for crash, _ in output.crashed}
         self.met.stateful |= output.stateful
         self.met.covered |= output.covered
         self.met.plan = output.plan

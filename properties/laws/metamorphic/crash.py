@@ -1,6 +1,6 @@
 """The law *replay*: a batch that runs again after a crash between output and commit writes the same again.
 
-Jobs know it as *a crash*, and die before a batch's output, too.
+Jobs know it as *a crash*, and die before a batch's output, too; those that write their result, while they do it, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from ...outcomes.outcomes import Difference
 from ...witnesses.job.running import REPEATED, RESTORED, Output
-from ...witnesses.run_options import Crash, RunOptions, crash_of
+from ...witnesses.run_options import BEFORE, BETWEEN, MIDDLE, Crash, Moment, RunOptions, crash_of
 from ...witnesses.spark.answers import Answers
 from ..base import Comparison
 from ..runs import Sample
@@ -74,7 +74,7 @@ class Replay(RerunLaw):
         return run.crashes_everywhere(batches)
 
     def variation(self, run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
-        """Let the query die, before a batch's output or between output and commit, and start it again."""
+        """Let the query die, before a batch's output, within it or between it and the commit, and start it again."""
         crashes = [at for at in map(crash_of, given) if at is not None]
         if len(crashes) < len(given):
             raise ValueError(given)
@@ -82,19 +82,26 @@ class Replay(RerunLaw):
 
         def parts(output: Output) -> list[Variation]:
             # Mostly the repeated output has rows, and one such batch is enough.
-            repeated = [at for at, has_rows in output.crashed if has_rows and at.moment != "before its output"]
-            some = [repeated, [at for at in crashes if at.moment == "before its output"]]
-            if len(repeated) == len(crashes):
+            happened: dict[Moment, list[Crash]] = {}
+            for at, has_rows in output.crashed:
+                if has_rows and at.moment != BEFORE:
+                    happened.setdefault(at.moment, []).append(at)
+            before = [at for at in crashes if at.moment == BEFORE]
+            repeated, middle = happened.get(BETWEEN, []), happened.get(MIDDLE, [])
+            some = [repeated, middle, before]
+            if repeated == crashes:
                 some = [[at] for at in crashes]
-            return [self.variation(run, part) for part in some if 0 < len(part) < len(crashes)]
+            elif middle == crashes:
+                some = [crashes[: len(crashes) // 2], crashes[len(crashes) // 2 :]]
+            return [self.variation(run, part) for part in some if part and part != crashes]
 
         return Variation(
             replace(run, crash_in=tuple(crashes)),
             self.of_jobs,
-            [[*at] for at in crashes],
+            [at.to_json() for at in crashes],
             f"dying {where}, and started again",
             "without a crash",
             goals=(REPEATED, RESTORED),
-            parts=parts if len(crashes) > 1 else None,
+            parts=parts if len(crashes) > 1 or (crashes[0].moment == MIDDLE and not crashes[0].step) else None,
             share=lambda number: self.variation(run, crashes[number % CRASHES :: CRASHES] or crashes),
         )

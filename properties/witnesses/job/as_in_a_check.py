@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def as_in_a_check(dying: Callable[[OfBatch], OfBatch], where: str) -> Iterator[None]:
-    """Let functions that are given to `foreachBatch` within it raise where a crash is planned.
+def as_in_a_check(dying: Callable[[OfBatch], OfBatch], of_rows: Callable[[Any], Any], where: str) -> Iterator[None]:
+    """Let what is given to `foreachBatch` and `foreach` within it raise where a crash is planned.
 
     Args:
-        dying: Wraps such a function.
+        dying: Wraps a function for `foreachBatch`.
+        of_rows: Wraps a function or an object for `foreach`.
         where: What messages call the function that starts the query.
 
     Raises:
@@ -31,6 +32,7 @@ def as_in_a_check(dying: Callable[[OfBatch], OfBatch], where: str) -> Iterator[N
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     original, trigger = DataStreamWriter.foreachBatch, DataStreamWriter.trigger
+    foreach = DataStreamWriter.foreach
 
     def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
         def not_ending(rows: DataFrame, batch_id: int) -> None:
@@ -38,6 +40,9 @@ def as_in_a_check(dying: Callable[[OfBatch], OfBatch], where: str) -> Iterator[N
                 function(rows, batch_id)
 
         return original(writer, dying(not_ending))
+
+    def for_each_row(writer: DataStreamWriter, f: Any) -> DataStreamWriter:
+        return foreach(writer, of_rows(f))
 
     def of_batches(writer: DataStreamWriter, **named: Any) -> DataStreamWriter:
         if named.get("realTime") is not None:
@@ -48,5 +53,6 @@ def as_in_a_check(dying: Callable[[OfBatch], OfBatch], where: str) -> Iterator[N
             )
         return trigger(writer, **named)
 
-    with mock.patch.multiple(DataStreamWriter, foreachBatch=for_each_batch, trigger=of_batches):
+    patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}
+    with mock.patch.multiple(DataStreamWriter, **patches):
         yield

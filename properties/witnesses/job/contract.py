@@ -14,6 +14,9 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from ...system.visible import first_line, visible, visible_path
 
+JARS = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"}
+"""The coordinates of the jars that Spark needs for formats beside its own, by the format's name."""
+
 
 def location(function: Any) -> str:
     """Return what messages call a function: its name, file and line."""
@@ -72,7 +75,21 @@ def raised(function: Any, error: BaseException) -> str:
     own = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
     at = f", in line {frames[-1].lineno}: `{frames[-1].line}`" if frames else ""
-    return f"{location(function)} {kind}: {first_line(error).rstrip('.')}{at}"
+    return f"{location(function)} {kind}: {first_line(error).rstrip('.')}{at}{_of_jar(str(error))}"
+
+
+def _of_jar(reason: str) -> str:
+    """Return the remedy if Spark lacks the jar of a format; nothing otherwise."""
+    import pyspark
+
+    found = re.search(r"[Ff]ailed to find (?:the )?data source: `?(\w+)", reason)
+    if found is None or found[1] not in JARS:
+        return ""
+    package = JARS[found[1]].format(spark=pyspark.__version__)
+    return (
+        f': start the session of the tests with the jar of {found[1]}, .config("spark.jars.packages", "{package}"), or '
+        "the newest version of that which is published"
+    )
 
 
 def frame_of(job: Any, returned: Any, *, streaming: bool) -> Any:

@@ -22,18 +22,20 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
-from ..run_options import PLAIN, Crash, Mode, RunOptions
-from ..spark.engine import PreparedQuery, Tables, limited
-from ..spark.failures import QueryFailed, Result, in_own_folder, refused, reported_failures
+from ..run_options import BETWEEN, MIDDLE, PLAIN, Crash, Mode, RunOptions
+from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
+from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
 from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query, with_settings
 from .as_in_a_check import as_in_a_check
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
+from .dying import Steps, dying_writer
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
 from .processing_time import SETTINGS, at_times
 from .row_by_row import row_by_row
 from .rows import columns_of, rows_of
+from .sinks.files import LOG
 from .sinks.sink import Sink
 from .tables import TablesUsed, tables_used
 
@@ -53,6 +55,12 @@ REFUSED = (
     },
 )
 """What the message says before Spark's reason, and what to do, by a pattern in the reason."""
+DEATHS = 6
+"""How often a query dies at most in the middle of a micro-batch's output, each time at another of its steps."""
+MOST_STEPS = 30
+"""At how many steps of a function for `foreachBatch` a query dies at most."""
+MOST_ROWS = 2
+"""After how many rows of a partition a writer dies at most, and so how often in a micro-batch."""
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
 CARRIED = (
     *("available", "checkpoint", "tables", "progress", "committed", "state_rows", "dropped", "stateful"),
@@ -139,6 +147,8 @@ class Output:
         covered: Which of `REPEATED` and `RESTORED` were met.
         stateful: Whether the query has state.
         crashed: The places in which it died, in order, with rows in the micro-batch or without.
+        died_at: The line of the user's code before which it last died in the middle of an output, or the number of rows
+            after which it did, in words.
         dropped: How many rows Spark's operators dropped because they were behind the watermark.
         ahead: Whether the watermark went beyond the clock.
         other_times: Whether the job derives an event time that its input has as it is, and gets other times.
@@ -151,6 +161,7 @@ class Output:
     covered: frozenset[str] = frozenset()
     stateful: bool = False
     crashed: Sequence[tuple[Crash, bool]] = ()
+    died_at: str = ""
     dropped: int = 0
     ahead: bool = False
     other_times: bool = False
@@ -285,6 +296,13 @@ def _time_of(progress: str) -> datetime:
     return datetime.max.replace(tzinfo=UTC) if progress.startswith("+") else datetime.fromisoformat(progress)
 
 
+def _remove(*files: Path) -> None:
+    """Remove files, with Hadoop's checksums of them."""
+    for path in files:
+        path.unlink(missing_ok=True)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
 def name_of(job: Job) -> str:
     """Return what messages call a job: the name of its function, with file and line."""
     return location(job.start if isinstance(job, Sink) else job)
@@ -302,6 +320,11 @@ class JobQuery(PreparedQuery):
         clocks: The number of sources of the clock since the query was last started.
         with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
         asked: The numbers of the micro-batches in which the query has died.
+        steps_left: The steps of the function for `foreachBatch` after which it hasn't died; None: they aren't known.
+        died_at: Where it last died in the middle of an output.
+        dies_in: The number of the micro-batch in which a writer of rows dies, and after how many rows; None: in none.
+        writes_rows: Whether the sink writes by `foreach`.
+        lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
         restored_in: The numbers of the micro-batches before which the query was started with state.
         given: What a sink's functions are given beside the inputs.
     """
@@ -338,6 +361,12 @@ class JobQuery(PreparedQuery):
         self.with_rows: set[int] = set()
         self.asked: set[int] = set()
         self.restored_in: set[int] = set()
+        self.steps_left: list[int] | None = None
+        self.died_at = ""
+        self.dies_in: tuple[int, int] | None = None
+        self.writes_rows, self.lost_state = False, -1
+        # Each death in a micro-batch is at another step, so that a few batches have them all.
+        self.planned = [at for at in self.planned for _ in range(DEATHS if at.moment == MIDDLE and not at.step else 1)]
         self.clocks = 0
         self.own = folder / "job"
         self.own.mkdir(exist_ok=True)
@@ -427,23 +456,75 @@ class JobQuery(PreparedQuery):
         """Run each micro-batch of a planned crash, and remove its commit, so that the next start repeats it.
 
         So it is after a crash between a micro-batch's output and its commit, whatever the sink. If the sink has a
-        function for `foreachBatch`, the first crash is raised in that, as all others will be.
+        function for `foreachBatch`, the first crash is raised in that, as all others will be. A writer of `foreach`
+        dies in the middle of its rows, and Spark's own file sink before its log has the files that it has written.
         """
-        planned, rows = len(self.planned), 0
-        for crash in [at for at in self.planned if at.moment != "before its output"]:
-            number = crash.batch * self.steps + (not crash.data)
+        rows = 0
+        for number, crashes in self.by_micro_batch():
             self.make_micro_batches_available(min(number + 1, len(self.batches) * self.steps))
+            middle = [crash for crash in crashes if crash.moment == MIDDLE]
+            self.die_in_rows(number, middle)
             self.drained()
-            if len(self.planned) < planned:
+            if self.deaths:
                 return
             before, rows = rows, self.rows_in_sink()
             self.with_rows |= {number} if rows > before else set()
-            if not (commits := [*(self.checkpoint / "commits").glob("[0-9]*")]):
-                return  # it keeps no checkpoint that the next start would find
-            last = max(commits, key=lambda path: int(path.name))
-            last.unlink()
-            last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
-            self.happened.append((crash, number in self.with_rows))
+            if middle and (logged := [*self.own.rglob(f"{LOG}/{number}")]):
+                _remove(*logged)
+                self.undo_commit(middle[0]._replace(step=1), number)
+                self.died_at = f"after it had written its files, and before its log in {LOG} named them"
+                self.drained()
+            for crash in [crash for crash in crashes if crash.moment == BETWEEN]:
+                if not self.undo_commit(crash, number):
+                    return  # it keeps no checkpoint that the next start would find
+
+    def undo_commit(self, crash: Crash, number: int) -> bool:
+        """Remove the last micro-batch's commit, as if the query had died before it; return whether there is one."""
+        if not (commits := self.commits()):
+            return False
+        _remove(commits[-1])
+        if crash.moment == MIDDLE:
+            self.undo_state(number)
+        self.happened.append((crash, number in self.with_rows))
+        return True
+
+    def undo_state(self, number: int) -> None:
+        """Remove the state of a micro-batch from every other partition, as if their tasks hadn't come to their end."""
+        for folder in (self.checkpoint / "state").glob("*/*"):
+            if folder.name.isdigit() and int(folder.name) % 2:
+                _remove(*(path for path in folder.rglob(f"{number + 1}*") if re.match(rf"{number + 1}[._]", path.name)))
+
+    def commits(self) -> list[Path]:
+        """Return the commits in the checkpoint, the last micro-batch's last."""
+        found = (self.checkpoint / "commits").glob("[0-9]*")
+        return sorted(found, key=lambda path: int(path.name))
+
+    def die_in_rows(self, number: int, planned: Sequence[Crash]) -> None:
+        """Let a writer of `foreach` die in a micro-batch, as often as planned; do nothing for another sink."""
+        try:
+            for crash in planned:
+                for step in [crash.step] if crash.step else range(1, MOST_ROWS + 1):
+                    self.dies_in = number, step
+                    self.drained()
+                    if (
+                        self.deaths
+                        or not self.writes_rows
+                        or (self.commits() and int(self.commits()[-1].name) >= number)
+                    ):
+                        return
+                    self.with_rows.add(number)
+                    self.died_at = f"after {step} of a partition's rows, or all if it has fewer"
+                    self.happened.append((crash._replace(step=step), True))
+                    self.undo_state(number)
+        finally:
+            self.dies_in = None
+
+    def by_micro_batch(self) -> list[tuple[int, list[Crash]]]:
+        """Return the planned crashes of each micro-batch, by its number."""
+        numbers: dict[int, list[Crash]] = {}
+        for crash in dict.fromkeys(self.planned):
+            numbers.setdefault(crash.batch * self.steps + (not crash.data), []).append(crash)
+        return [*numbers.items()]
 
     def rows_in_sink(self) -> int:
         """Return the number of rows that the sink holds; 0 if it can't be read before all batches have run."""
@@ -488,6 +569,7 @@ class JobQuery(PreparedQuery):
             frozenset(covered),
             self.stateful,
             self.happened,
+            self.died_at,
             self.dropped,
             self.is_ahead_of_clock(),
             self.other_times and self.runner.derived_time(self.plan) is not None,
@@ -546,7 +628,7 @@ class JobQuery(PreparedQuery):
         if not isinstance(job, Sink):
             writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.mode)
             return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        with as_in_a_check(self.dying, name_of(job)):
+        with as_in_a_check(self.dying, self.dying_writer, name_of(job)):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.checkpoint = folder_of_checkpoint(query._jsq.streamingQuery())
@@ -557,6 +639,46 @@ class JobQuery(PreparedQuery):
             query.stop()
             raise
         return query
+
+    def dying(self, function: OfBatch) -> OfBatch:
+        """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""
+
+        def in_the_middle(rows: DataFrame, batch_id: int) -> None:
+            planned = [at for at in self.planned if at.moment == MIDDLE and self.place(batch_id) == at[:2]]
+            steps, crash = Steps(), self.next_in_the_middle(planned, batch_id)
+            if crash is not None:
+                steps.last = crash.step
+            if planned and (crash is not None or self.steps_left is None):
+                try:
+                    steps.run(function, rows, batch_id)
+                except PlannedCrash:
+                    assert crash is not None
+                    self.died_at, self.lost_state = steps.place, batch_id
+                    self.died(crash, rows, batch_id)
+                    raise
+                if self.steps_left is None:
+                    count = steps.reached - 1
+                    self.steps_left = [*range(1, count + 1, count // MOST_STEPS + 1)]
+                    return
+            else:
+                function(rows, batch_id)
+            for other in planned:  # all its steps are done, or it doesn't come to this one
+                self.planned.remove(other)
+
+        return super().dying(in_the_middle)
+
+    def next_in_the_middle(self, planned: Sequence[Crash], batch_id: int) -> Crash | None:
+        """Return the crash that is next in the middle of a micro-batch's output, with its step; None: there is none."""
+        if not planned or planned[0].step:
+            return planned[0] if planned else None
+        if not self.steps_left or (batch_id in self.asked and batch_id not in self.with_rows):
+            return None
+        return planned[0]._replace(step=self.steps_left.pop(0))
+
+    def dying_writer(self, writer: Any) -> Any:
+        """Wrap what `foreach` is given, so that it dies in the micro-batch that is planned."""
+        self.writes_rows = True
+        return writer if self.dies_in is None else dying_writer(writer, *self.dies_in)
 
     def keep(self, rows: DataFrame, batch_id: int) -> None:
         """Keep the rows of a micro-batch."""
@@ -570,7 +692,7 @@ class JobQuery(PreparedQuery):
 
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
         """Note that a crash happens, and whether the micro-batch has rows."""
-        super().died(crash, rows, batch_id)
+        super().died(crash if crash in self.planned else crash._replace(step=0), rows, batch_id)
         if batch_id not in self.asked:  # the answer takes as long as the micro-batch, and is the same each time
             self.asked.add(batch_id)
             self.with_rows |= set() if rows.isEmpty() else {batch_id}
@@ -579,6 +701,9 @@ class JobQuery(PreparedQuery):
     def stop(self, query: StreamingQuery) -> None:
         """Stop the query, and note what it said of the micro-batches that it has committed since it was started."""
         super().stop(query)
+        if self.lost_state >= 0:
+            self.undo_state(self.lost_state)
+            self.lost_state = -1
         # As JSON, for PySpark's own form has no room for a rate of rows in no time at all.
         for committed in (json.loads(progress.json()) for progress in query._jsq.recentProgress()):
             self.progress = committed

@@ -161,9 +161,14 @@ class Clients:
 
     def delete(self, topics: Collection[str], group: str) -> None:
         """Delete topics, and a consumer group that has no members."""
+        self.delete_topics(topics)
+        with explaining(self.cluster):
+            self.admin.deleteConsumerGroups(self._list([group])).all().get()
+
+    def delete_topics(self, topics: Collection[str]) -> None:
+        """Delete topics."""
         with explaining(self.cluster):
             self.admin.deleteTopics(self._list(topics)).all().get()
-            self.admin.deleteConsumerGroups(self._list([group])).all().get()
 
     def send(self, records: Sequence[Sent]) -> None:
         """Send records, in order, without waiting until they have arrived, unless they are too many for the producer.

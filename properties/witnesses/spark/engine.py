@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import StreamproofError
 from ...system.visible import visible_path
-from ..run_options import Crash, Moment, RunOptions
+from ..run_options import BEFORE, BETWEEN, Crash, Moment, RunOptions
 from .failures import PlannedCrash, refused, reported_failures
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class PreparedQuery(ABC):
     Attributes:
         checkpoint: The folder of the query's checkpoint.
         planned: The crashes that haven't happened yet.
+        deaths: The number of crashes that have happened.
         available: The number of micro-batches whose files it may read.
         refused: For a refusal by Spark, the message before the reason, and the remedies by a pattern in the reason.
         seconds: The most time for its declaration, and after each start.
@@ -81,7 +82,7 @@ class PreparedQuery(ABC):
         self.spark, self.batches, self.run, self.steps = spark, [*batches], run, steps
         self.checkpoint = folder / "checkpoint"
         self.planned = [*run.crash_in]
-        self.available = 0
+        self.available = self.deaths = 0
         self.folders: dict[str, Path] = {}
         self.schemas: dict[str, StructType] = {}
         for number, (name, table) in enumerate(batches[0].items()):
@@ -100,6 +101,7 @@ class PreparedQuery(ABC):
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
         """Note that a crash happens, in a micro-batch with the given rows."""
         self.planned.remove(crash)
+        self.deaths += 1
 
     def stop(self, query: StreamingQuery) -> None:
         """Stop the query."""
@@ -136,10 +138,10 @@ class PreparedQuery(ABC):
 
     def drained(self) -> bool:
         """Run the available batches; return whether all is done, or False if a planned crash happened."""
-        crashes = len(self.planned)
+        deaths = self.deaths
         with self.running() as query:
             wait(query, self.seconds)
-        return len(self.planned) == crashes
+        return self.deaths == deaths
 
     @contextlib.contextmanager
     def running(self) -> Iterator[StreamingQuery]:
@@ -161,9 +163,9 @@ class PreparedQuery(ABC):
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
 
         def and_die(rows: DataFrame, batch_id: int) -> None:
-            self._die_if_planned(rows, batch_id, "before its output")
+            self._die_if_planned(rows, batch_id, BEFORE)
             function(rows, batch_id)
-            self._die_if_planned(rows, batch_id, "between its output and its commit")
+            self._die_if_planned(rows, batch_id, BETWEEN)
 
         return and_die
 

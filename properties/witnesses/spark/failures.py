@@ -124,6 +124,11 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         log.removeFilter(_never)
 
 
+def is_users(path: str) -> bool:
+    """Return whether a file, as a traceback names it, has the user's own code."""
+    return not any(part in path for part in _NOT_THE_USERS)
+
+
 def _never(record: logging.LogRecord) -> bool:
     return False
 
@@ -131,7 +136,7 @@ def _never(record: logging.LogRecord) -> bool:
 def _user_line(text: str) -> str:
     """Return the innermost line of the user's own code in the traceback of a worker, or nothing."""
     frames = re.findall(r'^ *File "(.+?)", line (\d+), in (\S+)\n(?: +(.+))?', text, re.MULTILINE)
-    own = [frame for frame in frames if not any(part in frame[0] for part in _NOT_THE_USERS)]
+    own = [frame for frame in frames if is_users(frame[0])]
     if not own:
         return ""
     path, line, function, code = own[-1]

@@ -12,6 +12,7 @@ from ....system.arguments import checked
 from .databases import DuckDBTable, PostgresTable, SQLiteTable
 from .delta import DeltaTable
 from .files import JsonFiles, ParquetFiles
+from .kafka import KafkaTopic, Value
 from .store import Store
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 class Sink:
     """A job that writes its result itself, such as with `foreachBatch` into a database.
 
-    `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.sqlite`, `Sink.duckdb` and `Sink.postgres` know how to read the
-    result. Their `start` takes the inputs, then two texts: the target, which is new and empty for each query, and the
-    folder of the checkpoint. It is called again, with the same two, when the query is restarted.
+    `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.kafka`, `Sink.sqlite`, `Sink.duckdb` and `Sink.postgres` know how
+    to read the result. Their `start` takes the inputs, then two texts: the target, which is new and empty for each
+    query, and the folder of the checkpoint. It is called again, with the same two, when the query is restarted.
 
     Attributes:
         start: A function that takes the inputs, and a folder (`pathlib.Path`) of its own; it starts the query, with its
@@ -141,6 +142,35 @@ class Sink:
             MissingTool: psycopg isn't installed.
         """
         return _stored(start, PostgresTable(without=without, table=table, url=url))
+
+    @staticmethod
+    @checked
+    def kafka(
+        start: Callable[..., StreamingQuery],
+        *,
+        value: Value = "json",
+        once: Sequence[str] = (),
+        schema: Any = None,
+        without: Sequence[str] = (),
+    ) -> Sink:
+        """Return a sink whose target is a Kafka topic on a broker of this process: "127.0.0.1:9092/topic".
+
+        The broker is started for the first query. Each query has a new topic, which is deleted after it. The result is
+        what a reader finds whose isolation level is `read_committed`.
+
+        Args:
+            start: Starts the query; see `Sink`.
+            value: "json": each value is a JSON object, whose members are columns; "text": it is the column `value`.
+                The key, as text, is the column `key`.
+            once: The columns by which the topic's readers know a record that comes again, such as
+                `["batch", "row"]`: only the first counts. Spark's writer to Kafka repeats records after a crash.
+            schema: The types of columns, as for `Sink.json`.
+            without: Columns that aren't part of the result, such as the key.
+
+        Raises:
+            BadInput: The schema isn't valid.
+        """
+        return _stored(start, KafkaTopic(schema, without, value=value, once=once))
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[tuple[Any, ...]]:

@@ -16,6 +16,7 @@ CRASHES = [Crash(0, True, "before its output"), Crash(0), Crash(1)]
 def query() -> JobQuery:
     query: Any = JobQuery.__new__(JobQuery)
     query.planned, query.happened, query.with_rows, query.asked = [*CRASHES], [], set(), set()
+    query.deaths = 0
     return query  # type: ignore[no-any-return]
 
 

@@ -1,0 +1,118 @@
+"""Lets a user's own code die in the middle of its work: between two of its lines, or between two rows that it writes.
+
+A process that dies runs nothing more. Here an exception ends the work, so the code's own `finally` and the ends of its
+`with` blocks still run.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from ...system.visible import visible_path
+from ..spark.failures import PlannedCrash, is_users
+
+VISITS = 2
+"""How often a line counts as a step: a loop can die before its first row, and between two rows."""
+
+
+class Killed(BaseException):
+    """Ends a function in the middle of its work; not an Exception, because the user's code may catch exceptions."""
+
+
+class Steps:
+    """The lines of the user's own code that a function reaches, of which one may be its last.
+
+    Attributes:
+        last: The number of lines after which the function dies; None: it doesn't.
+        reached: The number of lines that it has reached so far; a line that is reached often counts twice.
+        place: The line before which it has died, in words; empty if it hasn't.
+    """
+
+    def __init__(self, last: int | None = None) -> None:
+        self.last, self.reached, self.place = last, 0, ""
+        self._visits: Counter[tuple[Any, int]] = Counter()
+
+    def run(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function, and count its lines.
+
+        Raises:
+            PlannedCrash: It has died.
+        """
+        before = sys.gettrace()
+        sys.settrace(self._called)
+        try:
+            function(*arguments)
+        except Killed:
+            pass
+        finally:
+            sys.settrace(before)
+        if self.place:  # the function may catch whatever is raised
+            raise PlannedCrash
+
+    def _called(self, frame: FrameType, event: str, given: Any) -> Any:
+        return self._at_line if is_users(frame.f_code.co_filename) else None
+
+    def _at_line(self, frame: FrameType, event: str, given: Any) -> Any:
+        if event != "line":
+            return self._at_line
+        at = frame.f_code, frame.f_lineno
+        self._visits[at] += 1
+        if self._visits[at] <= VISITS:
+            if self.reached == self.last:
+                self.place = _line(frame, again=self._visits[at] > 1)
+                raise Killed
+            self.reached += 1
+        return self._at_line
+
+
+def _line(frame: FrameType, *, again: bool) -> str:
+    path, number = frame.f_code.co_filename, frame.f_lineno
+    code = linecache.getline(path, number, frame.f_globals).strip()
+    shown = f": `{code}`" if code else ""
+    return f"before line {number} of {visible_path(path)}{' came again' * again}{shown}"
+
+
+def dying_writer(writer: Any, batch_id: int, rows: int) -> Any:
+    """Return what `foreach` is given in place of a writer: it dies in one micro-batch.
+
+    It dies in each partition after so many rows, and before its end if there are fewer. The function or object may be
+    one that Spark refuses; then it is returned as it is.
+
+    Args:
+        writer: The function or object that the user gives to `foreach`.
+        batch_id: The number of the micro-batch.
+        rows: The number of rows.
+    """
+    process = getattr(writer, "process", writer)
+    if not callable(process):
+        return writer
+    given = {name: getattr(writer, name, None) for name in ("open", "close")}
+    message = PlannedCrash.__name__
+
+    class DyingWriter:  # within a function, so that it goes to the workers by value
+        def open(self, partition_id: int, epoch_id: int) -> bool:
+            self.dies, self.done, self.dead = epoch_id == batch_id, 0, False
+            return bool(given["open"](partition_id, epoch_id)) if given["open"] else True
+
+        def process(self, row: Any) -> None:
+            if self.dies and self.done == rows:
+                self.die()
+            process(row)
+            self.done += 1
+
+        def close(self, error: Any) -> None:
+            if self.dies and self.done and not self.dead:
+                self.die()
+            if given["close"] and not self.dead:
+                given["close"](error)
+
+        def die(self) -> None:
+            self.dead = True
+            raise RuntimeError(message)
+
+    return DyingWriter()

@@ -1,0 +1,112 @@
+"""A Kafka topic as a store, on a broker that this process starts for all its checks."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from .....reference.core.errors import BadInput
+from ....generators.columns.model import Row
+from ....system.arguments import short
+from .store import Store
+
+if TYPE_CHECKING:
+    from ...kafka_broker.clients import Clients
+
+Value: TypeAlias = Literal["json", "text"]
+PARTITIONS = 2
+
+
+@dataclass(frozen=True)
+class KafkaTopic(Store):
+    """A topic, new for each query.
+
+    Attributes:
+        value: Whether a record's value is a JSON object, whose members are columns, or text, the column `value`.
+        once: The columns by which a reader of the topic knows a record that comes again; empty: it doesn't.
+    """
+
+    value: Value = "json"
+    once: Sequence[str] = ()
+    name = "Sink.kafka"
+
+    @property
+    def leaves_nulls_out(self) -> bool:
+        return True
+
+    @contextlib.contextmanager
+    def at(self, folder: Path) -> Iterator[str]:
+        """Create a topic, give the broker's address and the topic's name, and delete it."""
+        clients, topic = _clients(), f"streamproof-{uuid.uuid4().hex}"
+        clients.create_topics([topic], PARTITIONS)
+        try:
+            yield f"{clients.cluster.bootstrap}/{topic}"
+        finally:
+            clients.delete_topics([topic])
+
+    def rows(self, target: str) -> list[Row]:
+        """Return a row for each record whose transaction, if it has one, is committed; its key is the column `key`.
+
+        Raises:
+            BadInput: A value is no JSON object, or a record lacks a column of `once`.
+        """
+        _, _, topic = target.rpartition("/")
+        found: list[Row] = []
+        for record in _clients().read_all(topic, PARTITIONS):
+            columns = {"value": record.value} if self.value == "text" else self._parsed(record.value)
+            found.append({"key": record.key, **columns})
+        names = dict.fromkeys(name for row in found for name in row)
+        rows: list[Row] = [{name: row.get(name) for name in names} for row in found]
+        if not self.once or not rows:
+            return rows
+        if unknown := [name for name in self.once if name not in names]:
+            raise BadInput(
+                f"{self.name}: once has {unknown[0]!r}, and the records have {', '.join(map(repr, names))}: name the "
+                "columns by which a reader knows a record that comes again"
+            )
+        first: dict[str, Row] = {}
+        for row in rows:
+            first.setdefault(repr([row[name] for name in self.once]), row)
+        return [*first.values()]
+
+    def _parsed(self, value: str | None) -> Row:
+        if value is None:
+            return {}
+        try:
+            row = json.loads(value, parse_float=Decimal)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise BadInput(
+                f"{self.name}: the topic has the value {short(value)}: write each value as a JSON object, such as "
+                'to_json(struct(…)), or give value="text"'
+            )
+        return row
+
+
+@functools.cache
+def _clients() -> Clients:
+    """Return the clients of this process's broker, which is started first if there is none.
+
+    Raises:
+        MissingTool: The broker's jars or Java are missing.
+        StreamproofError: It doesn't start.
+    """
+    from ...kafka.jvm import kafka_jvm
+    from ...kafka_broker.broker import own_broker
+    from ...kafka_broker.clients import Clients
+
+    gateway = kafka_jvm().gateway
+    broker = contextlib.ExitStack()
+    atexit.register(broker.close)
+    clients = Clients(gateway, broker.enter_context(own_broker()))
+    broker.callback(clients.close)
+    return clients

@@ -1,0 +1,137 @@
+"""Where a user's own code dies in the middle of its work: between its lines, or between the rows that it writes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from streamproof.properties.witnesses.job.dying import Steps, dying_writer
+from streamproof.properties.witnesses.run_options import BETWEEN, MIDDLE, Crash, crash_of
+from streamproof.properties.witnesses.spark.failures import PlannedCrash
+
+
+def helper(done: list[str]) -> None:
+    done.append("helper")
+    done.append("helped")
+
+
+def write(done: list[str], count: int) -> None:
+    done.append("first")
+    for _ in range(count):
+        done.append("row")
+    try:
+        helper(done)
+    except Exception:
+        done.append("caught")
+
+
+def until(step: int, count: int = 0) -> tuple[list[str], Steps]:
+    done: list[str] = []
+    steps = Steps(step)
+    before = sys.gettrace()
+    try:
+        steps.run(write, done, count)
+    except PlannedCrash:
+        done.append("dead")
+    assert sys.gettrace() is before
+    return done, steps
+
+
+def test_a_function_dies_before_each_of_its_lines_in_turn_and_before_those_that_it_calls() -> None:
+    whole = ["first", "helper", "helped"]
+    died = [[*whole[:1], "dead"]] * 4 + [[*whole[:2], "dead"], whole]
+    assert [until(step)[0] for step in range(1, 7)] == died
+    assert 'test_dying.py: `done.append("helped")`' in until(5)[1].place
+
+
+def test_a_loop_dies_before_its_first_row_and_between_two_rows_and_not_after_each() -> None:
+    died = [until(step, 50)[0] for step in range(1, 12)]
+    rows = [done.count("row") for done in died]
+    assert sorted({*rows}) == [0, 1, 50]
+    assert any("came again" in until(step, 50)[1].place for step in range(1, 12))
+
+
+def test_a_function_that_never_comes_to_the_step_runs_whole_and_says_how_many_it_has() -> None:
+    done, steps = until(99)
+    assert (done[-1], steps.place) == ("helped", "")
+    assert until(steps.reached - 1)[0][-1] == "dead"
+    assert until(steps.reached)[0][-1] == "helped"
+
+
+def test_a_function_that_catches_everything_dies_all_the_same() -> None:
+    def stubborn(done: list[str]) -> None:
+        try:
+            done.append("a")
+            done.append("b")
+        except BaseException:
+            done.append("caught")
+
+    done: list[str] = []
+    with pytest.raises(PlannedCrash):
+        Steps(2).run(stubborn, done)
+    assert done == ["a", "caught"]
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    def open(self, partition: int, number: int) -> bool:
+        self.said.append(("open", number))
+        return True
+
+    def process(self, row: Any) -> None:
+        self.said.append(row)
+
+    def close(self, error: Any) -> None:
+        self.said.append("close")
+
+
+def played(writer: Any, number: int, rows: int) -> str:
+    """Call a writer as PySpark does."""
+    error = None
+    try:
+        assert writer.open(0, number)
+        for row in range(rows):
+            writer.process(row)
+    except Exception as failed:
+        error = failed
+    try:
+        writer.close(error)
+    except Exception as failed:
+        error = failed
+    return str(error or "")
+
+
+@pytest.mark.parametrize(
+    ("number", "rows", "said"),
+    [
+        (3, 5, [("open", 3), 0, 1]),
+        (3, 2, [("open", 3), 0, 1]),
+        (3, 1, [("open", 3), 0]),
+        (3, 0, [("open", 3), "close"]),
+        (2, 3, [("open", 2), 0, 1, 2, "close"]),
+    ],
+)
+def test_a_writer_dies_after_two_rows_or_before_its_end_in_one_batch_alone(number: int, rows: int, said: Any) -> None:
+    writer = Writer()
+    assert played(dying_writer(writer, 3, 2), number, rows) == ("PlannedCrash" if number == 3 and rows else "")
+    assert writer.said == said
+
+
+def test_a_function_for_each_row_dies_too_and_what_spark_refuses_is_left_as_it_is() -> None:
+    said: list[Any] = []
+    assert played(dying_writer(said.append, 0, 1), 0, 3) == "PlannedCrash"
+    assert said == [0]
+    assert dying_writer("no writer", 0, 1) == "no writer"
+
+
+@pytest.mark.parametrize("crash", [Crash(1), Crash(1, False, MIDDLE), Crash(1, True, MIDDLE, 3)])
+def test_a_crash_is_read_as_it_is_written(crash: Crash) -> None:
+    assert crash_of(crash.to_json()) == crash == crash_of([*crash])
+
+
+@pytest.mark.parametrize("given", [[1, True, BETWEEN, 3], [1, True, MIDDLE, -1], [1, True, MIDDLE, 1, 1]])
+def test_a_crash_has_steps_in_the_middle_alone(given: Any) -> None:
+    assert crash_of(given) is None
