@@ -21,7 +21,7 @@ from ...laws.variation import Variation
 from ...system.spark_versions import no_log_of_refusals
 from ...witnesses.job.contract import location
 from ...witnesses.job.running import Declared, Job, Output
-from ...witnesses.job.scripts.script import Script
+from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import RunOptions
@@ -127,7 +127,10 @@ class _MutantCheck(JobCheck):
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
         """Run histories in one query, and keep what it emitted; run some alone too if the job computes with keys."""
         emitted, outputs = self.judge.emitted(histories, self.variation)
-        comparisons = self.judge.compared(histories, emitted, outputs, self.variation)
+        try:
+            comparisons = self.judge.compared(histories, emitted, outputs, self.variation)
+        except BadInput as refused:  # the query has run, and its rows can't be those that are expected
+            raise _Killed(refused.message) from None
         if differing := sum(compared.differs for compared in comparisons):
             raise _Killed(f"{differing} of {len(histories)} histories differ")
         self.ran = histories, emitted, outputs
@@ -185,13 +188,12 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> Mutants
         MissingTool: libcst isn't installed.
     """
     started, job = time.monotonic(), options.runner.job
-    if isinstance(job, Script):
-        raise BadInput(f"{job.where} is a script, of which no mutants are made: give a function of a module")
     import_extra("libcst", "mutants", "mutants of a job")
     from ...witnesses.job.mutations.source import JobSource
 
     function = job.start if isinstance(job, Sink) else job
-    source = JobSource.of(function)
+    script = function.script if isinstance(function, StartOf) else function
+    source = JobSource.of_script(script) if isinstance(script, Script) else JobSource.of(function)
     plain = JobCheck(replace(options, folder=None), oracle_of(expect, job), Variation(options.run))
     mutants = source.mutants(options.runner.sources, options.runner.static)
     why = ""
@@ -219,7 +221,7 @@ def _at_once(options: CheckOptions, source: JobSource) -> int:
 
     In threads the session is another, what patches Spark for a query isn't kept apart, and nothing ends a loop.
     """
-    is_plain = not (isinstance(options.runner.job, Sink) or options.run.processing_time)
+    is_plain = not (isinstance(options.runner.job, (Sink, Script)) or options.run.processing_time)
     return AT_ONCE if is_plain and is_own_session() and not source.has_loops else 1
 
 
@@ -291,6 +293,8 @@ class _Checking:
             function = make()
         except Exception as error:
             return None, "doesn't run", f"its module fails: {type(error).__name__}: {error}"
+        if isinstance(job, Sink) and isinstance(job.start, StartOf):
+            function = StartOf(function)
         changed: Job = replace(job, start=function) if isinstance(job, Sink) else function
         run = replace(self.run, seconds=min(self.run.seconds, MAX_SECONDS))
         own = replace(options, runner=replace(options.runner, job=changed), run=run)

@@ -91,6 +91,10 @@ SMALLER_TYPES = {
     "float": "int",
     "timestamp": "date",
 }
+NO_RESULT = frozenset(
+    {"awaitTermination", "awaitAnyTermination", "processAllAvailable", "stop", "print", "show", "start", "toTable"}
+)
+"""Functions and methods without which a script has the same result, or starts no query."""
 WITH_SQL = frozenset({"where", "filter", "expr", "selectExpr", "sql", "execute", "executemany"})
 """Functions and methods whose texts are SQL."""
 VALUES_OF = frozenset({"lit", "isin", "eqNullSafe"})
@@ -201,14 +205,20 @@ class Changes(cst.CSTVisitor):
         alike: For each column of the inputs, the others of the same type.
         values: The columns of the inputs that are no key.
         functions: How the module names functions of Spark.
+        with_options: Whether options are left out: those of a query's writer, if its sink is run.
     """
 
     METADATA_DEPENDENCIES = (PositionProvider, ParentNodeProvider)
 
     def __init__(
-        self, alike: Mapping[str, Sequence[str]], values: Sequence[str] = (), functions: Functions | None = None
+        self,
+        alike: Mapping[str, Sequence[str]],
+        values: Sequence[str] = (),
+        functions: Functions | None = None,
+        with_options: bool = True,
     ) -> None:
         super().__init__()
+        self.with_options = with_options
         self.alike, self.values, self.functions = alike, values, functions or Functions()
         self.found: list[Change] = []
 
@@ -260,6 +270,8 @@ class Changes(cst.CSTVisitor):
     def _method(self, node: cst.Call, function: cst.Attribute) -> None:
         """Change a call of a method."""
         name = function.attr.value
+        if name == "option" and not self.with_options:
+            return
         if name in STEPS | DEDUPLICATIONS:
             self._add(node, function.value, "step", function.attr)
             self._exchange(node, function)
@@ -282,6 +294,8 @@ class Changes(cst.CSTVisitor):
         self._texts(node, name)
 
     def visit_Comparison(self, node: cst.Comparison) -> None:
+        if isinstance(node.left, cst.Name) and node.left.value == "__name__":
+            return
         for side in (node.left, node.comparisons[0].comparator):
             if isinstance(side, cst.SimpleString) and isinstance(text := side.evaluated_value, str):
                 self._add(side, _string(side, f"{text}?"), "value")
@@ -335,11 +349,19 @@ class Changes(cst.CSTVisitor):
         if isinstance(statement, cst.AugAssign) and (other := _other(statement.operator)):
             self._add(statement, statement.with_changes(operator=other), "arithmetic")
         if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+            if _dotted(statement.value.func).rpartition(".")[2] in NO_RESULT:
+                return
             self._add(statement, cst.Pass(), "statement")
 
     def _add(self, node: cst.CSTNode, replacement: cst.CSTNode, kind: Kind, at: cst.CSTNode | None = None) -> None:
         if isinstance(replacement, (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)):
             replacement = replacement if replacement.lpar else _in_parentheses(replacement)
+        if (
+            isinstance(replacement, cst.BaseExpression)
+            and isinstance(node, cst.BaseExpression)
+            and not replacement.lpar
+        ):
+            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # it may go on in the next line
         line = self.get_metadata(PositionProvider, at or node).start.line
         self.found.append(Change(node, replacement, line, kind))
 

@@ -6,7 +6,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -19,6 +19,7 @@ from libcst.metadata import MetadataWrapper
 from .....reference.core.errors import BadInput
 from ....generators.columns.model import Source
 from ..contract import location
+from ..scripts.script import Script
 from .operators import FUNCTIONS, OWN_NAME, Change, Changes, Functions, Kind
 
 SPARKS = "pyspark.sql.functions"
@@ -61,13 +62,15 @@ class JobSource:
         path: The module's file.
         text: Its text.
         module: The module's name.
-        name: The function's name in it.
+        name: The function's name in it; empty: the module is a script.
+        script: The script, or that of the function; None: the function is a job.
     """
 
     path: str
     text: str
     module: str
     name: str
+    script: Script | None = None
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> JobSource:
@@ -86,15 +89,33 @@ class JobSource:
             )
         return cls(path, Path(path).read_text(encoding="utf-8"), inner.__module__, name)
 
+    @classmethod
+    def of_script(cls, script: Script) -> JobSource:
+        """Find the source of a script.
+
+        Raises:
+            BadInput: It is a function, whose source can't be found.
+        """
+        if callable(script.source):
+            return replace(cls.of(script.source), script=script)
+        path = Path(script.source).resolve()
+        return cls(str(path), path.read_text(encoding="utf-8"), "__main__", "", script)
+
     @property
     def has_loops(self) -> bool:
         """Whether the module has a loop that a mutant may never leave."""
         return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(self.text)))
 
     def run(self, text: str) -> Any:
-        """Run a text as a module that no import finds, so that workers are sent its functions; return the function."""
+        """Run a text as a module that no import finds, so that workers are sent its functions; return the function.
+
+        A script isn't run yet: it is returned with the text.
+        """
         from pyspark.sql import functions
 
+        if self.script is not None and not self.name:
+            compile(text, self.path, "exec")
+            return self.script.changed(text)
         original = sys.modules.get(self.module)
         module = ModuleType(self.module)
         package, spec = (getattr(original, name, None) for name in ("__package__", "__spec__"))
@@ -105,7 +126,7 @@ class JobSource:
         found: Any = module
         for part in self.name.split("."):
             found = getattr(found, part)
-        return found
+        return found if self.script is None else self.script.changed(source=found)
 
     def mutants(self, sources: Sequence[Source], static: Mapping[str, pa.Table] = MappingProxyType({})) -> list[Mutant]:
         """Return the mutants of the function, and of what it uses in its module.
@@ -121,8 +142,8 @@ class JobSource:
         reached = _reached(self.text, self.name.partition(".")[0])
         changes: list[Change] = []
         for statement in wrapper.module.body:
-            if _names_of(statement) & reached:
-                visitor = Changes(alike, [*values], functions)
+            if not self.name or _names_of(statement) & reached:
+                visitor = Changes(alike, [*values], functions, self.script is None)
                 with visitor.resolve(wrapper):
                     statement.visit(visitor)
                 changes += visitor.found

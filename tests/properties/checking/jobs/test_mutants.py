@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof import BadInput, Input, as_batch, check_job, sql
+from streamproof import BadInput, Input, Script, as_batch, check_job, sql
 from streamproof.properties.checking.jobs import mutants as module
 from streamproof.properties.generators.columns.inputs import resolve_all
 from streamproof.properties.witnesses.job.mutations.source import JobSource
@@ -300,3 +300,49 @@ def test_fates_are_those_of_queries_as_the_test_has_them(tmp_path: Path, monkeyp
     monkeypatch.setattr(module, "AT_ONCE", 1)
     monkeypatch.setattr(module, "_quick", lambda plain: plain.options.run)
     assert quick == fates()
+
+
+def test_a_step_in_parentheses_is_left_out_with_its_lines_kept(tmp_path: Path) -> None:
+    code = "def job(a):\n    return (\n        a.table\n        .where('b > 1')\n        .distinct()\n    )\n"
+    source = JobSource.of(job_of(tmp_path, code, "job"))
+    assert all(callable(mutant.make()) for mutant in source.mutants([]))
+
+
+def test_a_script_is_changed_in_memory_without_the_lines_that_change_no_result(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(
+        'clicks = spark.readStream.option("subscribe", "clicks").load()\n'
+        'query = clicks.where("amount > 100").writeStream.option("checkpointLocation", "x").start()\n'
+        "query.awaitTermination()\n"
+    )
+    source = JobSource.of_script(Script(path, reads={"clicks": CLICKS}))
+    mutants = source.mutants([])
+    assert [str(mutant).partition(": ")[2] for mutant in mutants] == [
+        '`clicks.where("amount > 100")` → `clicks`',
+        '`"amount > 100"` → `"amount >= 100"`',
+        '`"amount > 100"` → `"amount > 101"`',
+    ]
+    made = mutants[1].make()
+    assert isinstance(made, Script)
+    assert '"amount >= 100"' in (made.text or "")
+    assert '"amount > 100"' in path.read_text()
+
+
+@pytest.mark.spark
+def test_mutants_of_a_script_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(
+        'clicks = spark.readStream.table("clicks")\n'
+        'clicks.where("amount > 100").writeStream.toTable("large", checkpointLocation="/checkpoints/large")\n'
+    )
+    expected = sql("SELECT * FROM clicks WHERE amount > 100")
+    report = check_job(Script(path, reads={"clicks": CLICKS}), expect=expected, mutants=True, histories=60).mutants
+    assert report is not None
+    assert {one.mutant: one.fate for one in report.judged} == dict.fromkeys(
+        (
+            'script.py:2: `clicks.where("amount > 100")` → `clicks`',
+            'script.py:2: `"amount > 100"` → `"amount >= 100"`',
+            'script.py:2: `"amount > 100"` → `"amount > 101"`',
+        ),
+        "killed",
+    )
