@@ -1,13 +1,13 @@
 """The mutants of the jobs of `examples/`, and which of them the jobs' tests kill, as a Markdown table.
 
-`python -m benchmarks.mutants [JOB …]` prints the table, and below it each mutant that isn't killed, with the reason.
+`python -m benchmarks.mutants [JOB …]` prints the table, and to standard error each mutant that isn't killed, with the
+reason.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -63,16 +63,11 @@ def main() -> None:
 
     names = sys.argv[1:] or [module.__name__ for module, _ in test_examples.EXAMPLES]
     print(HEAD, "|---|---|---|---|---|---|---|---|---|", sep="\n", flush=True)
-    found = []
-    started = time.monotonic()
     for name in names:
-        found.append(measured(name))
-        print(found[-1], flush=True)
-    for one in found:
-        print(f"\n{one.report.job}:")
-        for mutant in one.report.survivors:
-            print(f"- {mutant.fate}: {mutant.mutant}; {mutant.why}.")
-    print(f"\n{time.monotonic() - started:.0f} s")
+        found = measured(name)
+        print(found, flush=True)
+        for mutant in found.report.survivors:
+            print(f"{mutant.fate}: {mutant.mutant}; {mutant.why}.", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
