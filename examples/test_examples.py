@@ -19,6 +19,7 @@ import unpaid_orders
 import visit_sessions
 from streamproof import (
     Input,
+    JobReport,
     Sink,
     Violated,
     as_batch,
@@ -51,21 +52,21 @@ SHIPPED_ORDERS = """
 """
 
 
-def check_visit_sessions(job: Any, **options: Any) -> None:
+def check_visit_sessions(job: Any, **options: Any) -> JobReport:
     """Another job says it: the last version, of which this is a rewrite."""
     views = Input("visitor string, viewed_at timestamp, spent decimal(10,2)", time="viewed_at", key="visitor")
-    check_job(job, views, expect=other_job(visit_sessions.previous), timeouts=["30 minutes"], **options)
+    return check_job(job, views, expect=other_job(visit_sessions.previous), timeouts=["30 minutes"], **options)
 
 
-def check_hourly_revenue(job: Any, **options: Any) -> None:
+def check_hourly_revenue(job: Any, **options: Any) -> JobReport:
     """The same job as a batch, for payments that are up to ten minutes under way."""
     payments = Input(
         "store int, payment_id string, paid_at timestamp, amount decimal(10,2)", time="paid_at", key="store"
     )
-    check_job(job, payments, expect=as_batch(), out_of_order="10 minutes", **options)
+    return check_job(job, payments, expect=as_batch(), out_of_order="10 minutes", **options)
 
 
-def check_page_views(job: Any, **options: Any) -> None:
+def check_page_views(job: Any, **options: Any) -> JobReport:
     """An operator of Spark's says it, with the key that is meant."""
     views = Input(
         "tenant string, user_id bigint, session_id string, at timestamp, duration_ms int",
@@ -74,7 +75,7 @@ def check_page_views(job: Any, **options: Any) -> None:
     )
     aggregates = {"views": "count", "longest_ms": ("max", "duration_ms")}
     sessions = session_windows(gap="20 minutes", delay="5 minutes", aggregates=aggregates)
-    check_job(job, views, expect=sessions, **options)
+    return check_job(job, views, expect=sessions, **options)
 
 
 def reminded(rows: list[dict[str, Any]], clock: datetime) -> list[dict[str, Any]]:
@@ -90,10 +91,10 @@ def reminded(rows: list[dict[str, Any]], clock: datetime) -> list[dict[str, Any]
     return unpaid
 
 
-def check_unpaid_orders(job: Any, **options: Any) -> None:
+def check_unpaid_orders(job: Any, **options: Any) -> JobReport:
     """A function says which orders have been reminded of, by the latest event time so far."""
     orders = Input("order_id bigint, at timestamp, paid boolean not null", time="at", key="order_id")
-    check_job(job, orders, expect=reminded, timeouts=["30 minutes"], **options)
+    return check_job(job, orders, expect=reminded, timeouts=["30 minutes"], **options)
 
 
 class Billing:
@@ -121,13 +122,13 @@ class Billing:
         return [{"meter": meter, "hour": hour, "wh": sum(wh), "readings": len(wh)} for meter, hour, wh in used]
 
 
-def check_meter_hours(job: Any, **options: Any) -> None:
+def check_meter_hours(job: Any, **options: Any) -> JobReport:
     """A class says what becomes of each reading, late ones too."""
     readings = Input("meter string, read_at timestamp, wh bigint not null", time="read_at", key="meter")
-    check_job(job, readings, expect=Billing, timeouts=["1 hour"], **options)
+    return check_job(job, readings, expect=Billing, timeouts=["1 hour"], **options)
 
 
-def check_order_regions(job: Any, **options: Any) -> None:
+def check_order_regions(job: Any, **options: Any) -> JobReport:
     """An operator of Spark's says it; customers 3 and null are not in the table."""
     orders = Input(
         "order_id bigint, ordered_at timestamp, customer_id bigint, amount decimal(8,2), express boolean",
@@ -136,10 +137,10 @@ def check_order_regions(job: Any, **options: Any) -> None:
         values={"customer_id": [1, 2, 3, None]},
     )
     expected = static_join(CUSTOMERS, on="customer_id", join="left")
-    check_job(job, orders, static={"customers": CUSTOMERS}, expect=expected, **options)
+    return check_job(job, orders, static={"customers": CUSTOMERS}, expect=expected, **options)
 
 
-def check_payment_ledger(job: Any, **options: Any) -> None:
+def check_payment_ledger(job: Any, **options: Any) -> JobReport:
     """Each payment is in the ledger once, and no restart or crash changes that."""
     payments = Input(
         "account string, payment_id bigint, paid_at timestamp, cents int, refund boolean",
@@ -148,11 +149,13 @@ def check_payment_ledger(job: Any, **options: Any) -> None:
         name="payments",
     )
     ledger = Sink.sqlite(job, table="ledger", schema="refund boolean", without=["batch"])
-    check_job(ledger, payments, expect=sql("SELECT account, payment_id, cents, refund FROM payments"), **options)
+    expected = sql("SELECT account, payment_id, cents, refund FROM payments")
+    report = check_job(ledger, payments, expect=expected, **options)
     invariants(ledger, payments)
+    return report
 
 
-def check_business_days(job: Any, **options: Any) -> None:
+def check_business_days(job: Any, **options: Any) -> JobReport:
     """A SQL statement says it, for the sales of one time zone."""
     sales = Input(
         "sale_id string, sold_at timestamp, till smallint, amount decimal(8,2)",
@@ -160,10 +163,10 @@ def check_business_days(job: Any, **options: Any) -> None:
         key="sale_id",
         name="sales",
     )
-    check_job(job, sales, expect=sql(BUSINESS_DAYS), **options)
+    return check_job(job, sales, expect=sql(BUSINESS_DAYS), **options)
 
 
-def check_resent_events(job: Any, **options: Any) -> None:
+def check_resent_events(job: Any, **options: Any) -> JobReport:
     """An operator of Spark's says it."""
     events = Input(
         "device string, event_id bigint, sent_at timestamp, level double, alarm boolean",
@@ -171,10 +174,10 @@ def check_resent_events(job: Any, **options: Any) -> None:
         key=["device", "event_id"],
     )
     once = drop_duplicates(["device", "event_id"], delay="1 hour", within_watermark=True)
-    check_job(job, events, expect=once, **options)
+    return check_job(job, events, expect=once, **options)
 
 
-def check_order_shipments(job: Any, **options: Any) -> None:
+def check_order_shipments(job: Any, **options: Any) -> JobReport:
     """A SQL statement says it, over both inputs."""
     orders = Input(
         "order_id string, ordered_at timestamp, amount decimal(8,2)", time="ordered_at", key="order_id", name="orders"
@@ -185,7 +188,7 @@ def check_order_shipments(job: Any, **options: Any) -> None:
         key="order_id",
         name="shipments",
     )
-    check_job(job, orders, shipments, expect=sql(SHIPPED_ORDERS), **options)
+    return check_job(job, orders, shipments, expect=sql(SHIPPED_ORDERS), **options)
 
 
 EXAMPLES = [

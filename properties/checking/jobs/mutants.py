@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ....reference.core.errors import BadInput, StreamproofError, import_extra
-from ...generators.columns.model import JobHistory
-from ...laws.expected.judging import Compared
-from ...laws.expected.oracles import BatchOracle, JobOracle
+from ...generators.columns.model import Expected, JobHistory
+from ...laws.expected.judging import Compared, Judge
+from ...laws.expected.oracle import Oracle
+from ...laws.expected.oracles import BatchOracle, JobOracle, OracleOfJob
 from ...laws.variation import Variation
 from ...system.spark_versions import no_log_of_refusals
 from ...witnesses.job.contract import location
-from ...witnesses.job.running import Job
-from ...witnesses.job.scripts.script import Script
+from ...witnesses.job.running import Declared, Job, Output
+from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
+from ...witnesses.job.witness import Emitted, RowsWitness
+from ...witnesses.run_options import RunOptions
+from ...witnesses.spark.session import PROVIDER, is_own_session, use_own_session
 from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck
 from .reports import Fate, JudgedMutant, MutantsReport
 from .verdicts import Inconclusive
 
 if TYPE_CHECKING:
-    from ...witnesses.job.mutations.source import Mutant
+    from ...witnesses.job.mutations.source import JobSource, Mutant
 
+Found = TypeVar("Found")
 MAX_SECONDS = 30.0
 """The time limit of a mutant's query, which may never end."""
+AT_ONCE = 2
+"""How many mutants are checked at once."""
+IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+"""The provider of state stores whose micro-batches take a third less than RocksDB's."""
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Settings by which Spark compiles no code for a query, which a mutant runs once: a fifth less."""
 ADVICE: Mapping[str, str] = {
     "duration": 'out_of_order="…" says how late rows may be; a rule, such as session_windows(…), says which are late',
     "join": "list keys that only one input has, Input(…, keys=[…])",
@@ -52,8 +66,97 @@ class _Killed(Exception):
     """A mutant differs from what is expected."""
 
 
+@dataclass
+class _Memory:
+    """What is computed once for all mutants whose histories are the same.
+
+    Attributes:
+        expected: What is expected of histories, by their names and by what they were drawn for.
+        lock: Held while something is computed for several mutants.
+    """
+
+    expected: dict[Any, list[Expected]] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+@dataclass
+class _MutantJudge(Judge):
+    """A judge that remembers what is expected, unless it is the mutant itself that says it.
+
+    Attributes:
+        memory: What it remembers.
+        drawn_for: What its histories were drawn for.
+    """
+
+    memory: _Memory = field(default_factory=_Memory)
+    drawn_for: Any = None
+
+    def of_oracle(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
+        """Return what the oracle expects of each history."""
+        if isinstance(self.oracle, OracleOfJob) and getattr(self.oracle, "job", None) is None:
+            return super().of_oracle(histories, variation)
+        known, key = self.memory.expected, (self.drawn_for, *(history.name for history in histories))
+        with self.memory.lock:
+            if key not in known:
+                known[key] = super().of_oracle(histories, variation)
+        return known[key]
+
+
 class _MutantCheck(JobCheck):
-    """A check that ends at the first difference, which it neither shrinks nor saves."""
+    """A check that ends at the first difference, which it neither shrinks nor saves.
+
+    Args:
+        memory: What is remembered of other mutants.
+        given: The arguments of `JobCheck`.
+
+    Attributes:
+        ran: The histories that shared a query, with what it emitted of each, and its output; None: none did.
+    """
+
+    def __init__(self, memory: _Memory, *given: Any) -> None:
+        self.memory = memory
+        self.ran: tuple[Sequence[JobHistory], Sequence[Emitted], Sequence[Output]] | None = None
+        super().__init__(*given)
+        draws = self.draws
+        assert isinstance(self.judge, _MutantJudge)
+        self.judge.drawn_for = draws.takes_late, draws.closes, draws.out_of_order_us, *draws.distances_us
+
+    def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
+        """Make the judge that compares the job with the oracle."""
+        options = self.options
+        return _MutantJudge(witness, oracle, declared, options.unique, options.equality, memory=self.memory)
+
+    def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
+        """Run histories in one query, and keep what it emitted; run some alone too if the job computes with keys."""
+        emitted, outputs = self.judge.emitted(histories, self.variation)
+        try:
+            comparisons = self.judge.compared(histories, emitted, outputs, self.variation)
+        except BadInput as refused:  # the query has run, and its rows can't be those that are expected
+            raise _Killed(refused.message) from None
+        if differing := sum(compared.differs for compared in comparisons):
+            raise _Killed(f"{differing} of {len(histories)} histories differ")
+        self.ran = histories, emitted, outputs
+        if self.judge.computed_keys or self.judge.keys_in_functions:
+            self.check_beside(histories, comparisons, started)
+        return sum(compared.expects_rows for compared in comparisons)
+
+    def is_as(self, original: JobOracle, histories: int) -> bool:
+        """Whether the job, which is as expected, emits the same rows as the job as it is.
+
+        Raises:
+            Inconclusive: The histories show nothing.
+            StreamproofError: The query of one of them failed.
+        """
+        if self.ran is None or self.why_alone:
+            try:
+                _ComparedWithOriginal(_Memory(), self.options, original, self.variation).check(histories)
+            except _Killed:
+                return False
+            return True
+        own = self.judge
+        judge = Judge(own.witness, original, own.declared, own.unique, own.equality)
+        with self.memory.lock:
+            return not any(compared.differs for compared in judge.compared(*self.ran, self.variation))
 
     def raise_smallest(
         self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
@@ -87,65 +190,121 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> Mutants
         MissingTool: libcst isn't installed.
     """
     started, job = time.monotonic(), options.runner.job
-    if isinstance(job, Script):
-        raise BadInput(f"{job.where} is a script, of which no mutants are made: give a function of a module")
     import_extra("libcst", "mutants", "mutants of a job")
     from ...witnesses.job.mutations.source import JobSource
 
     function = job.start if isinstance(job, Sink) else job
-    source = JobSource.of(function)
+    script = function.script if isinstance(function, StartOf) else function
+    source = JobSource.of_script(script) if isinstance(script, Script) else JobSource.of(function)
     plain = JobCheck(replace(options, folder=None), oracle_of(expect, job), Variation(options.run))
-    original = JobOracle(job, plain={})
-    judged: list[JudgedMutant] = []
+    mutants = source.mutants(options.runner.sources, options.runner.static)
+    why = ""
     with no_log_of_refusals():
-        unchanged, _, why = _checked(plain, expect, histories, lambda: source.run(source.text))
-        if unchanged is None:
+        # Sessions side by side, one partition and state in memory change no fate; where they do, all is as in the test.
+        for at_once, run in ((_at_once(options, source), _quick(plain)), (1, options.run)):
+            checking = _Checking(plain, expect, histories, run, JobOracle(job, plain={}))
+            with _in_sessions(at_once) as do:
+                *_, (unchanged, _, why) = do(checking.checked, [lambda: source.run(source.text)])
+                if unchanged is not None:
+                    judged = [
+                        JudgedMutant(str(mutant), *fate)
+                        for mutant, fate in zip(mutants, do(checking.fate, mutants), strict=True)
+                    ]
+                    break
+        else:
             raise BadInput(
                 f"{location(function)} can't be mutated: its source, run again as it is, gives another job: {why}"
             )
-        mutants = source.mutants(options.runner.sources)
-        for number, mutant in enumerate(mutants, 1):
-            _LOG.info("mutant %d of %d: %s", number, len(mutants), mutant)
-            judged.append(JudgedMutant(str(mutant), *_fate(mutant, plain, original, expect, histories)))
     return MutantsReport(plain.judge.name, plain.judge.oracle.name, judged, time.monotonic() - started)
 
 
-def _fate(mutant: Mutant, plain: JobCheck, original: JobOracle, expect: Any, histories: int) -> tuple[Fate, str]:
-    """Check a mutant; return what became of it, and what killed it or may do so."""
-    check, fate, why = _checked(plain, expect, histories, mutant.make)
-    if check is None:
-        return fate, why
-    if {*plain.judge.declared.columns} - {*check.judge.declared.columns}:
-        return "survived", NO_COLUMN
+def _at_once(options: CheckOptions, source: JobSource) -> int:
+    """Return the number of mutants that are checked at once: a query waits as long as it computes.
+
+    In threads the session is another, what patches Spark for a query isn't kept apart, and nothing ends a loop.
+    """
+    is_plain = not (isinstance(options.runner.job, (Sink, Script)) or options.run.processing_time)
+    return AT_ONCE if is_plain and is_own_session() and not source.has_loops else 1
+
+
+@contextlib.contextmanager
+def _in_sessions(count: int) -> Iterator[Callable[[Callable[[Any], Found], Sequence[Any]], Iterator[Found]]]:
+    """Give a function that calls another with each of some arguments: in so many sessions of Spark at once."""
+    if count == 1:
+        yield map
+        return
+    numbers = itertools.count()
+    executor = ThreadPoolExecutor(count, "mutants", lambda: use_own_session(next(numbers)))
     try:
-        _ComparedWithOriginal(check.options, original, check.variation).check(histories)
-    except _Killed:
+        yield executor.map
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _quick(plain: JobCheck) -> RunOptions:
+    """Return how the queries of mutants are run: in one partition, interpreted, with state in memory if that can be."""
+    run, operators = plain.options.run, plain.judge.declared.plan.operators
+    only_rocksdb = not operators or any("TransformWithState" in name for name in operators)
+    in_memory = {} if only_rocksdb else {PROVIDER: IN_MEMORY}
+    return replace(run, partitions=run.partitions or 1, settings={**INTERPRETED, **in_memory, **run.settings})
+
+
+@dataclass(frozen=True)
+class _Checking:
+    """Checks mutants as the job is checked.
+
+    Attributes:
+        plain: The check of the job as it is.
+        expect: What is expected of it.
+        histories: The number of histories.
+        run: How the queries are run.
+        original: The output of the job as it is.
+        memory: What is computed once for several mutants.
+    """
+
+    plain: JobCheck
+    expect: Any
+    histories: int
+    run: RunOptions
+    original: JobOracle
+    memory: _Memory = field(default_factory=_Memory)
+
+    def fate(self, mutant: Mutant) -> tuple[Fate, str]:
+        """Check a mutant; return what became of it, and what killed it or may do so."""
+        check, fate, why = self.checked(mutant.make)
+        if check is None:
+            return fate, why
+        if {*self.plain.judge.declared.columns} - {*check.judge.declared.columns}:
+            return "survived", NO_COLUMN
+        try:
+            is_alike = check.is_as(self.original, self.histories)
+        except (Inconclusive, StreamproofError) as error:
+            _LOG.info("%s: %s", mutant, error)
+            is_alike = True
+        if is_alike:
+            return "no difference", ADVICE.get(mutant.kind, OTHERWISE)
         oracle = check.judge.oracle
         if isinstance(oracle, BatchOracle) and oracle.job is None:
             return "survived", ALIKE
         return "survived", ADVICE["duration"] if mutant.kind == "duration" else TOO_WEAK
-    except (Inconclusive, StreamproofError) as error:
-        _LOG.info("%s: %s", mutant, error)
-    return "no difference", ADVICE.get(mutant.kind, OTHERWISE)
 
-
-def _checked(
-    plain: JobCheck, expect: Any, histories: int, make: Callable[[], Any]
-) -> tuple[_MutantCheck | None, Fate, str]:
-    """Check what a changed source makes, as the job was checked; return the check, or None, its fate and why."""
-    options, job = plain.options, plain.options.runner.job
-    try:
-        function = make()
-    except Exception as error:
-        return None, "doesn't run", f"its module fails: {type(error).__name__}: {error}"
-    changed: Job = replace(job, start=function) if isinstance(job, Sink) else function
-    run = replace(options.run, seconds=min(options.run.seconds, MAX_SECONDS))
-    own = replace(options, runner=replace(options.runner, job=changed), run=run)
-    try:
-        check = _MutantCheck(own, oracle_of(expect, changed), Variation(run))
-        check.check(histories)
-    except (_Killed, Inconclusive) as killed:
-        return None, "killed", str(killed)
-    except StreamproofError as error:
-        return None, "doesn't run" if isinstance(error, BadInput) else "killed", error.message
-    return check, "survived", ""
+    def checked(self, make: Callable[[], Any]) -> tuple[_MutantCheck | None, Fate, str]:
+        """Check what a changed source makes; return the check, or None, its fate and why."""
+        options, job = self.plain.options, self.plain.options.runner.job
+        try:
+            function = make()
+        except Exception as error:
+            return None, "doesn't run", f"its module fails: {type(error).__name__}: {error}"
+        if isinstance(job, Sink) and isinstance(job.start, StartOf):
+            function = StartOf(function)
+        changed: Job = replace(job, start=function) if isinstance(job, Sink) else function
+        run = replace(self.run, seconds=min(self.run.seconds, MAX_SECONDS))
+        own = replace(options, runner=replace(options.runner, job=changed), run=run)
+        try:
+            check = _MutantCheck(self.memory, own, oracle_of(self.expect, changed), Variation(run))
+            check.check(self.histories)
+        except (_Killed, Inconclusive) as killed:
+            return None, "killed", str(killed)
+        except StreamproofError as error:
+            return None, "doesn't run" if isinstance(error, BadInput) else "killed", error.message
+        return check, "survived", ""

@@ -164,9 +164,35 @@ class Judge:
         """
         if not histories:
             return []
-        emitted, outputs = self.witness.evaluate(
-            [self._varied(history, variation) for history in histories], variation.run
-        )
+        return self.compared(histories, *self.emitted(histories, variation), variation)
+
+    def emitted(self, histories: Sequence[JobHistory], variation: Variation) -> tuple[list[Emitted], list[Output]]:
+        """Run the job over histories; return what it emitted of each, and the outputs of its queries.
+
+        Raises:
+            UnreadableKey: They share a query, and a row of its result can't be assigned to one of them.
+            StreamproofError: A query failed, or took longer than it may.
+        """
+        return self.witness.evaluate([self._varied(history, variation) for history in histories], variation.run)
+
+    def compared(
+        self,
+        histories: Sequence[JobHistory],
+        emitted: Sequence[Emitted],
+        outputs: Sequence[Output],
+        variation: Variation,
+    ) -> list[Compared]:
+        """Compare what came of histories with the expected outcomes.
+
+        Args:
+            histories: The histories.
+            emitted: The rows that the job emitted of each.
+            outputs: The outputs of the queries: one in all, or one each.
+            variation: How they were run.
+
+        Raises:
+            BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
+        """
         for output in outputs:
             self._note(output, variation)
         self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
@@ -182,7 +208,7 @@ class Judge:
             check_kinds(self.met.wanted, self.met.came, self.name)
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
         if len(outputs) < len(histories):  # they shared one query
-            outputs = outputs * len(histories)
+            outputs = [*outputs] * len(histories)
         return [Compared(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
 
     def _varied(self, history: JobHistory, variation: Variation) -> JobHistory:
@@ -199,12 +225,16 @@ class Judge:
         """Compute the expected outcome of each history."""
         expected = [
             Expected("end", table_of(each.rows, variation.run.mode, self.unique_columns)[-1:]) if each.at_end else each
-            for each in self.oracle.expected(histories, self.witness.sources, variation.run)
+            for each in self.of_oracle(histories, variation)
         ]
         if self.met.columns and self.oracle.allows_fewer_columns:
             expected, left_out = with_columns(expected, self.met.columns)
             self.met.left_out = list(dict.fromkeys([*self.met.left_out, *left_out]))
         return expected
+
+    def of_oracle(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
+        """Return what the oracle expects of each history."""
+        return self.oracle.expected(histories, self.witness.sources, variation.run)
 
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, and compare with the rows expected in a shared query."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ...generators.columns.model import from_microseconds
 from ...system.spark_versions import frame_class
 from ..spark.engine import Tables
+from .declaring import DECLARING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +62,7 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
 
     declared = Watermarks()
     frames = frame_class()
-    original: Any = frames.withWatermark
+    original: Any = None
 
     def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> DataFrame:
         declared.count += 1
@@ -83,8 +84,10 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
         seen = ~F.col(IS_CLOCK) | (F.spark_partition_id() < 0)
         return watermarked.where(seen).drop(IS_CLOCK)
 
-    frames.withWatermark = with_watermark
-    try:
-        yield declared
-    finally:
-        frames.withWatermark = original
+    with DECLARING:
+        original = frames.withWatermark
+        frames.withWatermark = with_watermark
+        try:
+            yield declared
+        finally:
+            frames.withWatermark = original

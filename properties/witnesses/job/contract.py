@@ -13,6 +13,7 @@ from typing import Any
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from ...system.visible import first_line, visible, visible_path
+from .declaring import DECLARING
 
 JARS = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"}
 """The coordinates of the jars that Spark needs for formats beside its own, by the format's name."""
@@ -56,7 +57,8 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
         ) from None
     with without_exit(location(function)):
         try:
-            returned = function(*arguments)
+            with DECLARING:
+                returned = function(*arguments)
         except StreamproofError:
             raise
         except Exception as error:

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The only state store provider that `transformWithState` accepts."""
 
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+"""The setting that names the provider of state stores."""
 
 # Only the quick compiler, and the collector without its own threads: most sessions end before they are warm.
 # With that compiler alone Java has 48 MB for its code: some dozens of queries fill them, then it only interprets.
@@ -56,7 +57,7 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 _SETTINGS: dict[str, str] = {
-    _PROVIDER: ROCKSDB,
+    PROVIDER: ROCKSDB,
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -291,6 +292,11 @@ def _changed(spark: SparkSession, name: str, value: str) -> str | None:
     return earlier
 
 
+def is_own_session() -> bool:
+    """Whether the session that runs is ours: then further sessions have the same settings."""
+    return _is_own(spark_session(any_provider=True))
+
+
 def _is_own(session: SparkSession) -> bool:
     return _session is not None and session.sparkContext is _session.sparkContext
 
@@ -436,11 +442,11 @@ def _check_running(session: SparkSession, master: str | None, any_provider: bool
         )
     if session is _session or any_provider:
         return
-    provider = session.conf.get(_PROVIDER)
+    provider = session.conf.get(PROVIDER)
     if provider != ROCKSDB:
         raise BadInput(
             f"The running Spark session keeps state in {provider}, and transformWithState needs RocksDB: "
-            f'set it with `spark.conf.set("{_PROVIDER}", "{ROCKSDB}")`, or stop the session.'
+            f'set it with `spark.conf.set("{PROVIDER}", "{ROCKSDB}")`, or stop the session.'
         )
 
 

@@ -6,20 +6,23 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import libcst as cst
+import pyarrow as pa
 from libcst.metadata import MetadataWrapper
 
 from .....reference.core.errors import BadInput
 from ....generators.columns.model import Source
 from ..contract import location
-from .operators import Change, Changes, Kind
+from ..scripts.script import Script
+from .operators import FUNCTIONS, OWN_NAME, Change, Changes, Functions, Kind
 
+SPARKS = "pyspark.sql.functions"
 MAX_SHOWN = 60
 """Longer code of a mutant is shown only where it differs,"""
 BESIDE = 16
@@ -59,13 +62,15 @@ class JobSource:
         path: The module's file.
         text: Its text.
         module: The module's name.
-        name: The function's name in it.
+        name: The function's name in it; empty: the module is a script.
+        script: The script, or that of the function; None: the function is a job.
     """
 
     path: str
     text: str
     module: str
     name: str
+    script: Script | None = None
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> JobSource:
@@ -84,34 +89,69 @@ class JobSource:
             )
         return cls(path, Path(path).read_text(encoding="utf-8"), inner.__module__, name)
 
+    @classmethod
+    def of_script(cls, script: Script) -> JobSource:
+        """Find the source of a script.
+
+        Raises:
+            BadInput: It is a function, whose source can't be found.
+        """
+        if callable(script.source):
+            return replace(cls.of(script.source), script=script)
+        path = Path(script.source).resolve()
+        return cls(str(path), path.read_text(encoding="utf-8"), "__main__", "", script)
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether the module has a loop that a mutant may never leave."""
+        return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(self.text)))
+
     def run(self, text: str) -> Any:
-        """Run a text as a module that no import finds, so that workers are sent its functions; return the function."""
+        """Run a text as a module that no import finds, so that workers are sent its functions; return the function.
+
+        A script isn't run yet: it is returned with the text.
+        """
+        from pyspark.sql import functions
+
+        if self.script is not None and not self.name:
+            compile(text, self.path, "exec")
+            return self.script.changed(text)
         original = sys.modules.get(self.module)
         module = ModuleType(self.module)
         package, spec = (getattr(original, name, None) for name in ("__package__", "__spec__"))
         module.__dict__.update(__file__=self.path, __package__=package, __spec__=spec)
+        if original is None or not hasattr(original, OWN_NAME):
+            module.__dict__[OWN_NAME] = functions
         exec(compile(text, self.path, "exec"), module.__dict__)
         found: Any = module
         for part in self.name.split("."):
             found = getattr(found, part)
-        return found
+        return found if self.script is None else self.script.changed(source=found)
 
-    def mutants(self, sources: Sequence[Source]) -> list[Mutant]:
+    def mutants(self, sources: Sequence[Source], static: Mapping[str, pa.Table] = MappingProxyType({})) -> list[Mutant]:
         """Return the mutants of the function, and of what it uses in its module.
 
         Args:
             sources: The inputs of the job, whose columns of one type are exchanged.
+            static: Its tables that don't change, whose columns are exchanged, too.
         """
+        schemas = [source.schema for source in sources] + [table.schema for table in static.values()]
+        alike, functions = _alike(schemas), functions_of(self.text)
+        values = dict.fromkeys(name for source in sources for name in source.schema.names if name not in source.key)
         wrapper = MetadataWrapper(cst.parse_module(self.text))
         reached = _reached(self.text, self.name.partition(".")[0])
         changes: list[Change] = []
         for statement in wrapper.module.body:
-            if _names_of(statement) & reached:
-                visitor = Changes(_alike(sources))
+            if not self.name or _names_of(statement) & reached:
+                visitor = Changes(alike, [*values], functions, self.script is None)
                 with visitor.resolve(wrapper):
                     statement.visit(visitor)
                 changes += visitor.found
-        return [self._mutant(wrapper.module, change) for change in changes]
+        made: dict[tuple[int, str], Mutant] = {}
+        for change in changes:
+            mutant = self._mutant(wrapper.module, change)
+            made.setdefault((id(change.node), mutant.after), mutant)
+        return [*made.values()]
 
     def _mutant(self, module: cst.Module, change: Change) -> Mutant:
         before, after = (" ".join(module.code_for_node(one).split()) for one in (change.node, change.replacement))
@@ -142,13 +182,26 @@ def _alike_at_first(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _alike(sources: Sequence[Source]) -> Mapping[str, Sequence[str]]:
-    """Return for each column of the inputs the others of the same type in the same input."""
+def _alike(schemas: Sequence[pa.Schema]) -> Mapping[str, Sequence[str]]:
+    """Return for each column of the inputs and tables the others of the same type in the same one."""
     return {
-        field.name: [other.name for other in source.schema if other.type == field.type and other.name != field.name]
-        for source in sources
-        for field in source.schema
+        field.name: [other.name for other in schema if other.type == field.type and other.name != field.name]
+        for schema in reversed(schemas)
+        for field in schema
     }
+
+
+def functions_of(text: str) -> Functions:
+    """Return how a module names functions of Spark, by its imports."""
+    modules, bare = {*FUNCTIONS}, dict[str, str]()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == SPARKS:
+            bare |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == SPARKS.rpartition(".")[0]:
+            modules |= {alias.asname or alias.name for alias in node.names if alias.name == OWN_NAME}
+        elif isinstance(node, ast.Import):
+            modules |= {alias.asname or alias.name for alias in node.names if alias.name == SPARKS}
+    return Functions(frozenset(modules), bare)
 
 
 def _names_of(statement: cst.CSTNode) -> set[str]:

@@ -40,12 +40,14 @@ class Source:
         args: The command-line arguments.
         env: The environment variables.
         names: What the script finds among its globals.
+        text: The script's text in place of the file's; None: it is the file's.
     """
 
     code: Path | Callable[..., Any]
     args: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
 
     @property
     def file(self) -> str:
@@ -197,7 +199,7 @@ class Lift:
         named = {"spark": self.spark, "sc": self.spark.sparkContext, "display": self._display}
         vars(module).update({"__file__": str(path), "get_ipython": lambda: Notebook(self), **named})
         vars(module).update(self.source.names)
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if self.source.text is None else self.source.text
         for number, line in enumerate(text.splitlines(), 1):
             if _MAGIC.match(line):
                 self.notes.append(f"line {number} of {self.source.where}: {visible(line.lstrip('# '))} isn't run")

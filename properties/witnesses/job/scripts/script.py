@@ -83,6 +83,7 @@ class Script:
     read: Callable[[Path], Any] | None = None
     globals: Mapping[str, Any] = field(default_factory=dict)
     found: Findings = field(default_factory=Findings, init=False, repr=False, compare=False)
+    text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.source):
@@ -119,12 +120,19 @@ class Script:
     @property
     def job(self) -> Script | Sink:
         """The subject of the check: the script as a job, or as a sink if `read` returns the rows that it writes."""
-        return self if self.read is None else Sink(_Start(self), self.read)
+        return self if self.read is None else Sink(StartOf(self), self.read)
 
     @property
     def without_sink(self) -> Script:
         """The same script, whose sink isn't run."""
         script = replace(self, read=None)
+        script.found.index, script.found.tables = self.found.index, self.found.tables
+        return script
+
+    def changed(self, text: str | None = None, source: Callable[..., Any] | None = None) -> Script:
+        """Return the same script with another text, which no file has, or of another function."""
+        script = replace(self, source=self.source if source is None else source)
+        object.__setattr__(script, "text", text)
         script.found.index, script.found.tables = self.found.index, self.found.tables
         return script
 
@@ -184,7 +192,8 @@ class Script:
         def filled(text: str) -> str:
             return text if folder is None else text.replace(FOLDER, str(folder))
 
-        return Source(code, [*map(filled, self.args)], {k: filled(v) for k, v in self.env.items()}, self.globals)
+        env = {name: filled(value) for name, value in self.env.items()}
+        return Source(code, [*map(filled, self.args)], env, self.globals, self.text)
 
     def _chosen(self, writes: Sequence[Write]) -> Write:
         """Return the query to check.
@@ -225,8 +234,12 @@ class Script:
 
 
 @dataclass(frozen=True)
-class _Start:
-    """Starts a script's query with its own sink."""
+class StartOf:
+    """Starts a script's query with its own sink.
+
+    Attributes:
+        script: The script.
+    """
 
     script: Script
 
@@ -236,9 +249,11 @@ class _Start:
 
     @property
     def notes(self) -> list[str]:
+        """The script's actions that aren't checked."""
         return self.script.notes
 
     def __call__(self, *frames: Any) -> StreamingQuery:
+        """Run the script over frames, and start its query in a folder, the last of the arguments."""
         return self.script.start(*frames[:-1], folder=frames[-1])
 
 
