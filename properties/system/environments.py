@@ -23,6 +23,7 @@ from .held import hold
 from .module_path import BEHIND
 from .requirements import PACKAGES, PROTOBUFS, PYARROWS, PYSPARKS, installed, listed, minor, release
 from .visible import first_line
+from .work import cache_folder
 
 _LOG = logging.getLogger("streamproof")
 _HERE = ".".join(map(str, sys.version_info[:2]))
@@ -83,11 +84,6 @@ def python_of(version: str) -> Path:
             "room there, or set XDG_CACHE_HOME to another folder"
         ) from None
     return _program(folder)
-
-
-def cache_folder() -> Path:
-    """Return the folder of what this user's processes make once and use again; it may not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof"
 
 
 def _program(folder: Path) -> Path:

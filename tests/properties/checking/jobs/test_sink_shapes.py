@@ -63,12 +63,20 @@ def in_lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in (folder / "out").glob("*.jsonl") for line in path.read_text().splitlines()]
 
 
-def sink(job: Callable[[DataFrame], DataFrame], write: Write | None, mode: str = "append") -> Sink:
+def files_of(job: Callable[[DataFrame], DataFrame]) -> Callable[..., StreamingQuery]:
+    """Return what starts a job into Spark's own files, which a reader must read by Spark's log."""
+
+    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        writer = job(clicks).writeStream.option("checkpointLocation", checkpoint)
+        return writer.format("parquet").start(target)
+
+    return start
+
+
+def sink(job: Callable[[DataFrame], DataFrame], write: Write, mode: str = "append") -> Sink:
     def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
         writer: DataStreamWriter = job(clicks).writeStream.outputMode(mode)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        if write is None:
-            return writer.format("parquet").start(str(folder / "out"))
         return writer.foreachBatch(lambda batch, number: write(batch, number, folder)).start()
 
     return Sink(start, in_database if write in (upsert, insert) else in_files)
@@ -124,8 +132,8 @@ RIGHT = {
     "sessions by the batch's number": sink(sessions, overwrite_by_number),
     "updated windows by their key": sink(hours, upsert, "update"),
     "the whole table": sink(hours, overwrite_all, "complete"),
-    "Spark's own files": sink(sessions, None),
-    "rows in Spark's own files": sink(rows, None),
+    "Spark's own files": Sink.parquet(files_of(sessions)),
+    "rows in Spark's own files": Sink.parquet(files_of(rows)),
 }
 
 
