@@ -14,7 +14,7 @@ from ....reference.spark.watermarks import micro_batches
 from ...counterexamples.of_jobs import JobCounterexample
 from ...generators.columns.drawing import closed
 from ...generators.columns.inputs import Input
-from ...generators.columns.model import Expected, JobHistory, Row, microseconds
+from ...generators.columns.model import Arrival, Expected, JobHistory, Row, microseconds
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row, typed_row
 from ...generators.columns.shrinking import shrink
@@ -53,6 +53,10 @@ _LOG = logging.getLogger("streamproof")
 
 _Placed: TypeAlias = tuple[int | None, Row]
 """A row with the id of its micro-batch; None: it isn't known."""
+
+
+_Span: TypeAlias = tuple[int, int] | None
+"""A first and a last time, in milliseconds since 1970; None: any time."""
 
 
 class Wrong(NamedTuple):
@@ -175,28 +179,28 @@ class _Run:
 
 
 class _Uncertain:
-    """The times, by key, of rows of which it isn't certain whether they count as late.
+    """The times, by key, at which it isn't certain what is expected, because rows may count or be late.
 
     Args:
         key_columns: Returns the columns of the key in a row of the output; none if it doesn't have them.
-        around_ms: How far from such a row another row's times may depend on it, in milliseconds.
     """
 
-    def __init__(self, key_columns: Callable[[Row], Sequence[str]], around_ms: int) -> None:
-        self.key_columns, self.around_ms = key_columns, around_ms
-        self.count = 0
-        self.times: dict[Any, list[int]] = {}
+    def __init__(self, key_columns: Callable[[Row], Sequence[str]]) -> None:
+        self.key_columns = key_columns
+        self.spans: dict[Any, list[_Span]] = {}
 
-    def add(self, row: Row, time_ms: int) -> None:
-        """Add a row that was read, and its event time."""
-        self.count += 1
-        for key in {comparable([row[column] for column in self.key_columns(row)]), comparable([])}:
-            self.times.setdefault(key, []).append(time_ms)
+    def add(self, row: Row, around_ms: int = 0) -> None:
+        """Add the times of a row, and those around them."""
+        span = _span(row)
+        for key in {self._key(row), comparable([])}:
+            self.spans.setdefault(key, []).append(span and (span[0] - around_ms, span[1] + around_ms))
 
     def has(self, row: Row) -> bool:
-        """Whether a row of the output may depend on one of them."""
-        near = self.times.get(comparable([row[column] for column in self.key_columns(row)]), [])
-        return any(_is_near(row, time_ms, self.around_ms) for time_ms in near)
+        """Whether the times of a row of the output overlap with them; a row without times overlaps with all."""
+        return any(_overlap(_span(row), span) for span in self.spans.get(self._key(row), []))
+
+    def _key(self, row: Row) -> Any:
+        return comparable([row[column] for column in self.key_columns(row)])
 
 
 class _Replay:
@@ -254,19 +258,17 @@ class _Replay:
             raise Inconclusive(f"inconclusive: the run of {self.judge.name} has read no row", job=self.judge.name)
         rows = run.written.rows
         _LOG.info("%s: judging %d rows", self.judge.name, len(rows))
-        (expected,) = self._expected(
-            [run.history if self.mode == "append" or self.by_batches else _at_once(run.history)]
-        )
+        (expected,) = self._expected([self._given(run.history)])
         expected, (emitted,) = self._in_form(expected, [rows])
         differing = sorted(self._wrong(expected, emitted), key=lambda one: (one.batch is None, one.batch or 0))
-        uncertain = self._uncertain()
+        uncertain = self._uncertain(expected)
         found = [one for one in differing if not uncertain.has(one.row)]
         if found:
             raise self._violated(found, len(rows))
         if len(differing) > len(found):
             self.not_checked.append(
-                f"{len(differing):,} rows that differ, near {uncertain.count:,} rows of which {self.judge.oracle.name} "
-                "can't tell whether they count as late: expect a rule, such as windows(…)"
+                f"{len(differing):,} rows that differ, but depend on rows at or behind the watermark, of which "
+                f"{self.judge.oracle.name} can't tell whether they count: expect a rule, such as windows(…)"
             )
         if not rows and not any(expected.rows):
             raise Inconclusive(
@@ -295,6 +297,10 @@ class _Replay:
             )
             left.append(f"in which batch each row was written: {why}")
         return left
+
+    def _given(self, history: JobHistory) -> JobHistory:
+        """Return a history as the oracle is given it: in one batch, if only the table at the end is compared."""
+        return history if self.mode == "append" or self.by_batches else _at_once(history)
 
     def _expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
         return self.judge.expected(histories, Variation(self.options.run))
@@ -383,21 +389,38 @@ class _Replay:
 
     # Late rows
 
-    def _uncertain(self) -> _Uncertain:
-        """Return which rows of the output depend on rows of which the oracle can't tell whether they count as late."""
+    def _uncertain(self, expected: Expected) -> _Uncertain:
+        """Return the times at which the oracle can't tell what is expected, for it can't tell which rows are late."""
         plan, run = self.declared.plan, self.run
-        near = _Uncertain(self._key_columns, sum(plan.durations_us) // 1_000)
+        near = _Uncertain(self._key_columns)
         if self.exact or not plan.delays_us:
             return near
         by_name = {source.name: source for source in self.sources}
         # Between a batch and the next, a batch without data may have run, by which the same rows are late.
-        knows_late, before_ms = self.by_batches, -1
+        before_ms = -1
+        certain: list[tuple[Arrival, ...]] = []
         for watermark_ms, batch in zip(run.watermarks_ms, run.history.batches, strict=False):
-            for name, row in batch:
-                time_us = by_name[name].time_us_of(row)
-                if time_us is not None and (before_ms if knows_late else -1) < time_us // 1_000 <= watermark_ms:
-                    near.add(row, time_us // 1_000)
+            least_ms = before_ms if self.by_batches else -1
+            late = {
+                at
+                for at, (name, row) in enumerate(batch)
+                if (time_us := by_name[name].time_us_of(row)) is not None
+                and least_ms < time_us // 1_000 <= watermark_ms
+            }
             before_ms = watermark_ms
+            certain.append(tuple(one for at, one in enumerate(batch) if at not in late))
+            if self.by_batches:
+                for at in late:
+                    name, row = batch[at]
+                    of_key = {column: row[column] for column in (*by_name[name].key, by_name[name].time)}
+                    near.add(of_key, sum(plan.durations_us) // 1_000)
+        if not self.by_batches and [*map(len, certain)] != [*map(len, run.history.batches[:-1])]:
+            (without,) = self._expected([self._given(run.history.with_batches([*certain, ()]))])
+            without, _ = self._in_form(without, [run.written.rows])
+            both = [*expected.rows[-1]], [*without.rows[-1]]
+            for rows, others in (both, both[::-1]):
+                for at in unmatched(rows, others, sorted(columns_of(both)), self.options.equality)[0]:
+                    near.add(rows[at])
         return near
 
     # The violation
@@ -408,7 +431,8 @@ class _Replay:
         columns = self._key_columns(first.row)
         key = comparable([first.row[name] for name in columns])
         alike = [one for one in found if comparable([one.row.get(name) for name in columns]) == key] if columns else []
-        alike = [one for one in alike if one.batch == first.batch or None in (one.batch, first.batch)] or [first]
+        # Where rows aren't compared by batch, that of an expected row is about when it is due.
+        alike = [one for one in alike if one.batch == first.batch or not self.by_batch] or [first]
         missing, surplus = _pair(alike)
         where = "at the end" if first.batch is None else f"in batch {first.batch:,}"
         where += " or a batch beside it" if self.run.written.about and first.batch is not None else ""
@@ -515,15 +539,10 @@ class _Replay:
             for batch in self.run.history.batches
         ]
         if sum(map(len, batches)) > MOST_ROWS_OF_PART:
-            around_ms = sum(self.declared.plan.durations_us) // 1_000
+            around = _Uncertain(lambda row: ())
+            around.add(wrong, sum(self.declared.plan.durations_us) // 1_000)
             batches = [
-                [
-                    one
-                    for one in batch
-                    if (time_us := by_name[one.input].time_us_of(one.row)) is not None
-                    and _is_near(wrong, time_us // 1_000, around_ms)
-                ]
-                for batch in batches
+                [one for one in batch if around.has({"": one.row[by_name[one.input].time]})] for batch in batches
             ]
         clock, last = self._clock(), len(batches) - 1
         kept = {near for at, batch in enumerate(batches) if batch for near in (at - 2, at - 1, at) if near >= 0}
@@ -575,10 +594,18 @@ def _place(row: Row) -> Any:
     return comparable({name: value for name, value in row.items() if isinstance(value, datetime)})
 
 
-def _is_near(row: Row, time_ms: int, around_ms: int) -> bool:
-    """Whether a time is between the times of a row, or so near that the row may depend on it; true without times."""
+def _span(row: Row) -> _Span:
+    """Return the first and the last time of a row, in milliseconds since 1970; None if it has none."""
     times = [microseconds(value) // 1_000 for value in _values(row) if isinstance(value, datetime)]
-    return not times or min(times) - around_ms <= time_ms <= max(times) + around_ms
+    return (min(times), max(times)) if times else None
+
+
+def _overlap(one: _Span, other: _Span) -> bool:
+    """Whether two spans overlap, as windows do; one that ends where the other begins doesn't, unless one is a point."""
+    if one is None or other is None:
+        return True
+    first, last = max(one[0], other[0]), min(one[1], other[1])
+    return first < last or (first == last and (one[0] == one[1] or other[0] == other[1]))
 
 
 def _at_once(history: JobHistory) -> JobHistory:

@@ -51,6 +51,11 @@ class Files:
 
         return str(self._of_java(read))
 
+    @property
+    def address(self) -> str:
+        """The folder's whole address, as Spark's logs have it."""
+        return str(self.system.makeQualified(self._path("")).toUri().toString())
+
     def where(self, name: str = "") -> str:
         """Return the path of a file as messages say it."""
         return visible(f"{self.root}/{name}" if name else self.root)

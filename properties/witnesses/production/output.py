@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.model import Row
@@ -131,7 +131,7 @@ def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
         )
         if added and (batch is None or any(add.get("deletionVector") for add in added)):
             return None
-        found |= {f"{quote(files.root)}/{add['path']}": batch for add in added}
+        found |= {f"{files.address}/{add['path']}": batch for add in added}
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +39,12 @@ SQL = sql("""
     SELECT "user", time_bucket(INTERVAL 1 HOUR, "at") AS start, start + INTERVAL 1 HOUR AS "end", sum(amount) AS total
     FROM clicks GROUP BY ALL
 """)
+
+
+def slow(value: Any) -> Any:
+    return pytest.param(value, marks=pytest.mark.exhaustive)
+
+
 TIME = pa.timestamp("us", "UTC")
 WRITTEN = pa.schema(
     [("user", pa.string()), ("window", pa.struct([("start", TIME), ("end", TIME)])), ("total", pa.int64())]
@@ -76,21 +83,20 @@ class Totals:
                 yield {"user": user, "start": start, "end": start + timedelta(hours=1), "total": total}
 
 
-def write_inputs(folder: Path, batches: int, start: int = 0) -> None:
-    """Write a file a batch; each has half an hour, and some rows of the batch before."""
+def write_inputs(folder: Path, batches: int) -> None:
+    """Write a file a batch; each has half an hour, and some rows of the batch before, of which some of u3 are late."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number in range(start, batches):
+    for number in range(batches):
         draw = random.Random(number)
         lines = []
         for _ in range(30):
-            time = BEGIN + timedelta(seconds=number * 1800 + draw.randrange(-600, 1800))
-            row = {
-                "user": draw.choice(USERS),
-                "at": f"{max(time, BEGIN):%Y-%m-%dT%H:%M:%SZ}",
-                "amount": draw.randrange(9),
-            }
-            lines.append(json.dumps(row))
-        (folder / f"part é {number:03}.json").write_text("\n".join(lines))
+            user = draw.choice(USERS)
+            seconds = max(0, number * 1800 + draw.randrange(-1200 if user == "u3" else -500, 1800))
+            time = BEGIN + timedelta(seconds=seconds)
+            lines.append(json.dumps({"user": user, "at": f"{time:%Y-%m-%dT%H:%M:%SZ}", "amount": draw.randrange(9)}))
+        path = folder / f"part é {number:03}.json"
+        path.write_text("\n".join(lines))
+        os.utime(path, (1e9 + number, 1e9 + number))  # Spark reads the oldest first
 
 
 class Run:
@@ -122,14 +128,14 @@ class Run:
         return Run(folder)
 
     def change(self, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> tuple[int, dict[str, Any]]:
-        """Change the rows of one file of the output; return its batch and the first of its rows as it was."""
+        """Change the rows of one file of the output, those of u3 last; return its batch and its first row as it was."""
         for log in sorted((self.output / "_spark_metadata").iterdir()):
             if log.name.isdecimal() and int(log.name) > 3:
                 for entry in map(json.loads, log.read_text().splitlines()[1:]):
                     path = Path(unquote(entry["path"]).removeprefix("file://"))
                     table = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read().cast(WRITTEN)
                     if table.num_rows:
-                        rows = table.to_pylist()
+                        rows = sorted(table.to_pylist(), key=lambda row: row["user"] == "u3")
                         pq.write_table(pa.Table.from_pylist(edit([*map(dict, rows)]), WRITTEN), path)
                         (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
                         return int(log.name), rows[0]
@@ -153,7 +159,7 @@ def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.parametrize(
-    "expect", [RULE, SQL, None, as_batch(), Totals], ids=["rule", "sql", "itself", "batch", "class"]
+    "expect", [RULE, SQL, None, slow(as_batch()), slow(Totals)], ids=["rule", "sql", "itself", "batch", "class"]
 )
 def test_a_right_run_conforms(right: Run, expect: Any) -> None:
     report = right.judged(expect)
@@ -166,7 +172,7 @@ def add_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**rows[0], "total": rows[0]["total"] + 1}, *rows[1:]]
 
 
-@pytest.mark.parametrize("expect", [RULE, SQL, None, Totals], ids=["rule", "sql", "itself", "class"])
+@pytest.mark.parametrize("expect", [RULE, *map(slow, (SQL, None, Totals))], ids=["rule", "sql", "itself", "class"])
 def test_a_changed_row_is_found_with_its_batch_and_key(right: Run, expect: Any, tmp_path: Path) -> None:
     run = right.copy(tmp_path / "run")
     batch, row = run.change(add_one)
@@ -178,10 +184,11 @@ def test_a_changed_row_is_found_with_its_batch_and_key(right: Run, expect: Any, 
     assert f"total {row['total'] + 1}" in first
     assert f"total {row['total']}" in first.partition("expects")[2]
     assert "the sink lost or repeated rows" in str(found.value)
-    if expect is not None:  # the rows of the window alone, and at most one that closes it
+    if expect is not None:  # the rows of the window, and few others, as many as time allows to leave out
         arrived = [one.row["at"] for one in found.value.counterexample.history.arrivals]
         start = row["window"]["start"]
-        assert sum(start <= at < start + timedelta(hours=1) for at in arrived) >= len(arrived) - 1
+        in_window = sum(start <= at < start + timedelta(hours=1) for at in arrived)
+        assert 0 < in_window >= len(arrived) / 2
 
 
 @pytest.mark.parametrize(
@@ -201,6 +208,7 @@ def test_a_row_that_the_sink_repeats_or_loses_is_found(
         assert f"user {row['user']!r}" in str(found.value)
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_job_is_wrong_here_too_over_few_rows(spark: SparkSession, tmp_path: Path) -> None:
     run = Run(tmp_path / "run").run(spark, largest, 6)
     with pytest.raises(Violated) as found:
@@ -212,6 +220,7 @@ def test_a_wrong_job_is_wrong_here_too_over_few_rows(spark: SparkSession, tmp_pa
         run.judged(expect=None, job=totals)
 
 
+@pytest.mark.exhaustive
 def test_a_run_whose_first_logs_are_gone(cut: Run, tmp_path: Path) -> None:
     assert not (cut.checkpoint / "offsets/0").exists()
     for expect in (RULE, SQL):
@@ -232,16 +241,18 @@ def test_a_batch_that_is_not_committed_is_left_out(right: Run, tmp_path: Path) -
     assert report.batches == (0, int(last.name) - 1)
 
 
+@pytest.mark.exhaustive
 def test_the_output_as_a_function_is_compared_at_the_end(right: Run) -> None:
     def table(spark: SparkSession) -> DataFrame:
         return spark.read.parquet(str(right.output)).select("user", "window.*", "total", F.lit(1).alias("loaded"))
 
     report = replay(right.checkpoint, totals, CLICKS, output=table, expect=RULE)
     assert not report.by_batch
-    with pytest.raises(Violated, match="at the end the run of totals"):
+    with pytest.raises(Violated, match=r"the run of totals .* wrote no such row"):
         replay(right.checkpoint, totals, CLICKS, output=lambda spark: table(spark).limit(3), expect=RULE)
 
 
+@pytest.mark.exhaustive
 def test_two_sources_joined(spark: SparkSession, tmp_path: Path) -> None:
     write_inputs(tmp_path / "clicks", 5)
     write_inputs(tmp_path / "views", 5)
@@ -276,6 +287,7 @@ def test_two_sources_joined(spark: SparkSession, tmp_path: Path) -> None:
         replay(tmp_path / "cp", both, CLICKS, views, output=str(tmp_path / "out"), expect=wrong)
 
 
+@pytest.mark.exhaustive
 def test_a_delta_table(right: Run, spark: SparkSession, tmp_path: Path) -> None:
     """The log of a Delta table, as Spark's sink writes it, says which batch has added which files."""
     run = right.copy(tmp_path / "run")
@@ -321,6 +333,7 @@ def test_another_jobs_checkpoint_is_refused(right: Run) -> None:
         right.judged(reads={"view": "json"})
 
 
+@pytest.mark.exhaustive
 def test_a_run_without_rows_shows_nothing(right: Run, tmp_path: Path) -> None:
     run = right.copy(tmp_path / "run")
     for path in run.input.iterdir():
