@@ -8,10 +8,11 @@ Check a streaming job of your own, over histories of its own columns, in a test 
     check_job(my_job, clicks, expect=session_windows(gap="30 minutes", delay="10 minutes"))
 
 - A job: `check_job` against what is expected of it, `invariants` without, `upgrade` from its earlier version's
-  checkpoint; they return `JobReport`, `InvariantsReport` and `UpgradeReport`. `Input` (its columns), `avro` (an Input's
-  payloads), `Sink` (a job that writes its result itself), `Script` (a script as it is). Expected are the rules of
-  Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`), a function or a
-  class, `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
+  checkpoint, `replay` for a run in production; they return `JobReport`, `InvariantsReport`, `UpgradeReport` and
+  `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
+  `Script` (a script as it is). Expected are the rules of Spark's own operators (`session_windows`, `windows`,
+  `drop_duplicates`, `stream_join`, `static_join`), a function or a class, `sql`, `as_batch` or `other_job`.
+  `write_report` writes what came of it as a page, text, JSON and JUnit XML.
 - Checking: `conforms` (a job, by an operator's reference), which returns a `ConformanceReport`, `check` (an operator's
   Spark implementation), `assert_holds` (one counterexample again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
@@ -39,7 +40,14 @@ __path__ = extend_path(__path__, __name__)
 if TYPE_CHECKING:
     from .properties.checking.jobs.check import check_job
     from .properties.checking.jobs.invariants import invariants
-    from .properties.checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport, UpgradeReport
+    from .properties.checking.jobs.replay import replay
+    from .properties.checking.jobs.reports import (
+        ConformanceReport,
+        InvariantsReport,
+        JobReport,
+        ReplayReport,
+        UpgradeReport,
+    )
     from .properties.checking.jobs.upgrade import upgrade
     from .properties.checking.jobs.verdicts import Inconclusive, UpgradeRefused, Violated
     from .properties.generators.columns.avro import avro
@@ -106,6 +114,7 @@ __all__ = [
     "RangeAggregate",
     "Record",
     "Registration",
+    "ReplayReport",
     "Script",
     "SessionWindows",
     "Sink",
@@ -134,6 +143,7 @@ __all__ = [
     "read_history",
     "read_state",
     "register",
+    "replay",
     "session_windows",
     "sql",
     "static_join",
@@ -156,7 +166,14 @@ _HOMES = {
     ".properties.testing.recheck": ("assert_holds",),
     ".properties.testing.conformance": ("conforms",),
     ".properties.checking.jobs.check": ("check_job",),
-    ".properties.checking.jobs.reports": ("ConformanceReport", "InvariantsReport", "JobReport", "UpgradeReport"),
+    ".properties.checking.jobs.replay": ("replay",),
+    ".properties.checking.jobs.reports": (
+        "ConformanceReport",
+        "InvariantsReport",
+        "JobReport",
+        "ReplayReport",
+        "UpgradeReport",
+    ),
     ".properties.checking.jobs.upgrade": ("upgrade",),
     ".properties.checking.jobs.verdicts": ("Inconclusive", "UpgradeRefused", "Violated"),
     ".properties.generators.columns.avro": ("avro",),

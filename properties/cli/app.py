@@ -27,6 +27,7 @@ from .doctor import doctor
 from .mutants import mutants
 from .races import races
 from .regress import regress
+from .replay import replay
 from .run import run
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages, results
@@ -58,7 +59,7 @@ def _options(
     """Take the options of `streamproof` itself."""
 
 
-for command in (check, upgrade, run, compare, mutants, divergences, doctor):
+for command in (check, upgrade, replay, run, compare, mutants, divergences, doctor):
     app.command()(command)
 app.command("broker-races")(races)
 app.add_typer(specs, name="spec")

@@ -155,6 +155,7 @@ def exit_by_verdict(
     folder: Path,
     command: str,
     report_to: Path | None,
+    doing: str = "",
 ) -> NoReturn:
     """Make and run a check of a job, print the verdict, and exit as every check does.
 
@@ -166,6 +167,7 @@ def exit_by_verdict(
         folder: The folder of counterexamples; each job has a folder of its own in it.
         command: The command that runs the same check again.
         report_to: The folder of a report; None for none.
+        doing: What its progress says; by default the number of histories.
 
     Raises:
         BadInput: The job, an input or the oracle can't be found or used.
@@ -195,7 +197,7 @@ def exit_by_verdict(
                 "folder": folder_of(name, folder),
             }
             check = check_of(common, outcomes)
-            progress(f"checking {visible(name)}: {common['histories']} histories")
+            progress(visible(doing) or f"checking {visible(name)}: {common['histories']} histories")
             try:
                 check()
             except CheckFailed as found:
@@ -259,6 +261,54 @@ def upgrading(
     more = {**_more(options), "expect": None if options.expect is None else expected(options.expect)}
     inputs = _inputs_for(names[1], new, options)
     return partial(_noted, options, common, outcomes, upgrade, old, new, *inputs, **of_old, **more)
+
+
+def replaying(
+    names: tuple[str, str, str],
+    reads: Sequence[str],
+    expect: str | None,
+    options: JobOptions,
+    common: Mapping[str, Any],
+    outcomes: list[JobOutcome],
+) -> Callable[[], object]:
+    """Make the function that judges a run in production, and adds the result to the outcomes.
+
+    Args:
+        names: The checkpoint, the job, and the output: a folder, or `module:name` of a function.
+        reads: How inputs are read, each as `name=format option=value …`.
+        expect: What is expected; None: what the job emits here.
+        options: The further options of the command line.
+        common: The arguments that all checks share.
+        outcomes: The list that the result is added to.
+
+    Raises:
+        BadInput: The job, an input, the output or what is expected can't be found or used.
+    """
+    from ..checking.jobs.replay import replay
+
+    unused = [name for name in ("trigger", "out-of-order", "timeouts") if name in options.given]
+    if unused:
+        raise BadInput(f"--{unused[0]} is for histories that are drawn, and a run has its own: leave it out")
+    checkpoint, name, output = names
+    job = job_named(name, options)
+    more = {key: value for key, value in _more(options).items() if key in ("mode", "static")}
+    more |= {"expect": None if expect is None else expected(expect), "reads": dict(map(_read_of, reads))}
+    if options.seconds is not None:
+        more["seconds"] = options.seconds
+    target = named(output) if _OBJECT.fullmatch(output) and "://" not in output else output
+    inputs = _inputs_for(name, job, options)
+    own = {"folder": common["folder"]}
+    return partial(_noted, options, own, outcomes, replay, checkpoint, job, *inputs, output=target, **more)
+
+
+def _read_of(text: str) -> tuple[str, dict[str, str]]:
+    """Return an input's name, and the format and options by which it is read."""
+    name, _, said = text.partition("=")
+    form, *more = said.split() or [""]
+    pairs = [option.partition("=") for option in more]
+    if not (name and form and all(value for _, _, value in pairs)):
+        raise BadInput(f'--read {text}: write it as name=format, with options behind it: "clicks=csv header=true"')
+    return name, {"format": form, **{option: value for option, _, value in pairs}}
 
 
 def _noted(

@@ -51,6 +51,7 @@ class JobCounterexample:
         equality: When two values count as equal.
         runs: How the query was run, and how the plain query to compare with was run; None: there is one run.
         is_sink: Whether the job writes its result itself, so that the table at the end is compared.
+        says: The verdict in one sentence, of a run that wasn't a check's; empty: the difference says it.
     """
 
     job: str
@@ -67,6 +68,7 @@ class JobCounterexample:
     equality: Equality = TWELVE_DIGITS
     runs: tuple[str, str] | None = None
     is_sink: bool = False
+    says: str = ""
 
     @property
     def text(self) -> str:
@@ -84,6 +86,8 @@ class JobCounterexample:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
+        if self.says:
+            return self.says
         found = self.difference
         if found is None:
             return f"violated: {self.job} differs from {self.oracle}, but not each time that it runs."

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import History
 from ..checking.checked import Checked
-from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport, UpgradeReport
+from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport, ReplayReport, UpgradeReport
 from ..checking.jobs.verdicts import CheckFailed, NotFinished, Violated
 from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
@@ -28,7 +28,14 @@ from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
 JobOutcome: TypeAlias = (
-    JobReport | InvariantsReport | UpgradeReport | ConformanceReport | CheckFailed | StreamproofError | NotFinished
+    JobReport
+    | InvariantsReport
+    | UpgradeReport
+    | ReplayReport
+    | ConformanceReport
+    | CheckFailed
+    | StreamproofError
+    | NotFinished
 )
 """The values that checks of jobs return, such as `check_job`, or raise; or a check that isn't finished."""
 ASKED = ("reference", "duckdb", "protocol")
@@ -43,7 +50,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
 
     Args:
         folder: The folder to write into; a report that is there is replaced.
-        outcomes: What `check_job`, `invariants`, `upgrade` and `conforms` returned, or the `Violated`,
+        outcomes: What `check_job`, `invariants`, `upgrade`, `replay` and `conforms` returned, or the `Violated`,
             `UpgradeRefused`, `Inconclusive`, `BadInput` or other `StreamproofError` that they raised.
         ended: The reason that the checks ended early, in words; empty if they didn't.
 

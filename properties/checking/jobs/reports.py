@@ -200,6 +200,50 @@ class UpgradeReport(Shown):
 
 
 @dataclass(frozen=True)
+class ReplayReport(Shown):
+    """The report of a run in production that found no difference.
+
+    Attributes:
+        job: The job's name.
+        oracle: The oracle that says what the run should have written.
+        batches: The numbers of the first and the last micro-batch that were judged.
+        read: The number of rows that the run has read.
+        written: The number of rows of its output that were judged.
+        by_batch: Whether the rows of each batch were compared; otherwise all rows at the end.
+        not_checked: The parts that were not checked, each with the reason.
+        equality: When two values counted as equal.
+    """
+
+    job: str
+    oracle: str
+    batches: tuple[int, int]
+    read: int
+    written: int
+    by_batch: bool
+    not_checked: Sequence[str] = ()
+    equality: Equality = TWELVE_DIGITS
+
+    @property
+    def _compared(self) -> str:
+        return in_words("batches" if self.by_batch else "end", self.equality)
+
+    def __str__(self) -> str:
+        first, last = self.batches
+        head = (
+            f"The run of {self.job} wrote what {self.oracle} expects, in batches {first:,} to {last:,}: "
+            f"{self.read:,} rows read, {self.written:,} rows of its output judged. Compared: {self._compared}."
+        )
+        return "\n".join([head, *_not_checked(self.not_checked)])
+
+    @property
+    def checked(self) -> Checked:
+        """The report as plain data: the one law that the run wrote what the oracle expects."""
+        law = LawCount(self.oracle, self._compared, ("expected", "the run"), "conforms", 1)
+        notes = [f"{self.read:,} rows read, {self.written:,} rows judged.", *_not_checked(self.not_checked)]
+        return Checked(f"the run of {self.job}", "conforms", [law], 1, notes=notes)
+
+
+@dataclass(frozen=True)
 class ConformanceReport(Shown):
     """The report of a check against an operator's reference that found no difference.
 

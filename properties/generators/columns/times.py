@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
-from .model import microseconds
+from .model import from_microseconds, microseconds
 
 UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """The units of numbers since 1970, in microseconds."""
@@ -50,6 +50,18 @@ class TimeForm:
         if self.format in UNITS_US:
             return self._number(microseconds(time), UNITS_US[self.format])
         return time.strftime(self.format) if self.format else iso_text(time)
+
+    def time(self, value: Any) -> datetime | None:
+        """Return the time that a value in the form stands for; None if it stands for none."""
+        try:
+            if value is None or pa.types.is_date(self.kind):
+                return value and datetime(value.year, value.month, value.day, tzinfo=UTC)
+            if self.format in UNITS_US:
+                return from_microseconds(int(Decimal(str(value)) * UNITS_US[self.format]))
+            found = datetime.strptime(value, self.format) if self.format else datetime.fromisoformat(value)
+        except (ValueError, ArithmeticError):
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def _number(self, time_us: int, unit_us: int) -> Any:
         if pa.types.is_floating(self.kind):

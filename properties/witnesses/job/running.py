@@ -42,6 +42,7 @@ from .tables import TablesUsed, tables_used
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamReader, StreamingQuery
+    from pyspark.sql.types import StructType
 
 NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting by which a checkpoint knows sources by name, not by position."""
@@ -127,6 +128,7 @@ class Declared:
         plan: Its analyzed plan.
         grouping: The grouping whose rows it updates, if it does.
         tables: How it uses the tables that don't change.
+        schema: The schema of its result; None where it isn't known.
     """
 
     names: Sequence[str] = ()
@@ -135,6 +137,7 @@ class Declared:
     plan: Plan = field(default_factory=Plan)
     grouping: Grouping | None = None
     tables: TablesUsed = field(default_factory=TablesUsed)
+    schema: StructType | None = None
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,7 @@ class Runner:
             with refused(*REFUSED), limited(run.seconds):
                 result, watermarks = query.result()
                 columns, grouping = columns_of(result), grouping_of(result)
-                return Declared(result.columns, columns, watermarks, query.plan, grouping, query.used)
+                return Declared(result.columns, columns, watermarks, query.plan, grouping, query.used, result.schema)
 
         return _in_session(run, declared)
 

@@ -12,6 +12,7 @@ import typer
 from streamproof import Input
 from streamproof.properties.checking.jobs import check as of_job
 from streamproof.properties.checking.jobs import invariants as without_oracle
+from streamproof.properties.checking.jobs import replay as of_replay
 from streamproof.properties.checking.jobs import upgrade as of_upgrade
 from streamproof.properties.checking.jobs.reports import JobReport
 from streamproof.properties.checking.jobs.verdicts import Inconclusive
@@ -64,6 +65,7 @@ def jobs(
     monkeypatch.setattr(of_job, "check_job", noting("check_job"))
     monkeypatch.setattr(without_oracle, "invariants", noting("invariants"))
     monkeypatch.setattr(of_upgrade, "upgrade", noting("upgrade"))
+    monkeypatch.setattr(of_replay, "replay", noting("replay"))
     yield called
     for name in ("shop_jobs", "broken", "needy"):
         sys.modules.pop(name, None)
@@ -201,6 +203,36 @@ def test_one_job_is_an_upgrade_from_another_pyspark(jobs: Any) -> None:
     assert "shop_jobs:visits alone is no upgrade: name its new version too, or the PySpark" in str(refused.exception)
     refused = CliRunner().invoke(app, ["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "99.1"])
     assert "which doesn't go on from the checkpoint of a newer Spark" in str(refused.exception)
+
+
+def test_a_run_in_production_is_judged_as_the_command_says(jobs: Any) -> None:
+    from streamproof.properties.cli.app import app
+
+    def judge(*words: str) -> Any:
+        given = ["replay", "some/checkpoint", "--job", "shop_jobs:visits", "--input", COLUMNS, "--key", "user"]
+        return CliRunner().invoke(app, [*given, *words])
+
+    done = judge("--output", "s3a://shop/out", "--read", "events=csv header=true", "--expect", "shop_jobs:RULE")
+    assert done.exit_code == 0, done.exception
+    ((name, (checkpoint, job, source), options),) = jobs
+    assert (name, checkpoint, job.__name__, source) == (
+        "replay",
+        "some/checkpoint",
+        "visits",
+        Input(COLUMNS, key=("user",)),
+    )
+    assert options["output"] == "s3a://shop/out"
+    assert options["reads"] == {"events": {"format": "csv", "header": "true"}}
+    assert options["expect"].name == "session_windows(gap=10 minutes, delay=1 minute)"
+    assert {"histories", "seed"} & {*options} == set()
+    jobs.clear()
+    assert judge("--output", "shop_jobs:visits").exit_code == 0
+    assert (jobs[0][2]["output"].__name__, jobs[0][2]["expect"]) == ("visits", None)
+    for words, says in {
+        ("--output", "out", "--read", "events"): "write it as name=format",
+        ("--output", "out", "--out-of-order", "1 minute"): "--out-of-order is for histories that are drawn",
+    }.items():
+        assert says in str(judge(*words).exception)
 
 
 def test_mutants_of_a_job_need_something_that_is_expected_of_it(jobs: Any) -> None:

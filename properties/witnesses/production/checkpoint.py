@@ -1,0 +1,157 @@
+"""The checkpoint of a streaming query: which micro-batches were committed, and up to where each read its sources.
+
+Sources, of Spark 3.5 to 4.3: `OffsetSeqLog` (one file a micro-batch: a version, the watermark and settings as JSON,
+then the end of each source; version 2 names the sources), `CommitLog`, `FileStreamSourceLog` (the files of each batch
+of a file source; every tenth entry has all before it), `KafkaSourceInitialOffsetWriter`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ....reference.core.errors import BadInput
+from .files import Files, numbered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VERSIONS = {"v1": False, "v2": True}
+"""The versions of the log of offsets that are read, each with whether it names the sources."""
+_NAMED = re.compile(r"(\w+):(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class CommittedBatch:
+    """A micro-batch that the query has committed.
+
+    Attributes:
+        number: Its id, which counts from 0.
+        started_ms: When it began, in milliseconds since 1970.
+        watermark_ms: The watermark that it went by, in milliseconds since 1970; 0 before the first.
+        ends: Up to where it read each source, as the source's own JSON; None: it had read nothing of it.
+    """
+
+    number: int
+    started_ms: int
+    watermark_ms: int
+    ends: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint of a query.
+
+    Attributes:
+        files: Its files.
+        query: The id of the query.
+        batches: The committed micro-batches whose logs it still has, in order; at least one.
+        sources: The names of the folders of its sources: numbers, or the sources' names.
+        settings: The settings that the query goes by.
+        running: The id of the micro-batch that isn't committed yet; None: there is none.
+    """
+
+    files: Files
+    query: str
+    batches: Sequence[CommittedBatch]
+    sources: Sequence[str]
+    settings: Mapping[str, str]
+    running: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has the logs of all micro-batches; Spark removes all but the last 100."""
+        return self.batches[0].number == 0
+
+    def files_read(self, source: str) -> list[tuple[int, str]]:
+        """Return the files that a file source has read: each with the number of the source's own batch, in order.
+
+        Raises:
+            BadInput: The source's log can't be read.
+        """
+        folder = f"sources/{source}"
+        names = self.files.names(folder)
+        compact = max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
+        logs = [f"{compact}.compact"] * (compact >= 0)
+        logs += [str(number) for number in numbered(names) if number > compact]
+        found: dict[tuple[int, str], None] = {}
+        for log in logs:
+            for line in _lines(self.files, f"{folder}/{log}")[1:]:
+                entry = _json(self.files, f"{folder}/{log}", line)
+                found[entry["batchId"], entry["path"]] = None
+        return sorted(found, key=lambda each: each[0])
+
+    def start_of(self, source: str) -> Any:
+        """Return where a source of offsets, such as Kafka, began, as its own JSON; None: it isn't known."""
+        if "0" not in self.files.names(f"sources/{source}"):
+            return None
+        text = self.files.text(f"sources/{source}/0").lstrip("\0")
+        return _json(self.files, f"sources/{source}/0", text.partition("\n")[2] if text.startswith("v") else text)
+
+
+def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
+    """Read the checkpoint of a query, which may be running: its logs are only read, and each is written once.
+
+    Raises:
+        BadInput: It is no checkpoint, it is half copied, no batch is committed, or a newer Spark wrote it.
+    """
+    files = Files(spark, path)
+    committed, offsets = (numbered(files.names(log)) for log in ("commits", "offsets"))
+    if not offsets:
+        raise BadInput(
+            f"{files.where()} is no checkpoint of a streaming query: give its checkpointLocation, the folder with "
+            "offsets, commits and sources"
+        )
+    if not committed:
+        raise BadInput(f"{files.where()}: the query has committed no batch yet: run it first")
+    both = sorted({*committed} & {*offsets})
+    kept = (
+        [number for number in both if number > max({*range(both[0], both[-1])} - {*both}, default=-1)] if both else []
+    )
+    last = max(committed)
+    if not kept or kept[-1] != last:
+        raise BadInput(
+            f"{files.where()} is half copied: batch {last} is committed, and offsets/{last} is missing: copy the whole "
+            "folder"
+        )
+    batches, settings, names = [], {}, []
+    for number in kept:
+        version, metadata, *ends = _lines(files, f"offsets/{number}")
+        if version not in VERSIONS:
+            raise BadInput(
+                f"{files.where(f'offsets/{number}')} has the version {version[:20]!r}, and this streamproof reads "
+                f"{' and '.join(VERSIONS)}: a newer Spark wrote it"
+            )
+        if VERSIONS[version]:
+            pairs = [match.groups() for end in ends if (match := _NAMED.fullmatch(end))]
+        else:
+            pairs = [(str(index), end) for index, end in enumerate(ends)]
+        said = _json(files, f"offsets/{number}", metadata)
+        settings, names = said.get("conf", {}), [name for name, _ in pairs]
+        read = {name: None if end == "-" else _json(files, f"offsets/{number}", end) for name, end in pairs}
+        batches.append(CommittedBatch(number, said["batchTimestampMs"], said["batchWatermarkMs"], read))
+    query = _json(files, "metadata", files.text("metadata")).get("id", "") if "metadata" in files.names() else ""
+    return Checkpoint(files, query, batches, names, settings, max(offsets) if max(offsets) > last else None)
+
+
+def _lines(files: Files, name: str) -> list[str]:
+    """Return the lines of a log, at least two.
+
+    Raises:
+        BadInput: It has fewer, as a file that wasn't copied whole.
+    """
+    lines = files.text(name).split("\n")
+    lines = lines[:-1] if lines[-1] == "" else lines
+    if len(lines) < 2:
+        raise BadInput(f"{files.where(name)} is cut off: copy the whole checkpoint")
+    return lines
+
+
+def _json(files: Files, name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise BadInput(f"{files.where(name)} is no log of Spark's, or cut off: {text[:40]!r}") from None

@@ -1,0 +1,156 @@
+"""The rows that a query has written, by micro-batch where the sink's own log says it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
+
+from ....reference.core.errors import BadInput
+from ...generators.columns.model import Row
+from ...system.spark_versions import arrow_table_of
+from ..job.contract import called
+from ..job.rows import rows_of
+from .checkpoint import Checkpoint
+from .files import Files, numbered
+from .inputs import format_of, in_order, reported_reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Target: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
+"""The folder of a sink's files or of a Delta table; or a function that reads the table at the end."""
+SINK_LOG, DELTA_LOG = "_spark_metadata", "_delta_log"
+_TYPED = ("parquet", "orc", "avro")
+"""Formats of files that know the types of their columns."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The rows that a query has written.
+
+    Attributes:
+        rows: The rows, of committed batches alone where the sink's log says of which batch they are.
+        batches: The id of each row's micro-batch; None: it isn't known.
+        about: Whether those ids follow from the times of the files, so that they may be one off.
+    """
+
+    rows: Sequence[Row]
+    batches: Sequence[int | None]
+    about: bool = False
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the micro-batch of each row is known for sure."""
+        return not self.about and None not in self.batches
+
+
+def read_output(spark: SparkSession, target: Target, checkpoint: Checkpoint, schema: StructType | None) -> Written:
+    """Read what a query has written.
+
+    Args:
+        spark: The session.
+        target: The folder, or the function that reads the table.
+        checkpoint: The query's checkpoint.
+        schema: The columns of the job's result, for formats without types; None: they aren't known.
+
+    Raises:
+        BadInput: It is neither a folder of Spark's file sink nor a Delta table, or can't be read.
+    """
+    if not isinstance(target, str):
+        table = rows_of(called(target, [spark], []))
+        return Written(table, [None] * len(table))
+    files = Files(spark, target)
+    logs = [log for log in (SINK_LOG, DELTA_LOG) if files.names(log)]
+    if not logs:
+        raise BadInput(
+            f"{files.where()} has neither {SINK_LOG}, the log of Spark's file sink, nor {DELTA_LOG}: give "
+            "output= a function that reads the table, such as lambda spark: spark.table(…)"
+        )
+    last = checkpoint.batches[-1].number
+    if logs == [DELTA_LOG]:
+        found = _of_delta(files, checkpoint.query)
+        if found is None:
+            with reported_reading(files.where()):
+                table = rows_of(arrow_table_of(spark.read.format("delta").load(target)))
+            return Written(table, [None] * len(table))
+        about = False
+    else:
+        found, about = _of_sink(files, checkpoint)
+    given = {path: batch for path, batch in found.items() if batch is None or batch <= last}
+    rows, paths = _rows_of_files(spark, files, [*given], schema)
+    return Written(rows, [given[path] for path in paths], about)
+
+
+def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None], bool]:
+    """Return the files that the file sink's log names, with their batches, and whether these are reckoned from times.
+
+    Every tenth entry of the log has the files of all batches before it, without their batches.
+    """
+    found: dict[str, int | None] = {}
+    names = files.names(SINK_LOG)
+    compact = max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
+    for number in numbered(names):
+        for entry in _entries(files, f"{SINK_LOG}/{number}"):
+            found[entry["path"]] = number
+    about = False
+    if compact > checkpoint.batches[-1].number:
+        raise BadInput(
+            f"{files.where()}: batch {compact:,} has written and isn't committed, and the sink's log doesn't tell its "
+            "files from the others: judge again once the query has gone on, or has ended"
+        )
+    if compact >= 0:
+        for entry in _entries(files, f"{SINK_LOG}/{compact}.compact"):
+            if entry["path"] in found or entry.get("action", "add") != "add":
+                continue
+            about = True
+            started = [batch for batch in checkpoint.batches if batch.started_ms <= entry["modificationTime"] + 999]
+            found[entry["path"]] = min(compact, started[-1].number) if started else checkpoint.batches[0].number - 1
+    return found, about
+
+
+def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
+    """Return the files that a query has appended to a Delta table, with their batches; None: the log doesn't say it.
+
+    It doesn't where rows were changed or removed, others wrote to the table, or the log's beginning was removed.
+    """
+    numbers = numbered([name.removesuffix(".json") for name in files.names(DELTA_LOG) if name.endswith(".json")])
+    if not numbers or numbers[0] != 0:
+        return None
+    found: dict[str, int | None] = {}
+    for number in numbers:
+        actions = [json.loads(line) for line in files.text(f"{DELTA_LOG}/{number:020d}.json").splitlines() if line]
+        if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
+            return None
+        added = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
+        batch = next(
+            (action["txn"]["version"] for action in actions if action.get("txn", {}).get("appId") == query), None
+        )
+        if added and (batch is None or any(add.get("deletionVector") for add in added)):
+            return None
+        found |= {f"{files.address}/{add['path']}": batch for add in added}
+    return found
+
+
+def _entries(files: Files, name: str) -> list[Mapping[str, Any]]:
+    return [json.loads(line) for line in files.text(name).split("\n")[1:] if line]
+
+
+def _rows_of_files(
+    spark: SparkSession, files: Files, paths: Sequence[str], schema: StructType | None
+) -> tuple[list[Row], list[str]]:
+    """Return the rows of files, each with the path of its file."""
+    if not paths:
+        return [], []
+    form = format_of(files.where(), "output", paths)
+    reader = spark.read.format(form).option("basePath", files.root)
+    if form in _TYPED:
+        reader = reader.option("mergeSchema", "true")
+    elif schema is not None:
+        reader = reader.schema(schema)
+    with reported_reading(files.where()):
+        table, order = in_order(reader.load([unquote(path) for path in paths]), paths)
+    return [*rows_of(table)], order

@@ -1,0 +1,342 @@
+"""Runs in production, judged: right ones conform, and a wrong row is found with its batch, its key and its rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from streamproof import (
+    BadInput,
+    Inconclusive,
+    Input,
+    ReplayReport,
+    Violated,
+    as_batch,
+    replay,
+    sql,
+    windows,
+)
+from streamproof.properties.witnesses.spark.session import with_settings
+
+pytestmark = pytest.mark.spark
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+CLICKS = Input("user string, at timestamp, amount int", key="user", name="clicks")
+RULE = windows("1 hour", delay="10 minutes", aggregates={"total": ("sum", "amount")})
+SQL = sql("""
+    SELECT "user", time_bucket(INTERVAL 1 HOUR, "at") AS start, start + INTERVAL 1 HOUR AS "end", sum(amount) AS total
+    FROM clicks GROUP BY ALL
+""")
+
+
+def slow(value: Any) -> Any:
+    return pytest.param(value, marks=pytest.mark.exhaustive)
+
+
+TIME = pa.timestamp("us", "UTC")
+WRITTEN = pa.schema(
+    [("user", pa.string()), ("window", pa.struct([("start", TIME), ("end", TIME)])), ("total", pa.int64())]
+)
+USERS = [f"u{number}" for number in range(4)]
+
+
+def totals(clicks: DataFrame) -> DataFrame:
+    groups = clicks.withWatermark("at", "10 minutes").groupBy("user", F.window("at", "1 hour"))
+    return groups.agg(F.sum("amount").alias("total"))
+
+
+def largest(clicks: DataFrame) -> DataFrame:
+    groups = clicks.withWatermark("at", "10 minutes").groupBy("user", F.window("at", "1 hour"))
+    return groups.agg(F.max("amount").alias("total"))
+
+
+class Totals:
+    """The totals as a class: a window is emitted once the clock is ten minutes behind its end."""
+
+    def __init__(self) -> None:
+        self.open: dict[tuple[str, datetime], int] = {}
+        self.closed = BEGIN
+
+    def arrive(self, row: Mapping[str, Any]) -> None:
+        start = row["at"].replace(minute=0, second=0)
+        if start + timedelta(hours=1) > self.closed:
+            key = row["user"], start
+            self.open[key] = self.open.get(key, 0) + row["amount"]
+
+    def advance(self, clock: datetime) -> Iterator[dict[str, Any]]:
+        self.closed = max(self.closed, clock - timedelta(minutes=10))
+        for (user, start), total in [*self.open.items()]:
+            if start + timedelta(hours=1) <= self.closed:
+                del self.open[user, start]
+                yield {"user": user, "start": start, "end": start + timedelta(hours=1), "total": total}
+
+
+def write_inputs(folder: Path, batches: int) -> None:
+    """Write a file a batch; each has half an hour, and some rows of the batch before, of which some of u3 are late."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(batches):
+        draw = random.Random(number)
+        lines = []
+        for _ in range(30):
+            user = draw.choice(USERS)
+            seconds = max(0, number * 1800 + draw.randrange(-1200 if user == "u3" else -500, 1800))
+            time = BEGIN + timedelta(seconds=seconds)
+            lines.append(json.dumps({"user": user, "at": f"{time:%Y-%m-%dT%H:%M:%SZ}", "amount": draw.randrange(9)}))
+        path = folder / f"part é {number:03}.json"
+        path.write_text("\n".join(lines))
+        os.utime(path, (1e9 + number, 1e9 + number))  # Spark reads the oldest first
+
+
+class Run:
+    """A run in a folder of its own, with its input, checkpoint and output."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.input, self.checkpoint, self.output = folder, folder / "in", folder / "cp", folder / "out"
+
+    def run(self, spark: SparkSession, job: Callable[[DataFrame], DataFrame], batches: int, **settings: str) -> Run:
+        write_inputs(self.input, batches)
+        with with_settings(
+            spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1", **settings}
+        ):
+            reader = spark.readStream.schema("user string, at timestamp, amount int").option("maxFilesPerTrigger", 1)
+            writer = job(reader.json(str(self.input))).writeStream.format("parquet")
+            writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
+            writer.start(str(self.output)).awaitTermination()
+        return self
+
+    def copy(self, folder: Path) -> Run:
+        """Return a copy, whose sink names the copied files."""
+        shutil.copytree(self.output, folder / "out")
+        shutil.copytree(self.checkpoint, folder / "cp")
+        shutil.copytree(self.input, folder / "in")
+        for log in [*(folder / "out/_spark_metadata").iterdir(), *(folder / "cp/sources/0").iterdir()]:
+            if not log.name.startswith("."):
+                log.write_text(log.read_text().replace(quote(str(self.folder)), quote(str(folder))))
+                (log.parent / f".{log.name}.crc").unlink(missing_ok=True)
+        return Run(folder)
+
+    def change(self, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> tuple[int, dict[str, Any]]:
+        """Change the rows of one file of the output, those of u3 last; return its batch and its first row as it was."""
+        for log in sorted((self.output / "_spark_metadata").iterdir()):
+            if log.name.isdecimal() and int(log.name) > 3:
+                for entry in map(json.loads, log.read_text().splitlines()[1:]):
+                    path = Path(unquote(entry["path"]).removeprefix("file://"))
+                    table = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read().cast(WRITTEN)
+                    if table.num_rows:
+                        rows = sorted(table.to_pylist(), key=lambda row: row["user"] == "u3")
+                        pq.write_table(pa.Table.from_pylist(edit([*map(dict, rows)]), WRITTEN), path)
+                        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+                        return int(log.name), rows[0]
+        raise AssertionError("no batch has rows")
+
+    def judged(self, expect: Any = RULE, job: Any = totals, **more: Any) -> ReplayReport:
+        return replay(self.checkpoint, job, CLICKS, output=str(self.output), expect=expect, **more)
+
+
+@pytest.fixture(scope="module")
+def right(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A right run of eight batches, whose logs are whole."""
+    return Run(tmp_path_factory.mktemp("right run")).run(spark, totals, 8)
+
+
+@pytest.fixture(scope="module")
+def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A right run of 24 batches, whose checkpoint has the logs of the last few."""
+    settings = {"spark.sql.streaming.minBatchesToRetain": "4", "spark.sql.streaming.fileSink.log.cleanupDelay": "0"}
+    return Run(tmp_path_factory.mktemp("cut")).run(spark, totals, 24, **settings)
+
+
+@pytest.mark.parametrize(
+    "expect", [RULE, SQL, None, slow(as_batch()), slow(Totals)], ids=["rule", "sql", "itself", "batch", "class"]
+)
+def test_a_right_run_conforms(right: Run, expect: Any) -> None:
+    report = right.judged(expect)
+    assert report.read == 240
+    assert report.written > 10
+    assert report.by_batch == (expect in (RULE, None))
+
+
+def add_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**rows[0], "total": rows[0]["total"] + 1}, *rows[1:]]
+
+
+@pytest.mark.parametrize("expect", [RULE, *map(slow, (SQL, None, Totals))], ids=["rule", "sql", "itself", "class"])
+def test_a_changed_row_is_found_with_its_batch_and_key(right: Run, expect: Any, tmp_path: Path) -> None:
+    run = right.copy(tmp_path / "run")
+    batch, row = run.change(add_one)
+    with pytest.raises(Violated) as found:
+        run.judged(expect)
+    first = str(found.value).splitlines()[0]
+    assert f"in batch {batch}" in first
+    assert f"user {row['user']!r}" in first
+    assert f"total {row['total'] + 1}" in first
+    assert f"total {row['total']}" in first.partition("expects")[2]
+    assert "the sink lost or repeated rows" in str(found.value)
+    if expect is not None:  # the rows of the window, and few others, as many as time allows to leave out
+        arrived = [one.row["at"] for one in found.value.counterexample.history.arrivals]
+        start = row["window"]["start"]
+        in_window = sum(start <= at < start + timedelta(hours=1) for at in arrived)
+        assert 0 < in_window >= len(arrived) / 2
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [(lambda rows: [rows[0], *rows], "no such row"), (lambda rows: rows[1:], "wrote no such row")],
+    ids=["repeated", "lost"],
+)
+def test_a_row_that_the_sink_repeats_or_loses_is_found(
+    right: Run, tmp_path: Path, edit: Callable[[list[Any]], list[Any]], says: str
+) -> None:
+    run = right.copy(tmp_path / "run")
+    batch, row = run.change(edit)
+    for expect in (RULE, None):
+        with pytest.raises(Violated, match=f"in batch {batch} ") as found:
+            run.judged(expect)
+        assert says in str(found.value)
+        assert f"user {row['user']!r}" in str(found.value)
+
+
+@pytest.mark.exhaustive
+def test_a_wrong_job_is_wrong_here_too_over_few_rows(spark: SparkSession, tmp_path: Path) -> None:
+    run = Run(tmp_path / "run").run(spark, largest, 6)
+    with pytest.raises(Violated) as found:
+        run.judged(job=largest, folder=tmp_path / "counterexamples")
+    assert "The job is wrong here, too" in str(found.value)
+    assert len(found.value.counterexample.history.arrivals) <= 3
+    assert found.value.path is not None
+    with pytest.raises(Violated, match="another version ran"):
+        run.judged(expect=None, job=totals)
+
+
+@pytest.mark.exhaustive
+def test_a_run_whose_first_logs_are_gone(cut: Run, tmp_path: Path) -> None:
+    assert not (cut.checkpoint / "offsets/0").exists()
+    for expect in (RULE, SQL):
+        report = cut.judged(expect)
+        assert report.read == 720
+        assert not report.by_batch
+    run = cut.copy(tmp_path / "run")
+    _, row = run.change(add_one)
+    with pytest.raises(Violated, match=f"user '{row['user']}', total {row['total'] + 1}"):
+        run.judged()
+
+
+def test_a_batch_that_is_not_committed_is_left_out(right: Run, tmp_path: Path) -> None:
+    run = right.copy(tmp_path / "run")
+    last = max((run.checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    report = run.judged()
+    assert report.batches == (0, int(last.name) - 1)
+
+
+@pytest.mark.exhaustive
+def test_the_output_as_a_function_is_compared_at_the_end(right: Run) -> None:
+    def table(spark: SparkSession) -> DataFrame:
+        return spark.read.parquet(str(right.output)).select("user", "window.*", "total", F.lit(1).alias("loaded"))
+
+    report = replay(right.checkpoint, totals, CLICKS, output=table, expect=RULE)
+    assert not report.by_batch
+    with pytest.raises(Violated, match=r"the run of totals .* wrote no such row"):
+        replay(right.checkpoint, totals, CLICKS, output=lambda spark: table(spark).limit(3), expect=RULE)
+
+
+@pytest.mark.exhaustive
+def test_two_sources_joined(spark: SparkSession, tmp_path: Path) -> None:
+    write_inputs(tmp_path / "clicks", 5)
+    write_inputs(tmp_path / "views", 5)
+
+    def both(clicks: DataFrame, views: DataFrame) -> DataFrame:
+        left = clicks.withWatermark("at", "10 minutes").alias("left")
+        right = views.withWatermark("at", "10 minutes").alias("right")
+        same = F.expr("left.user = right.user AND right.at BETWEEN left.at AND left.at + INTERVAL 5 MINUTES")
+        return left.join(right, same).select(
+            "left.user", F.col("left.at").alias("clicked"), F.col("right.at").alias("viewed")
+        )
+
+    with with_settings(spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}):
+        frames = [
+            spark.readStream.schema("user string, at timestamp, amount int")
+            .option("maxFilesPerTrigger", 1)
+            .json(str(tmp_path / name))
+            for name in ("clicks", "views")
+        ]
+        writer = both(*frames).writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "cp"))
+        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+    views = Input("user string, at timestamp, amount int", key="user", name="views")
+    expect = sql("""
+        SELECT c."user", c."at" AS clicked, v."at" AS viewed FROM clicks c JOIN views v
+        ON c."user" = v."user" AND v."at" BETWEEN c."at" AND c."at" + INTERVAL 5 MINUTES
+    """)
+    report = replay(tmp_path / "cp", both, CLICKS, views, output=str(tmp_path / "out"), expect=expect)
+    assert report.read == 300
+    assert report.written > 50
+    wrong = sql(expect.statement.replace("5 MINUTES", "4 MINUTES"))
+    with pytest.raises(Violated):
+        replay(tmp_path / "cp", both, CLICKS, views, output=str(tmp_path / "out"), expect=wrong)
+
+
+@pytest.mark.exhaustive
+def test_a_delta_table(right: Run, spark: SparkSession, tmp_path: Path) -> None:
+    """The log of a Delta table, as Spark's sink writes it, says which batch has added which files."""
+    run = right.copy(tmp_path / "run")
+    query = json.loads((run.checkpoint / "metadata").read_text())["id"]
+    (run.output / "_delta_log").mkdir()
+    for version, log in enumerate(
+        sorted(path for path in (run.output / "_spark_metadata").iterdir() if path.name.isdecimal())
+    ):
+        entries = [json.loads(line)["path"] for line in log.read_text().splitlines()[1:]]
+        actions = [{"txn": {"appId": query, "version": int(log.name)}}]
+        actions += [{"add": {"path": path.rpartition("/")[2], "dataChange": True}} for path in entries]
+        (run.output / f"_delta_log/{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    shutil.rmtree(run.output / "_spark_metadata")
+    assert run.judged().by_batch
+
+
+@pytest.mark.parametrize(
+    ("break_it", "says"),
+    [
+        (lambda run: shutil.rmtree(run.checkpoint), "is no checkpoint of a streaming query"),
+        (lambda run: shutil.rmtree(run.checkpoint / "commits"), "has committed no batch yet"),
+        (lambda run: (run.checkpoint / "offsets/8").unlink(), "offsets/8 is missing: copy the whole"),
+        (lambda run: (run.checkpoint / "offsets/3").write_text("v9\n{}\n{}"), "a newer Spark wrote it"),
+        (lambda run: (run.checkpoint / "offsets/3").write_text("v1\n"), "is cut off"),
+        (lambda run: next(run.input.glob("*003*")).unlink(), "input clicks can't be read again"),
+        (lambda run: shutil.rmtree(run.output / "_spark_metadata"), "give output= a function"),
+    ],
+)
+def test_what_cannot_be_read_is_named(right: Run, tmp_path: Path, break_it: Callable[[Run], Any], says: str) -> None:
+    run = right.copy(tmp_path / "run")
+    break_it(run)
+    for hidden in run.checkpoint.rglob(".*.crc"):
+        hidden.unlink()
+    with pytest.raises(BadInput, match=says):
+        run.judged()
+
+
+def test_another_jobs_checkpoint_is_refused(right: Run) -> None:
+    views = Input("user string, at timestamp, amount int", key="user", name="views")
+    with pytest.raises(BadInput, match="is of a query with 1 source, and the job has 2"):
+        replay(right.checkpoint, lambda clicks, views: clicks.union(views), CLICKS, views, output=str(right.output))
+    with pytest.raises(BadInput, match="reads has 'view'"):
+        right.judged(reads={"view": "json"})
+
+
+@pytest.mark.exhaustive
+def test_a_run_without_rows_shows_nothing(right: Run, tmp_path: Path) -> None:
+    run = right.copy(tmp_path / "run")
+    for path in run.input.iterdir():
+        path.write_text("")
+    with pytest.raises(Inconclusive, match="has read no row"):
+        run.judged()
