@@ -208,7 +208,7 @@ class ReplayReport(Shown):
         oracle: The oracle that says what the run should have written.
         batches: The numbers of the first and the last micro-batch that were judged.
         read: The number of rows that the run has read.
-        written: The number of rows of its output that were judged.
+        written: The number of rows that it has written.
         by_batch: Whether the rows of each batch were compared; otherwise all rows at the end.
         not_checked: The parts that were not checked, each with the reason.
         equality: When two values counted as equal.
@@ -231,7 +231,7 @@ class ReplayReport(Shown):
         first, last = self.batches
         head = (
             f"The run of {self.job} wrote what {self.oracle} expects, in batches {first:,} to {last:,}: "
-            f"{self.read:,} rows read, {self.written:,} rows of its output judged. Compared: {self._compared}."
+            f"{_rows(self.read)} read, {_rows(self.written)} written. Compared: {self._compared}."
         )
         return "\n".join([head, *_not_checked(self.not_checked)])
 
@@ -239,7 +239,7 @@ class ReplayReport(Shown):
     def checked(self) -> Checked:
         """The report as plain data: the one law that the run wrote what the oracle expects."""
         law = LawCount(self.oracle, self._compared, ("expected", "the run"), "conforms", 1)
-        notes = [f"{self.read:,} rows read, {self.written:,} rows judged.", *_not_checked(self.not_checked)]
+        notes = [f"{_rows(self.read)} read, {_rows(self.written)} written.", *_not_checked(self.not_checked)]
         return Checked(f"the run of {self.job}", "conforms", [law], 1, notes=notes)
 
 
@@ -288,6 +288,10 @@ class ConformanceReport(Shown):
             covered=dict(sorted(self.covered.items())),
             notes=[f"Compared with {self.oracle}, options {json.dumps(dict(self.options))}."],
         )
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'s' * (count != 1)}"
 
 
 def _not_checked(reasons: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -92,8 +93,8 @@ def write_inputs(folder: Path, batches: int) -> None:
         for _ in range(30):
             user = draw.choice(USERS)
             seconds = max(0, number * 1800 + draw.randrange(-1200 if user == "u3" else -500, 1800))
-            time = BEGIN + timedelta(seconds=seconds)
-            lines.append(json.dumps({"user": user, "at": f"{time:%Y-%m-%dT%H:%M:%SZ}", "amount": draw.randrange(9)}))
+            at = BEGIN + timedelta(seconds=seconds)
+            lines.append(json.dumps({"user": user, "at": f"{at:%Y-%m-%dT%H:%M:%SZ}", "amount": draw.randrange(9)}))
         path = folder / f"part é {number:03}.json"
         path.write_text("\n".join(lines))
         os.utime(path, (1e9 + number, 1e9 + number))  # Spark reads the oldest first
@@ -340,3 +341,29 @@ def test_a_run_without_rows_shows_nothing(right: Run, tmp_path: Path) -> None:
         path.write_text("")
     with pytest.raises(Inconclusive, match="has read no row"):
         run.judged()
+
+
+@pytest.mark.weekly
+def test_a_wrong_window_among_a_million_rows_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    """It takes some two minutes on two cores, of the five that it may take."""
+    run, batches, each = Run(tmp_path / "run"), 20, 50_000
+    run.input.mkdir(parents=True)
+    for number in range(batches):
+        draw = random.Random(number)
+        times = [BEGIN + timedelta(seconds=number * 1800 + draw.randrange(2000)) for _ in range(each)]
+        rows = {"user": [f"u{draw.randrange(5000)}" for _ in times], "at": times, "amount": [number] * each}
+        path = run.input / f"{number:03}.parquet"
+        pq.write_table(pa.table(rows, pa.schema([("user", pa.string()), ("at", TIME), ("amount", pa.int32())])), path)
+        os.utime(path, (1e9 + number, 1e9 + number))
+    with with_settings(spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2"}):
+        reader = spark.readStream.schema("user string, at timestamp, amount int").option("maxFilesPerTrigger", 1)
+        writer = totals(reader.parquet(str(run.input))).writeStream.format("parquet")
+        writer = writer.option("checkpointLocation", str(run.checkpoint)).trigger(availableNow=True)
+        writer.start(str(run.output)).awaitTermination()
+    batch, row = run.change(add_one)
+    started = time.monotonic()
+    with pytest.raises(Violated) as found:
+        run.judged()
+    print(f"{time.monotonic() - started:.0f} s")
+    assert f"in batch {batch} " in str(found.value)
+    assert f"wrote user {row['user']!r}, total {row['total'] + 1}" in str(found.value)
