@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ....reference.core.errors import BadInput
@@ -23,6 +24,8 @@ class Files:
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
+        # Java may run in another working directory than Python does now.
+        root = os.path.abspath(root) if os.path.exists(root) else root
         self.spark, self.root = spark, root.rstrip("/") or root
         self.jvm: Any = spark._jvm
         self.system = self._of_java(lambda: self._path("").getFileSystem(spark._jsc.hadoopConfiguration()))
