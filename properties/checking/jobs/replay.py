@@ -270,10 +270,10 @@ class _Replay:
                 f"{len(differing):,} rows that differ, but depend on rows at or behind the watermark, of which "
                 f"{self.judge.oracle.name} can't tell whether they count: expect a rule, such as windows(…)"
             )
-        if not rows and not any(expected.rows):
+        if len(rows) == sum(not one.is_expected for one in differing):
+            why = f"can't be judged: {self.not_checked[-1]}" if rows else "isn't there, and none is due"
             raise Inconclusive(
-                f"inconclusive: the run of {self.judge.name} has written no row, and none is expected",
-                job=self.judge.name,
+                f"inconclusive: what the run of {self.judge.name} has written {why}", job=self.judge.name
             )
         first = self.checkpoint.batches[0].number if self.checkpoint.is_whole else 0
         return ReplayReport(
@@ -290,7 +290,8 @@ class _Replay:
     def _not_checked(self) -> list[str]:
         left = []
         if self.run.unreadable:
-            left.append(f"{self.run.unreadable:,} records whose payload is no row: the job is expected to skip them")
+            count = self.run.unreadable
+            left.append(f"{count:,} record{'s' * (count != 1)} whose payload is no row, which the job is to skip")
         if not self.by_batch and self.mode == "append":
             why = (
                 "the sink's log doesn't say the batch of each row" if self.exact else "the rows are compared at the end"

@@ -220,7 +220,12 @@ def _kafka_rows(
     if start is None:
         raise BadInput(f"{checkpoint.files.where(f'sources/{folder}/0')} is missing: copy the whole checkpoint")
     begins = {topic: {part: start.get(topic, {}).get(part, -2) for part in parts} for topic, parts in last.items()}
-    options = {"startingOffsets": json.dumps(begins), "endingOffsets": json.dumps(last), **reading.options}
+    options = {
+        "assign": json.dumps({topic: [*map(int, parts)] for topic, parts in last.items()}),
+        "startingOffsets": json.dumps(begins),
+        "endingOffsets": json.dumps(last),
+        **reading.options,
+    }
     columns = struct_of_arrow(encoding.columns)
     with reported_reading(f"input {source.name}"):
         frame = spark.read.format(KAFKA).options(**options).load()

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,6 +18,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from kafka_connector import environment_with_kafka
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streamproof import (
@@ -335,7 +338,10 @@ def test_another_jobs_checkpoint_is_refused(right: Run) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_run_without_rows_shows_nothing(right: Run, tmp_path: Path) -> None:
+def test_a_run_without_rows_shows_nothing(right: Run, spark: SparkSession, tmp_path: Path) -> None:
+    early = Run(tmp_path / "early").run(spark, totals, 2)
+    with pytest.raises(Inconclusive, match="isn't there, and none is due"):
+        early.judged(SQL)
     run = right.copy(tmp_path / "run")
     for path in run.input.iterdir():
         path.write_text("")
@@ -343,7 +349,7 @@ def test_a_run_without_rows_shows_nothing(right: Run, tmp_path: Path) -> None:
         run.judged()
 
 
-@pytest.mark.weekly
+@pytest.mark.weekly("a million rows take minutes")
 def test_a_wrong_window_among_a_million_rows_is_found(spark: SparkSession, tmp_path: Path) -> None:
     """It takes some two minutes on two cores, of the five that it may take."""
     run, batches, each = Run(tmp_path / "run"), 20, 50_000
@@ -367,3 +373,20 @@ def test_a_wrong_window_among_a_million_rows_is_found(spark: SparkSession, tmp_p
     print(f"{time.monotonic() - started:.0f} s")
     assert f"in batch {batch} " in str(found.value)
     assert f"wrote user {row['user']!r}, total {row['total'] + 1}" in str(found.value)
+
+
+@pytest.mark.weekly("a broker, and Spark's connector in a process of its own")
+def test_a_run_that_reads_kafka() -> None:
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("run_on_kafka.py"))],
+        env=environment_with_kafka(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=580,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert "in batches 0 to 5: 120 rows read, 6 rows written. Compared: the rows of each batch" in said["right"]
+    assert "Not checked: 1 record whose payload is no row" in said["right"]
+    assert "wrote user 'u2', total 260" in said["wrong"]

@@ -1,0 +1,55 @@
+"""A run that reads Kafka, judged, in a process whose Spark has the connector; prints what the judge says, as JSON."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from streamproof import Input, Sink, Violated, replay, windows
+from streamproof.properties.witnesses.spark.session import spark_session
+
+ORDERS = Input("user string, at timestamp, amount int", key="user", name="orders", format="kafka")
+RULE = windows("1 hour", delay="10 minutes", aggregates={"total": ("sum", "amount")})
+
+
+def totals(orders: DataFrame) -> DataFrame:
+    rows = orders.select(F.from_json(F.col("value").cast("string"), "user string, at timestamp, amount int").alias("r"))
+    hours = rows.select("r.*").withWatermark("at", "10 minutes").groupBy("user", F.window("at", "1 hour"))
+    return hours.agg(F.sum("amount").alias("total"))
+
+
+def judged(expect: Any, broker: str, folder: Path) -> str:
+    reads = {"orders": {"format": "kafka", "kafka.bootstrap.servers": broker}}
+    try:
+        return str(replay(folder / "cp", totals, ORDERS, output=str(folder / "out"), expect=expect, reads=reads))
+    except Violated as violated:
+        return str(violated).splitlines()[0]
+
+
+def main() -> None:
+    spark = spark_session(any_provider=True)
+    topic = Sink.kafka(lambda *frames: None)
+    with tempfile.TemporaryDirectory() as name, topic.at(Path(name)) as (target, _):
+        folder, (broker, orders) = Path(name), target.split("/")
+        for number in range(3):
+            values = [
+                {"user": f"u{n % 3}", "at": f"2026-01-01T0{number}:{10 * (n % 6):02}:00Z", "amount": n}
+                for n in range(40)
+            ]
+            lines = [(one["user"], json.dumps(one)) for one in values] + [("u0", "{not")] * (number == 1)
+            frame = spark.createDataFrame(lines, "key string, value string")
+            frame.write.format("kafka").option("kafka.bootstrap.servers", broker).option("topic", orders).save()
+            source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker)
+            source = source.option("subscribe", orders).option("startingOffsets", "earliest")
+            writer = totals(source.load()).writeStream.option("checkpointLocation", f"{folder}/cp")
+            writer.format("parquet").trigger(availableNow=True).start(f"{folder}/out").awaitTermination()
+        wrong = windows("1 hour", delay="10 minutes", aggregates={"total": ("max", "amount")})
+        print(json.dumps({"right": judged(RULE, broker, folder), "wrong": judged(wrong, broker, folder)}))
+
+
+if __name__ == "__main__":
+    main()
