@@ -472,7 +472,9 @@ class JobQuery(PreparedQuery):
                 return
             before, rows = rows, self.rows_in_sink()
             self.with_rows |= {number} if rows > before else set()
-            if middle and (logged := [*self.own.rglob(f"{LOG}/{number}")]):
+            # Where the watermark has moved, Spark has run one more micro-batch without data, and that is the last.
+            last = next((path.name for path in self.commits()[-1:]), "none")
+            if middle and (logged := [*self.own.rglob(f"{LOG}/{last}")]):
                 _remove(*logged)
                 self.undo_commit(middle[0]._replace(step=1), number)
                 self.died_at = f"after it had written its files, and before its log in {LOG} named them"
@@ -487,7 +489,7 @@ class JobQuery(PreparedQuery):
             return False
         _remove(commits[-1])
         if crash.moment == MIDDLE:
-            self.undo_state(number)
+            self.undo_state(int(commits[-1].name))
         self.happened.append((crash, number in self.with_rows))
         return True
 
