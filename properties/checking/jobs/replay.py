@@ -260,7 +260,7 @@ class _Replay:
         _LOG.info("%s: judging %d rows", self.judge.name, len(rows))
         (expected,) = self._expected([self._given(run.history)])
         expected, (emitted,) = self._in_form(expected, [rows])
-        differing = sorted(self._wrong(expected, emitted), key=lambda one: (one.batch is None, one.batch or 0))
+        differing = sorted(self._wrong(expected, emitted), key=self._order)
         uncertain = self._uncertain(expected)
         found = [one for one in differing if not uncertain.has(one.row)]
         if found:
@@ -286,6 +286,11 @@ class _Replay:
             not_checked=[*self.not_checked, *self._not_checked()],
             equality=self.options.equality,
         )
+
+    def _order(self, one: Wrong) -> tuple[bool, int, str]:
+        """Return the place of a row among all that differ: by batch, then by key, whatever order they were read in."""
+        key = [one.row[column] for column in self._key_columns(one.row)]
+        return one.batch is None, one.batch or 0, repr(comparable(key))
 
     def _not_checked(self) -> list[str]:
         left = []

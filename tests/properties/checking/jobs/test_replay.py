@@ -389,4 +389,4 @@ def test_a_run_that_reads_kafka() -> None:
     said = json.loads(done.stdout.splitlines()[-1])
     assert "in batches 0 to 5: 120 rows read, 6 rows written. Compared: the rows of each batch" in said["right"]
     assert "Not checked: 1 record whose payload is no row" in said["right"]
-    assert "wrote user 'u2', total 260" in said["wrong"]
+    assert "wrote user 'u0', total 273" in said["wrong"]
