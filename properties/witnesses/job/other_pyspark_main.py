@@ -110,15 +110,17 @@ def _import_file(name: str, path: Path) -> None:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    package = name
-    while package := package.rpartition(".")[0]:
-        sys.modules.setdefault(package, ModuleType(package))  # pickle imports it first
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    added, package = {name: module}, name
+    while package := package.rpartition(".")[0]:
+        if package not in sys.modules:
+            added[package] = ModuleType(package)  # pickle imports it first
+    sys.modules.update(added)
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[name]
+        for one in added:
+            del sys.modules[one]
         raise
     cloudpickle.register_pickle_by_value(module)  # Spark's workers can't import it, either
 

@@ -99,6 +99,7 @@ def test_a_module_is_imported_by_its_file_where_its_name_is_not_found(tmp_path: 
     with pytest.raises(BadInput, match=r"importing .*broken\.py raised ZeroDivisionError: .*, in line 2 of"):
         other_pyspark_main._import("nowhere.broken", tmp_path / "broken.py")
     assert "nowhere.broken" not in sys.modules
+    assert "nowhere" not in sys.modules
 
 
 PARENT = f"""
