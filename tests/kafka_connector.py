@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -27,6 +31,20 @@ def connector() -> list[Path]:
         except MissingTool as error:
             refused.append(str(error))
     pytest.skip(f"Spark's Kafka connector: {'; '.join(refused)}")
+
+
+def said_with_kafka(program: Path) -> Any:
+    """Run a program whose Spark has the connector, and return its last line, read as JSON; or skip the test."""
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=environment_with_kafka(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=580,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def environment_with_kafka() -> dict[str, str]:

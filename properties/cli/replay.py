@@ -1,4 +1,4 @@
-"""The command `replay`: whether a run in production has written what is expected of what it read."""
+"""The command `replay`: whether a run in production has written the expected rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def replay(
     shared: options.Shared = None,
     report: options.ReportFolder = None,
 ) -> None:
-    """Judge a run in production: compare what a streaming query has written with what is expected of what it read."""
+    """Judge a run in production: compare the rows that a streaming query has written with the rows expected of it."""
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
         return replaying((checkpoint, name, output), reads or (), expect, job, common, outcomes)

@@ -53,6 +53,13 @@ def visible_path(path: str) -> str:
     return visible(path)
 
 
+def first_cause(exception: Any) -> Any:
+    """Return the cause of an exception of Java's that has no further cause; maybe the exception itself."""
+    while exception.getCause() is not None:
+        exception = exception.getCause()
+    return exception
+
+
 def first_line(text: object) -> str:
     """Return the first line of a text that isn't blank, or an empty string."""
     return next((line.strip() for line in str(text).splitlines() if line.strip()), "")

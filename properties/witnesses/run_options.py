@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ...reference.core.errors import BadInput
 
+WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+"""The setting by which a query makes its watermark from several, which its checkpoint keeps."""
 Trigger: TypeAlias = Literal["default", "available_now"]
 """`default`: a batch without data follows each batch that moves the watermark; `available_now`: only the last."""
 Mode: TypeAlias = Literal["append", "update", "complete"]
@@ -86,7 +88,7 @@ class RunOptions:
     @property
     def watermark_policy(self) -> Literal["min", "max"]:
         """The rule that makes the query's watermark from several, by its settings: `max` or `min`."""
-        policy = self.settings.get("spark.sql.streaming.multipleWatermarkPolicy", "min")
+        policy = self.settings.get(WATERMARK_POLICY, "min")
         return "max" if policy.lower() == "max" else "min"  # Spark takes either case
 
     def delay_us(self, delays_us: Sequence[int]) -> int:

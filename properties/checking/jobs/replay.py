@@ -1,4 +1,4 @@
-"""The check of a run in production: what a streaming query has written, against what is expected of what it read."""
+"""The check of a run in production: the rows that a streaming query has written, against the rows expected of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ....reference.spark.watermarks import micro_batches
 from ...counterexamples.of_jobs import JobCounterexample
 from ...generators.columns.drawing import closed
 from ...generators.columns.inputs import Input
-from ...generators.columns.model import Arrival, Expected, JobHistory, Row, microseconds
+from ...generators.columns.model import Expected, JobHistory, Row, microseconds
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row, typed_row
 from ...generators.columns.shrinking import shrink
@@ -34,7 +34,7 @@ from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.production.checkpoint import read_checkpoint
 from ...witnesses.production.inputs import BatchesRead, Reading, read_inputs, sources_by_input
 from ...witnesses.production.output import Target, Written, read_output
-from ...witnesses.run_options import Mode
+from ...witnesses.run_options import WATERMARK_POLICY, Mode
 from ...witnesses.spark.session import session_for_query
 from .arguments import CheckOptions, check_options, oracle_of
 from .draws import DAY_US
@@ -89,7 +89,7 @@ def replay(
     digits: int | None = TWELVE_DIGITS.digits,
     folder: str | Path | None = None,
 ) -> ReplayReport:
-    """Judge a run in production: compare what a streaming query has written with what is expected of what it read.
+    """Judge a run in production: compare the rows that a streaming query has written with the rows expected of it.
 
     The checkpoint says which rows each micro-batch has read and which watermark it went by. These rows are read again,
     and the oracle says what they give. Nothing is written to the checkpoint, the sources or the sink. The query may be
@@ -161,7 +161,7 @@ def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Read
 
 @dataclass
 class _Run:
-    """The run: its batches as a history, and what it wrote.
+    """The run: its batches as a history, and the rows that it wrote.
 
     Attributes:
         history: The rows of all batches; their own event times move the watermark.
@@ -220,6 +220,9 @@ class _Replay:
         self.sources, self.mode = runner.sources, run.mode
         with session_for_query(run.settings, any_provider=True) as spark:
             self.checkpoint = read_checkpoint(spark, checkpoint)
+            # A query keeps the policy that it began with, whatever its session says.
+            kept = {name: value for name, value in self.checkpoint.settings.items() if name == WATERMARK_POLICY}
+            self.options = replace(options, run=replace(run, settings={**run.settings, **kept}))
             folders = sources_by_input(self.checkpoint, self.declared.plan, self.sources)
             _LOG.info("%s: reading what %d batches have read", self.judge.name, len(self.checkpoint.batches))
             read = read_inputs(spark, self.checkpoint, folders, self.sources, readings)
@@ -401,26 +404,18 @@ class _Replay:
         near = _Uncertain(self._key_columns)
         if self.exact or not plan.delays_us:
             return near
-        by_name = {source.name: source for source in self.sources}
-        # Between a batch and the next, a batch without data may have run, by which the same rows are late.
-        before_ms = -1
-        certain: list[tuple[Arrival, ...]] = []
-        for watermark_ms, batch in zip(run.watermarks_ms, run.history.batches, strict=False):
-            least_ms = before_ms if self.by_batches else -1
-            late = {
-                at
-                for at, (name, row) in enumerate(batch)
-                if (time_us := by_name[name].time_us_of(row)) is not None
-                and least_ms < time_us // 1_000 <= watermark_ms
-            }
-            before_ms = watermark_ms
-            certain.append(tuple(one for at, one in enumerate(batch) if at not in late))
-            if self.by_batches:
-                for at in late:
-                    name, row = batch[at]
-                    of_key = {column: row[column] for column in (*by_name[name].key, by_name[name].time)}
-                    near.add(of_key, sum(plan.durations_us) // 1_000)
-        if not self.by_batches and [*map(len, certain)] != [*map(len, run.history.batches[:-1])]:
+        late = [*self._maybe_late()]
+        if self.by_batches:
+            by_name = {source.name: source for source in self.sources}
+            for batch, places in zip(run.history.batches, late, strict=False):
+                for name, row in (batch[at] for at in places):
+                    columns = (*by_name[name].key, by_name[name].time)
+                    near.add({column: row[column] for column in columns}, sum(plan.durations_us) // 1_000)
+        elif any(late):
+            certain = [
+                [arrival for at, arrival in enumerate(batch) if at not in places]
+                for batch, places in zip(run.history.batches, late, strict=False)
+            ]
             (without,) = self._expected([self._given(run.history.with_batches([*certain, ()]))])
             without, _ = self._in_form(without, [run.written.rows])
             both = [*expected.rows[-1]], [*without.rows[-1]]
@@ -428,6 +423,23 @@ class _Replay:
                 for at in unmatched(rows, others, sorted(columns_of(both)), self.options.equality)[0]:
                     near.add(rows[at])
         return near
+
+    def _maybe_late(self) -> Iterator[set[int]]:
+        """Yield the places, in each batch, of the rows of which the oracle can't tell whether they count as late.
+
+        An oracle that goes by batches is in doubt only where a batch without data may have run before: the same rows
+        are late by that batch.
+        """
+        by_name, before_ms = {source.name: source for source in self.sources}, -1
+        for watermark_ms, batch in zip(self.run.watermarks_ms, self.run.history.batches, strict=False):
+            least_ms = before_ms if self.by_batches else -1
+            yield {
+                at
+                for at, (name, row) in enumerate(batch)
+                if (time_us := by_name[name].time_us_of(row)) is not None
+                and least_ms < time_us // 1_000 <= watermark_ms
+            }
+            before_ms = watermark_ms
 
     # The violation
 
@@ -437,7 +449,7 @@ class _Replay:
         columns = self._key_columns(first.row)
         key = comparable([first.row[name] for name in columns])
         alike = [one for one in found if comparable([one.row.get(name) for name in columns]) == key] if columns else []
-        # Where rows aren't compared by batch, that of an expected row is about when it is due.
+        # If rows aren't compared by batch, the batch of an expected row only says about when the row is due.
         alike = [one for one in alike if one.batch == first.batch or not self.by_batch] or [first]
         missing, surplus = _pair(alike)
         where = "at the end" if first.batch is None else f"in batch {first.batch:,}"

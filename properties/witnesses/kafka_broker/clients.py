@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ....reference.core.errors import StreamproofError
+from ...system.visible import first_cause
 from ..kafka.functions import Functions, filled
 from ..kafka.playing import cell, latin1, parsed, row_of, written
 from .broker import Cluster
@@ -68,8 +69,7 @@ def explained(exception: Any, bootstrap: str) -> str:
         exception: The Java exception.
         bootstrap: The address of the cluster.
     """
-    while exception.getCause() is not None:
-        exception = exception.getCause()
+    exception = first_cause(exception)
     kind, message = exception.getClass().getSimpleName(), exception.getMessage() or "no message"
     if kind in ("TimeoutException", "DisconnectException"):
         remedy = (

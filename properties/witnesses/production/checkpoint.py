@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ....reference.core.errors import BadInput
@@ -74,13 +75,12 @@ class Checkpoint:
         """
         folder = f"sources/{source}"
         names = self.files.names(folder)
-        compact = max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
+        compact = last_compact(names)
         logs = [f"{compact}.compact"] * (compact >= 0)
         logs += [str(number) for number in numbered(names) if number > compact]
         found: dict[tuple[int, str], None] = {}
         for log in logs:
-            for line in _lines(self.files, f"{folder}/{log}")[1:]:
-                entry = _json(self.files, f"{folder}/{log}", line)
+            for entry in entries(self.files, f"{folder}/{log}", least=1):
                 found[entry["batchId"], entry["path"]] = None
         return sorted(found, key=lambda each: each[0])
 
@@ -107,12 +107,9 @@ def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
         )
     if not committed:
         raise BadInput(f"{files.where()}: the query has committed no batch yet: run it first")
-    both = sorted({*committed} & {*offsets})
-    kept = (
-        [number for number in both if number > max({*range(both[0], both[-1])} - {*both}, default=-1)] if both else []
-    )
-    last = max(committed)
-    if not kept or kept[-1] != last:
+    both, last = {*committed} & {*offsets}, max(committed)
+    kept = [*takewhile(both.__contains__, range(last, -1, -1))][::-1]
+    if not kept:
         raise BadInput(
             f"{files.where()} is half copied: batch {last} is committed, and offsets/{last} is missing: copy the whole "
             "folder"
@@ -137,15 +134,34 @@ def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
     return Checkpoint(files, query, batches, names, settings, max(offsets) if max(offsets) > last else None)
 
 
-def _lines(files: Files, name: str) -> list[str]:
-    """Return the lines of a log, at least two.
+def last_compact(names: Sequence[str]) -> int:
+    """Return the number of the last entry of a log that has all entries before it; -1: the log has no such entry."""
+    return max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
+
+
+def entries(files: Files, name: str, least: int = 0) -> list[Any]:
+    """Return the entries of a log's file, each a line of JSON behind the line with the version.
+
+    Args:
+        files: The files.
+        name: The name of the log's file.
+        least: The number of entries that it has at least.
+
+    Raises:
+        BadInput: It is cut off, or an entry is no JSON.
+    """
+    return [_json(files, name, line) for line in _lines(files, name, 1 + least)[1:]]
+
+
+def _lines(files: Files, name: str, least: int = 2) -> list[str]:
+    """Return the lines of a log, at least so many.
 
     Raises:
         BadInput: It has fewer, as a file that wasn't copied whole.
     """
     lines = files.text(name).split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
-    if len(lines) < 2:
+    if len(lines) < least:
         raise BadInput(f"{files.where(name)} is cut off: copy the whole checkpoint")
     return lines
 

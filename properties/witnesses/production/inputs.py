@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from ....reference.core.errors import BadInput
 from ...generators.columns.model import Arrival, Row, Source
 from ...system.spark_versions import arrow_table_of, struct_of_arrow
-from ...system.visible import first_line, visible
+from ...system.visible import first_cause, first_line, visible
 from ..job.plans import Plan
 from ..job.rows import rows_of
 from .checkpoint import Checkpoint
@@ -173,16 +174,15 @@ def _file_rows(
 
     There the source's own batches count, of which each was a micro-batch.
     """
-    ends = [(batch.number, (batch.ends.get(folder) or {}).get("logOffset", -1)) for batch in checkpoint.batches]
-    logged = checkpoint.files_read(folder)
-    first, begins = checkpoint.batches[0].number, ends[0][1]
+    ends = [(batch.ends.get(folder) or {}).get("logOffset", -1) for batch in checkpoint.batches]
+    first, begins = checkpoint.batches[0].number, ends[0]
     numbers: dict[str, int] = {}
-    for own, path in logged:
-        batch = next((number for number, end in ends if own <= end), None)
-        if batch is None:
+    for own, path in checkpoint.files_read(folder):
+        if own > ends[-1]:
             continue  # a micro-batch that isn't committed
         # Of batches up to the first whose log is kept, the order alone is known.
-        numbers[path] = own - begins + first - 1 if first and own <= begins else batch
+        before = first > 0 and own <= begins
+        numbers[path] = own - begins + first - 1 if before else checkpoint.batches[bisect_left(ends, own)].number
     if not numbers:
         return
     paths = [*numbers]
@@ -190,9 +190,9 @@ def _file_rows(
     schema = struct_of_arrow(source.wire_schema)
     reader = spark.read.format(form).options(**reading.options).schema(schema)
     with reported_reading(f"input {source.name}"):
-        table, of_rows = in_order(reader.load([unquote(path) for path in paths]), paths)
-    for row, path in zip(_decoded(source, table), of_rows, strict=True):
-        yield numbers[path], row
+        table, order = in_order(reader.load([unquote(path) for path in paths]), paths)
+    for row, path in zip(rows_of(table), order, strict=True):
+        yield numbers[path], _with_time(source, row)
 
 
 def _kafka_rows(
@@ -236,12 +236,15 @@ def _kafka_rows(
             F.get_json_object(F.col("value").cast("string"), "$").isNull().alias("__unreadable"),
         ).orderBy("__timestamp", "__topic", "__partition", "__offset")
         rows = rows_of(arrow_table_of(selected))
+    of_batches = [batch.ends.get(folder) or {} for batch in checkpoint.batches]
+    ends = {
+        (topic, int(part)): [of_batch.get(topic, {}).get(part, -1) for of_batch in of_batches]
+        for topic, parts in last.items()
+        for part in parts
+    }
     for row in rows:
-        topic, part, offset = row["__topic"], str(row["__partition"]), row["__offset"]
-        ends = (
-            (batch.number, (batch.ends.get(folder) or {}).get(topic, {}).get(part, -1)) for batch in checkpoint.batches
-        )
-        number = next(number for number, end in ends if offset < end)
+        of_partition = ends[row["__topic"], row["__partition"]]
+        number = checkpoint.batches[bisect_right(of_partition, row["__offset"])].number
         if row["__unreadable"] or row["payload"] is None:
             yield number, None
         else:
@@ -316,19 +319,9 @@ def reported_reading(what: str) -> Iterator[None]:
 
 
 def _root(error: Any) -> str:
-    """Return what an error says, of one of Java's its first cause."""
+    """Return the text of an error; if it is Java's, of its first cause."""
     java = getattr(error, "java_exception", None)
-    if java is None:
-        return str(error)
-    while java.getCause() is not None:
-        java = java.getCause()
-    return str(java.toString())
-
-
-def _decoded(source: Source, table: pa.Table) -> Iterator[Row]:
-    """Yield the rows of a table as oracles see them."""
-    for row in rows_of(table):
-        yield _with_time(source, row)
+    return str(error) if java is None else str(first_cause(java).toString())
 
 
 def _with_time(source: Source, row: dict[str, Any]) -> Row:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from ....reference.core.errors import BadInput
@@ -13,7 +13,7 @@ from ...generators.columns.model import Row
 from ...system.spark_versions import arrow_table_of
 from ..job.contract import called
 from ..job.rows import rows_of
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, entries, last_compact
 from .files import Files, numbered
 from .inputs import format_of, in_order, reported_reading
 
@@ -92,9 +92,9 @@ def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None
     """
     found: dict[str, int | None] = {}
     names = files.names(SINK_LOG)
-    compact = max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
+    compact = last_compact(names)
     for number in numbered(names):
-        for entry in _entries(files, f"{SINK_LOG}/{number}"):
+        for entry in entries(files, f"{SINK_LOG}/{number}"):
             found[entry["path"]] = number
     about = False
     if compact > checkpoint.batches[-1].number:
@@ -103,7 +103,7 @@ def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None
             "files from the others: judge again once the query has gone on, or has ended"
         )
     if compact >= 0:
-        for entry in _entries(files, f"{SINK_LOG}/{compact}.compact"):
+        for entry in entries(files, f"{SINK_LOG}/{compact}.compact"):
             if entry["path"] in found or entry.get("action", "add") != "add":
                 continue
             about = True
@@ -133,10 +133,6 @@ def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
             return None
         found |= {f"{files.address}/{add['path']}": batch for add in added}
     return found
-
-
-def _entries(files: Files, name: str) -> list[Mapping[str, Any]]:
-    return [json.loads(line) for line in files.text(name).split("\n")[1:] if line]
 
 
 def _rows_of_files(

@@ -21,7 +21,7 @@ from ...outcomes.outcomes import Grain, Outcome
 from ...registration.bindings import Binding, Native
 from ...registration.registration import Options, registration_of
 from ..base import Witness
-from ..run_options import PLAIN, RunOptions
+from ..run_options import PLAIN, WATERMARK_POLICY, RunOptions
 from .answers import Answers, of_query
 from .decode import entries_of
 from .query import Build, StreamOutput, run_stream
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 Tables: TypeAlias = Sequence[pa.Table]
 
-WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 MANY_KEYS = 200
 MANY_GROUPS = 64
 

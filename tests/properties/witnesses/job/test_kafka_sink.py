@@ -5,14 +5,11 @@ Spark takes the connector only before it starts, so the jobs run in a process of
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_connector import environment_with_kafka
+from kafka_connector import said_with_kafka
 from streamproof import BadInput, Sink
 from streamproof.properties.witnesses.job.contract import raised
 from streamproof.properties.witnesses.job.sinks import kafka
@@ -24,16 +21,7 @@ JOBS = Path(__file__).with_name("kafka_sinks.py")
 @pytest.mark.spark
 @pytest.mark.exhaustive
 def test_a_plain_writer_to_kafka_writes_twice_and_a_reader_that_knows_repeated_records_reads_once() -> None:
-    done = subprocess.run(
-        [sys.executable, str(JOBS)],
-        env=environment_with_kafka(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=580,
-    )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
+    said = said_with_kafka(JOBS)
     assert "twice at the end; without a crash it emits it once" in said["plain"]
     assert said["known by batch and row"] == "conforms"
     assert said["transactions"] == [{"key": "k", "n": 1}]
