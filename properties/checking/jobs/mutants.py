@@ -92,7 +92,7 @@ class _MutantJudge(Judge):
     drawn_for: Any = None
 
     def of_oracle(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
-        """Return what the oracle expects of each history."""
+        """Return the outcome of each history that the oracle expects."""
         if isinstance(self.oracle, OracleOfJob) and getattr(self.oracle, "job", None) is None:
             return super().of_oracle(histories, variation)
         known, key = self.memory.expected, (self.drawn_for, *(history.name for history in histories))

@@ -111,7 +111,7 @@ def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]
 
     Args:
         terms: The comparisons. A column in them is a pair: the names of all columns that the job is given beside it,
-            and its name, or that of the field of its payload.
+            and its name, or the name of a field of its payload.
         sources: The job's inputs.
     """
     found: dict[tuple[str, str], Compares] = {}

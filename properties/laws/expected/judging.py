@@ -233,7 +233,7 @@ class Judge:
         return expected
 
     def of_oracle(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
-        """Return what the oracle expects of each history."""
+        """Return the outcome of each history that the oracle expects."""
         return self.oracle.expected(histories, self.witness.sources, variation.run)
 
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:

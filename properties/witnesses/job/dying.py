@@ -78,7 +78,7 @@ def _line(frame: FrameType, *, again: bool) -> str:
 
 
 def dying_writer(writer: Any, batch_id: int, rows: int) -> Any:
-    """Return what `foreach` is given in place of a writer: it dies in one micro-batch.
+    """Return a writer for `foreach` that stands for the user's, and dies in one micro-batch.
 
     It dies in each partition after so many rows, and before its end if there are fewer. The function or object may be
     one that Spark refuses; then it is returned as it is.

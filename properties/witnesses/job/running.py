@@ -113,7 +113,7 @@ class Earlier:
 
     @property
     def name(self) -> str:
-        """What messages call it: the name of its function, with file and line, and another PySpark than here."""
+        """Its name in messages: the name of its function, with file and line, and its PySpark if it isn't this one."""
         return name_of(self.job) + ("" if self.on is None else f" on PySpark {self.on.version}")
 
 
@@ -744,18 +744,9 @@ class UpgradedQuery(JobQuery):
         arguments: Its batches, clock, options and processing times, as they were given.
     """
 
-    def __init__(
-        self,
-        runner: Runner,
-        spark: SparkSession,
-        folder: Path,
-        batches: Sequence[Tables],
-        clock: Sequence[int],
-        run: RunOptions,
-        times_ms: Sequence[int] = (),
-    ) -> None:
-        super().__init__(runner, spark, folder, batches, clock, run, times_ms)
-        self.arguments = batches, clock, run, times_ms
+    def __init__(self, runner: Runner, spark: SparkSession, folder: Path, *arguments: Any) -> None:
+        super().__init__(runner, spark, folder, *arguments)
+        self.arguments = arguments
 
     def is_ahead_of_clock(self) -> bool:
         """Return that the watermark follows the clock: by the delay of the one version, and then of the other."""

@@ -63,7 +63,7 @@ class JobSource:
         text: Its text.
         module: The module's name.
         name: The function's name in it; empty: the module is a script.
-        script: The script, or that of the function; None: the function is a job.
+        script: The script itself, or the script whose function it is; None: the function is a job.
     """
 
     path: str
