@@ -61,6 +61,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        assert " at 0x" not in item.nodeid, f"{item.nodeid}: name it by ids=, each process has other addresses"
         for weekly in item.iter_markers("weekly"):
             assert weekly.args, f"{item.nodeid}: say why it is weekly"
             item.add_marker(pytest.mark.exhaustive)  # what leaves these out leaves it out too

@@ -47,7 +47,9 @@ def within() -> Any:
 
 
 @pytest.mark.parametrize(
-    "named", [job, Job(3), functools.partial(job), Sink(job, read), Sink.parquet(job, without=["day"])], ids=repr
+    "named",
+    [job, Job(3), functools.partial(job), Sink(job, read), Sink.parquet(job, without=["day"])],
+    ids=["function", "object", "partial", "sink", "sink of files"],
 )
 def test_a_job_at_the_top_of_a_module_is_found_by_its_name(named: Any) -> None:
     require_named(named, "4.1.4")
@@ -62,7 +64,9 @@ def test_a_script_is_found_by_its_path_and_takes_its_findings_along(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "nameless", [lambda clicks: clicks, within(), Sink(within(), read), functools.partial(within())], ids=repr
+    "nameless",
+    [lambda clicks: clicks, within(), Sink(within(), read), functools.partial(within())],
+    ids=["lambda", "function within a function", "sink", "partial"],
 )
 def test_a_job_without_a_name_of_its_own_is_refused_with_the_remedy(nameless: Any) -> None:
     with pytest.raises(BadInput, match=r"process of PySpark 4\.1\.4, .*: define it by def or class at the top of"):
