@@ -45,12 +45,13 @@ _STYLES = {"ok": "green", "optional": "yellow"}
 EXTRAS = {
     "deltalake": ("delta", "`Sink.delta` needs it"),
     "psycopg": ("postgres", "`Sink.postgres` needs it"),
+    "grpc": ("connect", "jobs over Spark Connect need it"),
     "fastavro": ("avro", "payloads of Avro need it"),
     "libcst": ("mutants", "mutants of jobs need it"),
     "z3": ("proofs", "`streamproof spec prove` needs it"),
 }
 """The modules of extras that nothing else looks for: each with its extra, and who needs it."""
-DISTRIBUTIONS = {"z3": "z3-solver"}
+DISTRIBUTIONS = {"grpc": "grpcio", "z3": "z3-solver"}
 _Found: TypeAlias = tuple[Status, str, str]
 """A diagnosis without its name: the status, the finding, and the remedy."""
 

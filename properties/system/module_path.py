@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 from itertools import takewhile
+from types import ModuleType
 
 BEHIND = "STREAMPROOF_PATH_BEHIND"
 """The variable with the folders that an environment of ours looks into after its own packages."""
@@ -16,6 +17,19 @@ def in_front() -> list[str]:
     zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     found = takewhile(lambda entry: os.path.basename(entry) != zipped, sys.path)
     return [*dict.fromkeys(os.path.abspath(entry) for entry in found)]
+
+
+def modules_in_front() -> list[ModuleType]:
+    """Return the imported top modules of these folders, but streamproof: another Python may not find them."""
+    folders, own = {*in_front()}, __name__.partition(".")[0]
+    found = []
+    for name, module in [*sys.modules.items()]:
+        if "." in name or name in (own, "__main__"):
+            continue
+        files = [*getattr(module, "__path__", ())] or [getattr(module, "__file__", None) or ""]
+        if any(os.path.dirname(os.path.abspath(file)) in folders for file in files if file):
+            found.append(module)
+    return found
 
 
 def behind() -> list[str]:

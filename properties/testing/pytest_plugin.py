@@ -141,9 +141,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> SparkSession:
     """The Spark session that jobs are checked in; a fixture `spark` of the suite's own takes its place."""
-    from ..witnesses.spark.session import spark_session
+    from ..witnesses.spark.session import session_of_jobs
 
-    return spark_session(**_cluster(pytestconfig))
+    return session_of_jobs(**_cluster(pytestconfig))
 
 
 @pytest.fixture(scope="session")
@@ -189,7 +189,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
     if cluster["master"] or os.environ.get(MASTER_VARIABLE) or any(value is not None for value in cluster.values()):
         from ..witnesses.spark.session import spark_session
 
-        spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)})
+        spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)}, any_provider=True)
     from ..checking.jobs.verdicts import CheckFailed
     from ..counterexamples.of_jobs import SAVED, folder_of
     from .conformance import running_test

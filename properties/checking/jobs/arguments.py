@@ -216,7 +216,7 @@ def runner_of(
         BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.
     """
     if any(needs_spark(getattr(given, "schema", None)) for given in inputs):
-        spark_session()
+        spark_session(any_provider=True)
     resolved, tables = resolve_all(inputs, seed), static_tables(static)
     distinct_names("inputs or static tables", [*(given.name for given in resolved), *tables])
     return resolved, Runner(job, [given.source for given in resolved], tables)

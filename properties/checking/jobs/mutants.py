@@ -25,6 +25,7 @@ from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import RunOptions
+from ...witnesses.spark import connect
 from ...witnesses.spark.session import PROVIDER, is_own_session, use_own_session
 from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck
@@ -221,10 +222,11 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> Mutants
 def _at_once(options: CheckOptions, source: JobSource) -> int:
     """Return the number of mutants that are checked at once: a query waits as long as it computes.
 
-    In threads the session is another, what patches Spark for a query isn't kept apart, and nothing ends a loop.
+    In threads the session is another, what patches Spark, for a query or Connect, isn't kept apart, and nothing ends a
+    loop.
     """
     is_plain = not (isinstance(options.runner.job, (Sink, Script)) or options.run.processing_time)
-    return AT_ONCE if is_plain and is_own_session() and not source.has_loops else 1
+    return AT_ONCE if is_plain and is_own_session() and not connect.is_asked() and not source.has_loops else 1
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from unittest import mock
 
 from ....reference.core.errors import BadInput
 from ...system.exits import without_exit
+from ..spark import connect
 from ..spark.engine import OfBatch
 from .contract import location
 
@@ -37,8 +38,9 @@ def as_in_a_check(dying: Callable[[OfBatch], OfBatch], of_rows: Callable[[Any], 
     def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
         def not_ending(rows: DataFrame, batch_id: int) -> None:
             with without_exit(location(function)):  # Spark would wait for it forever
-                function(rows, batch_id)
+                connect.call(sent, rows, batch_id)
 
+        sent = connect.as_sent(function)
         return original(writer, dying(not_ending))
 
     def for_each_row(writer: DataStreamWriter, f: Any) -> DataStreamWriter:

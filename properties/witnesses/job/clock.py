@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...generators.columns.model import from_microseconds
-from ...system.spark_versions import frame_class
+from ..spark import connect
 from ..spark.engine import Tables
 from .declaring import DECLARING
 
@@ -61,7 +61,7 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
     from pyspark.sql import functions as F
 
     declared = Watermarks()
-    frames = frame_class()
+    frames = connect.classes().frame
     original: Any = None
 
     def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> DataFrame:
@@ -71,7 +71,7 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
             declared.without_clock |= frame.isStreaming
             unmoved: DataFrame = original(frame, eventTime, delayThreshold)
             return unmoved
-        times = clock()
+        times = connect.to_job(clock)
         columns = [
             times[TIME].cast(kind).alias(name) if name == column else F.lit(None).cast(kind).alias(name)
             for name, kind in ((field.name, field.dataType) for field in frame.schema)

@@ -13,6 +13,7 @@ from typing import Any
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from ...system.visible import first_line, visible, visible_path
+from ..spark import connect
 from .declaring import DECLARING
 
 JARS = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"}
@@ -58,7 +59,7 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
     with without_exit(location(function)):
         try:
             with DECLARING:
-                returned = function(*arguments)
+                returned = connect.call(function, *arguments)
         except StreamproofError:
             raise
         except Exception as error:

@@ -25,7 +25,7 @@ _WITH_STATE = "WithState"
 """A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
 _OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
 """The beginnings of the names of operators that call a Python function with state."""
-_IN_ORDER = ("Project", "Filter")
+_IN_ORDER = ("Project", "Filter", "SubqueryAlias", "View")
 """Operators that leave the order of rows as it is."""
 _INTEGERS = ("integer", "long")
 _COLUMNS = ("AttributeReference", "GetStructField")

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from ..spark import connect
+
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -19,11 +21,10 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def row_by_row() -> Iterator[None]:
     """Within it, functions with state that a job declares are called once for each row of a batch."""
-    from pyspark.sql import GroupedData
-
-    methods = {name: getattr(GroupedData, name) for name in _TAKING if hasattr(GroupedData, name)}
+    grouped = connect.classes().group
+    methods = {name: getattr(grouped, name) for name in _TAKING if hasattr(grouped, name)}
     by_row: dict[str, Any] = {name: _by_row(name, method) for name, method in methods.items()}
-    with mock.patch.multiple(GroupedData, **by_row):
+    with mock.patch.multiple(grouped, **by_row):
         yield
 
 

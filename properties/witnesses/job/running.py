@@ -23,6 +23,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
 from ..run_options import BETWEEN, MIDDLE, PLAIN, Crash, Mode, RunOptions
+from ..spark import connect
 from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
 from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query, with_settings
@@ -307,8 +308,8 @@ def _remove(*files: Path) -> None:
 
 
 def name_of(job: Job) -> str:
-    """Return what messages call a job: the name of its function, with file and line."""
-    return location(job.start if isinstance(job, Sink) else job)
+    """Return what messages call a job: the name of its function, with file and line, and whether it sees Connect."""
+    return location(job.start if isinstance(job, Sink) else job) + " over Spark Connect" * connect.is_asked()
 
 
 class JobQuery(PreparedQuery):

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError
 from ....specs.java import Java, find_java, low_limits
@@ -24,6 +24,7 @@ from ...system import requirements
 from ...system.spark_versions import checkpoint_file_manager, condition_of
 from ...system.visible import first_line
 from ...system.work import log_path, open_log, own_folder
+from . import connect
 from . import jvm as spark_jvm
 from .class_archive import java_options
 from .cluster import (
@@ -139,21 +140,35 @@ def spark_session(
     Raises:
         MissingTool: No Java is here that PySpark runs on, or PySpark, pandas, PyArrow or protobuf is missing or
             of a version that doesn't work; or the JVM didn't start.
-        BadInput: An argument is out of range, or the running session is a Spark Connect session, or has another state
-            store provider than RocksDB or another master than the given.
+        BadInput: An argument is out of range, or Spark Connect is asked for where it can't be had, or the running
+            session has another state store provider than RocksDB or another master than the given.
         OSError: The temporary directory can't be written.
         StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
             if no master listens, after 90 s if no worker is free.
     """
     require_packages()
-    _refuse_connect()
-    with _STARTING:
+    if connect.is_asked():
+        _require_connect(any_provider)
+    with _STARTING, connect.without():
         session = _running_session()
         if session is None:
             session = _start(cores, partitions, memory, master, shared, log, settings or {})
         else:
             _check_running(session, master, any_provider)
         return _of_this_thread(session)
+
+
+def session_of_jobs(**arguments: Any) -> SparkSession:
+    """Return the session that jobs under test see: `spark_session`, or over Connect the client of its server.
+
+    Args:
+        arguments: As `spark_session`.
+    """
+    session = spark_session(any_provider=True, **arguments)
+    if not connect.is_asked():
+        return session
+    with connect.without():
+        return connect.client_of(session)
 
 
 def _of_this_thread(session: SparkSession) -> SparkSession:
@@ -179,7 +194,7 @@ def _start(
 ) -> SparkSession:
     global _session, _log, _shared, _partitions_said
     if cores is None:
-        master = master or os.environ.get(MASTER_VARIABLE) or None
+        master = master or os.environ.get(MASTER_VARIABLE) or connect.master()
     _partitions_said = partitions is not None or bool(os.environ.get(PARTITIONS_VARIABLE))
     if partitions is None:
         partitions = _partitions_of_environment()
@@ -252,11 +267,18 @@ def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False
     Raises:
         BadInput: Spark refuses a setting, or it has no effect on a session that runs.
     """
-    spark = spark_session(any_provider=any_provider)
-    if _is_own(spark) and not is_cluster(spark.sparkContext.master or "local"):
-        import_as_here(spark)
-    with query_lock(), with_settings(spark, settings):
-        yield spark
+    with connect.without():
+        spark = spark_session(any_provider=any_provider)
+        if _is_own(spark) and not is_cluster(spark.sparkContext.master or "local"):
+            import_as_here(spark)
+        with query_lock(), contextlib.ExitStack() as within:
+            if connect.is_asked():
+                client = connect.client_of(spark)
+                settings = {**connect.settings_of_client(spark, client), **settings}
+                within.enter_context(with_settings(client, settings))
+                within.enter_context(connect.crossing(spark, client))
+            within.enter_context(with_settings(spark, settings))
+            yield spark
 
 
 @contextlib.contextmanager
@@ -385,14 +407,12 @@ def require_packages() -> None:
         raise MissingTool(f"{home.name}={home.found}: `{home.remedy}`")
 
 
-def _refuse_connect() -> None:
-    if "SPARK_REMOTE" in os.environ:
-        raise BadInput("SPARK_REMOTE is set, and streamproof needs a session in this process: `unset SPARK_REMOTE`.")
-    # PySpark sets it when a session of Connect is made, and its functions then make columns of Connect's.
-    if "SPARK_CONNECT_MODE_ENABLED" in os.environ:
+def _require_connect(of_jobs: bool) -> None:
+    connect.require()
+    if not of_jobs:
         raise BadInput(
-            "a session of Spark Connect runs in this process, and streamproof needs the JVM of a session of its own: "
-            "leave out remote(…) where the session is built, or run the check in a process without it."
+            "SPARK_REMOTE is set, and Spark Connect is for jobs under test, not for streamproof's own operators: "
+            "`unset SPARK_REMOTE`"
         )
 
 

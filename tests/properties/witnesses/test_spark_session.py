@@ -86,16 +86,42 @@ def test_a_memory_that_spark_cannot_read_is_refused(no_session):
         spark_session.spark_session(memory="3 gigabytes")
 
 
-def test_a_remote_session_is_refused(monkeypatch, no_session):
+def test_a_server_elsewhere_is_refused(monkeypatch, no_session):
     monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
-    with pytest.raises(BadInput, match="unset SPARK_REMOTE"):
-        spark_session.spark_session()
+    with pytest.raises(BadInput, match=r"SPARK_REMOTE is sc://elsewhere, .*: give SPARK_REMOTE=local\[2\]"):
+        spark_session.spark_session(any_provider=True)
 
 
-def test_a_session_of_spark_connect_is_refused(monkeypatch, no_session):
+def test_a_session_of_a_server_elsewhere_is_refused(monkeypatch, no_session):
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # as PySpark does where remote(…) makes a session
     with pytest.raises(BadInput, match=r"a session of Spark Connect runs .* leave out remote\(…\)"):
+        spark_session.spark_session(any_provider=True)
+
+
+def test_spark_connect_is_refused_for_operators(monkeypatch, no_session):
+    monkeypatch.setenv("SPARK_REMOTE", "local[2]")
+    with pytest.raises(
+        BadInput, match="for jobs under test, not for streamproof's own operators: `unset SPARK_REMOTE`"
+    ):
         spark_session.spark_session()
+
+
+def test_a_package_that_the_client_lacks_is_named_with_the_extra(monkeypatch, no_session):
+    from pyspark.errors import PySparkImportError
+    from pyspark.sql.connect import utils
+
+    def lacking():
+        raise PySparkImportError(
+            errorClass="PACKAGE_NOT_INSTALLED",
+            messageParameters={"package_name": "grpcio", "minimum_version": "1.48.1"},
+        )
+
+    monkeypatch.setenv("SPARK_REMOTE", "local")
+    monkeypatch.setattr(utils, "check_dependencies", lacking)
+    with pytest.raises(
+        MissingTool, match=r"grpcio >= 1\.48\.1 must be installed.*`pip install 'streamproof\[connect\]'`"
+    ):
+        spark_session.spark_session(any_provider=True)
 
 
 def test_a_running_session_with_another_state_store_is_refused_by_the_setting(monkeypatch):

@@ -12,14 +12,11 @@ from unittest import mock
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql.conf import RuntimeConfig
-from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming import StreamingQuery
-from pyspark.sql.streaming.query import StreamingQueryManager
-from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from ....system.spark_versions import frame_class
 from ....system.visible import first_line, visible
+from ...spark.connect import classes
 from .reads import FILES, Read
 from .writes import Idle, Write
 
@@ -50,23 +47,26 @@ class Waiting(BaseException):
 
 def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
     """Yield the classes, each with the methods that answer for the check while the script runs."""
-    context, nothing = lift.spark.sparkContext, _returning(None)
-    yield DataStreamReader, _reader(lift, DataStreamReader, lift.stream)
-    yield DataFrameReader, _reader(lift, DataFrameReader, lift.table)
+    seen, nothing = classes(), _returning(None)
+    yield seen.stream_reader, _reader(lift, seen.stream_reader, lift.stream)
+    yield seen.reader, _reader(lift, seen.reader, lift.table)
     yield DataStreamWriter, _Writer(lift).methods()
     if lift.asked is None:
-        yield DataFrameWriter, {name: _skipping(lift, name) for name in SAVES if hasattr(DataFrameWriter, name)}
-        yield DataFrameWriterV2, {name: _skipping(lift, name) for name in SAVES_V2}
+        yield seen.writer, {name: _skipping(lift, name) for name in SAVES if hasattr(seen.writer, name)}
+        yield seen.writer_v2, {name: _skipping(lift, name) for name in SAVES_V2}
     else:
-        yield DataFrameWriter, _guards(lift)
-    yield SparkSession.Builder, {"getOrCreate": lambda builder: lift.configured(builder._options)}
-    yield SparkSession, {"stop": nothing, "newSession": _returning(lift.spark), **_session(lift)}
-    yield SparkContext, {"stop": nothing, "__init__": lambda own, *_, **__: own.__dict__.update(vars(context))}
-    yield RuntimeConfig, {"set": lambda conf, key, value: lift.set(key, value)}
+        yield seen.writer, _guards(lift, seen.writer)
+    for builder in {SparkSession.Builder, seen.session.Builder}:
+        yield builder, {"getOrCreate": lambda builder: lift.configured(builder._options)}
+    yield seen.session, {"stop": nothing, "newSession": _returning(lift.spark), **_session(lift, seen.session)}
+    if seen.session is SparkSession:
+        context = vars(lift.spark.sparkContext)
+        yield SparkContext, {"stop": nothing, "__init__": lambda own, *_, **__: own.__dict__.update(context)}
+    yield seen.settings, {"set": lambda conf, key, value: lift.set(key, value)}
     ending = {"awaitTermination": _returning(True), "processAllAvailable": nothing, "stop": nothing}
     yield StreamingQuery, ending
-    yield StreamingQueryManager, {"awaitAnyTermination": _returning(True), "addListener": nothing}
-    yield frame_class(), _views(lift, frame_class())
+    yield seen.queries, {"awaitAnyTermination": _returning(True), "addListener": nothing}
+    yield seen.frame, _views(lift, seen.frame)
     yield time, {"sleep": _sleeping(lift, time.sleep)}
 
 
@@ -209,17 +209,18 @@ def _guarded(lift: Lift, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function for `foreachBatch` that writes into the run's folder alone, under the script's arguments."""
 
     def guarded(*arguments: Any) -> Any:
-        with lift.source.surroundings(), mock.patch.multiple(DataFrameWriter, **_guards(lift)):
+        writer = classes().writer
+        with lift.source.surroundings(), mock.patch.multiple(writer, **_guards(lift, writer)):
             return function(*arguments)
 
     return guarded
 
 
-def _guards(lift: Lift) -> Methods:
+def _guards(lift: Lift, owner: Any) -> Methods:
     """Return the methods of the class of batch writers, which refuse to write outside of the run's folder."""
 
     def guarding(name: str) -> Callable[..., Any]:
-        original = getattr(DataFrameWriter, name)
+        original = getattr(owner, name)
 
         def save(writer: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
             given = target if target is not None else named.get("path", named.get("name", named.get("tableName")))
@@ -229,7 +230,7 @@ def _guards(lift: Lift) -> Methods:
 
         return save
 
-    return {name: guarding(name) for name in SAVES if hasattr(DataFrameWriter, name)}
+    return {name: guarding(name) for name in SAVES if hasattr(owner, name)}
 
 
 def _skipping(lift: Lift, name: str) -> Callable[..., None]:
@@ -239,8 +240,8 @@ def _skipping(lift: Lift, name: str) -> Callable[..., None]:
     return skip
 
 
-def _session(lift: Lift) -> Methods:
-    original = SparkSession.sql
+def _session(lift: Lift, owner: Any) -> Methods:
+    original = owner.sql
 
     def sql(spark: Any, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
         if lift.asked is None and _CHANGES.match(sqlQuery):

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from pyspark.sql import SparkSession
+
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.visible import first_line, visible, visible_path
+from ...spark.connect import to_check
 from .answers import Notebook, Waiting, answers
 from .reads import Frames, Read, as_declared
 from .writes import EndedQuery, Write
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
 CHECKS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointLocation", "spark.default.parallelism")
@@ -101,6 +104,7 @@ class Lift:
     query: StreamingQuery | None = None
     _error: StreamproofError | None = None
     _earlier: dict[str, str | None] = field(default_factory=dict)
+    _change: Callable[[str, str], None] = field(init=False)
     _printed: io.StringIO = field(default_factory=io.StringIO)
 
     def run(self) -> None:
@@ -113,6 +117,7 @@ class Lift:
             if name.isidentifier():
                 self.tables.frames[name].createOrReplaceTempView(name)
                 self.views.append(name)
+        self._change = self.spark.conf.set
         with contextlib.ExitStack() as stack:
             for owner, methods in answers(self):
                 stack.enter_context(mock.patch.multiple(owner, **methods))
@@ -196,7 +201,9 @@ class Lift:
         path = self.source.code
         assert isinstance(path, Path)
         module = types.ModuleType("__main__")
-        named = {"spark": self.spark, "sc": self.spark.sparkContext, "display": self._display}
+        named = {"spark": self.spark, "display": self._display}
+        if isinstance(self.spark, SparkSession):  # Connect has no context
+            named["sc"] = self.spark.sparkContext
         vars(module).update({"__file__": str(path), "get_ipython": lambda: Notebook(self), **named})
         vars(module).update(self.source.names)
         text = path.read_text(encoding="utf-8") if self.source.text is None else self.source.text
@@ -228,6 +235,7 @@ class Lift:
         """Stand in for a notebook's `display`, which starts a query of a DataFrame that streams."""
         if hasattr(shown, "isStreaming"):
             name = str(named.get("streamName") or "")
+            shown = to_check(shown)
             self.writes.append(
                 Write(shown, name=name, format="display" if shown.isStreaming else "shown", line=self.line)
             )
@@ -316,5 +324,5 @@ class Lift:
             return
         text = str(value).lower() if isinstance(value, bool) else str(value)
         self._earlier.setdefault(name, self.spark.conf.get(name, None))
-        self.spark.conf._jconf.set(name, text)
+        self._change(name, text)
         self.settings[name] = text
