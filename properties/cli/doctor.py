@@ -44,6 +44,7 @@ _OLDEST_PYTHON = (3, 11)
 _STYLES = {"ok": "green", "optional": "yellow"}
 EXTRAS = {
     "deltalake": ("delta", "`Sink.delta` needs it"),
+    "pyiceberg": ("iceberg", "`Sink.iceberg` needs it"),
     "psycopg": ("postgres", "`Sink.postgres` needs it"),
     "grpc": ("connect", "jobs over Spark Connect need it"),
     "fastavro": ("avro", "payloads of Avro need it"),

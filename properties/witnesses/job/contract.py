@@ -16,7 +16,10 @@ from ...system.visible import first_line, visible, visible_path
 from ..spark import connect
 from .declaring import DECLARING
 
-JARS = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"}
+JARS = {
+    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
+    "jdbc:postgresql": "org.postgresql:postgresql:42.7.7",
+}
 """The coordinates of the jars that Spark needs for formats beside its own, by the format's name."""
 
 
@@ -86,11 +89,12 @@ def _of_jar(reason: str) -> str:
     import pyspark
 
     found = re.search(r"[Ff]ailed to find (?:the )?data source: `?(\w+)", reason)
-    if found is None or found[1] not in JARS:
+    name = "jdbc:postgresql" if "No suitable driver" in reason else found[1] if found is not None else ""
+    if name not in JARS:
         return ""
-    package = JARS[found[1]].format(spark=pyspark.__version__)
+    package = JARS[name].format(spark=pyspark.__version__)
     return (
-        f': start the session of the tests with the jar of {found[1]}, .config("spark.jars.packages", "{package}"), or '
+        f': start the session of the tests with the jar of {name}, .config("spark.jars.packages", "{package}"), or '
         "the newest version of that which is published"
     )
 

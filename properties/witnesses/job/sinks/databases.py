@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from .....reference.core.errors import BadInput, import_extra
 from ....generators.columns.model import Row
@@ -18,6 +18,11 @@ from ....system.arguments import short
 from ....system.visible import first_line
 from ..rows import rows_of
 from .store import Store
+
+_SCHEMA = "currentSchema"
+"""The parameter of JDBC's URL that names the schema."""
+_OF_BOTH = ("user", "password", "sslmode", "sslrootcert", "sslcert", "sslkey")
+"""The parameters of a connection that have the same name in JDBC."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +114,11 @@ class PostgresTable(DatabaseTable):
 
     Attributes:
         url: The database.
+        jdbc: Whether the target is a URL of JDBC.
     """
 
     url: str = ""
+    jdbc: bool = False
     name = "Sink.postgres"
 
     def __post_init__(self) -> None:
@@ -126,12 +133,25 @@ class PostgresTable(DatabaseTable):
     def at(self, folder: Path) -> Iterator[str]:
         """Make a schema, give the URL under which its tables are found, and drop it."""
         schema = f"streamproof_{uuid.uuid4().hex}"
-        options = f"options={quote(f'-c search_path={schema}')}"
+        target = self._of_jdbc(schema) if self.jdbc else self._of_schema(schema)
         self._run(f"CREATE SCHEMA {schema}")
         try:
-            yield f"{self.url}{'&' if '?' in self.url else '?'}{options}"
+            yield target
         finally:
             self._run(f"DROP SCHEMA {schema} CASCADE")
+
+    def _of_schema(self, schema: str) -> str:
+        return f"{self.url}{'&' if '?' in self.url else '?'}options={quote(f'-c search_path={schema}')}"
+
+    def _of_jdbc(self, schema: str) -> str:
+        from psycopg.conninfo import conninfo_to_dict
+
+        given = {name: str(value) for name, value in conninfo_to_dict(self.url).items()}
+        host, kept = given.get("host", ""), {name: given[name] for name in _OF_BOTH if name in given}
+        if not host or host.startswith("/"):
+            raise BadInput(f"{self.name}: JDBC reaches no Unix socket: name a host, postgresql://user@localhost/tests")
+        place = f"{host}:{given.get('port', 5432)}/{given.get('dbname', '')}"
+        return f"jdbc:postgresql://{place}?{urlencode({**kept, _SCHEMA: schema})}"
 
     def _run(self, statement: str) -> None:
         import psycopg
@@ -156,6 +176,8 @@ class PostgresTable(DatabaseTable):
         import psycopg
         from psycopg.rows import dict_row
 
+        if self.jdbc:
+            target = self._of_schema(target.rpartition(f"{_SCHEMA}=")[2])
         try:
             with psycopg.connect(target) as connection:
                 if not (table := self.quoted(connection)):

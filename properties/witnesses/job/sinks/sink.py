@@ -12,6 +12,7 @@ from ....system.arguments import checked
 from .databases import DuckDBTable, PostgresTable, SQLiteTable
 from .delta import DeltaTable
 from .files import JsonFiles, ParquetFiles
+from .iceberg import IcebergTable
 from .kafka import KafkaTopic, Value
 from .store import Store
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 class Sink:
     """A job that writes its result itself, such as with `foreachBatch` into a database.
 
-    `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.kafka`, `Sink.sqlite`, `Sink.duckdb` and `Sink.postgres` know how
-    to read the result. Their `start` takes the inputs, then two texts: the target, which is new and empty for each
-    query, and the folder of the checkpoint. It is called again, with the same two, when the query is restarted.
+    `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.iceberg`, `Sink.kafka`, `Sink.sqlite`, `Sink.duckdb` and
+    `Sink.postgres` know how to read the result. Their `start` takes the inputs, then two texts: the target, which is
+    new and empty for each query, and the folder of the checkpoint. It is called again, with the same two, when the
+    query is restarted.
 
     Attributes:
         start: A function that takes the inputs, and a folder (`pathlib.Path`) of its own; it starts the query, with its
@@ -95,6 +97,24 @@ class Sink:
 
     @staticmethod
     @checked
+    def iceberg(start: Callable[..., StreamingQuery], *, table: str, without: Sequence[str] = ()) -> Sink:
+        """Return a sink whose target is the folder of an Iceberg warehouse, whose tables the package pyiceberg reads.
+
+        The warehouse's catalog is an SQLite file in it, such as `SqlCatalog` of pyiceberg or Iceberg's `JdbcCatalog`
+        makes, or its folders, as Spark's catalog of the type `hadoop`.
+
+        Args:
+            start: Starts the query; see `Sink`.
+            table: The table that has the result, with its namespace or without.
+            without: Columns that aren't part of the result, such as the number of the batch.
+
+        Raises:
+            MissingTool: pyiceberg isn't installed.
+        """
+        return _stored(start, IcebergTable(without=without, table=table))
+
+    @staticmethod
+    @checked
     def sqlite(
         start: Callable[..., StreamingQuery], *, table: str, schema: Any = None, without: Sequence[str] = ()
     ) -> Sink:
@@ -126,7 +146,14 @@ class Sink:
 
     @staticmethod
     @checked
-    def postgres(start: Callable[..., StreamingQuery], *, table: str, url: str, without: Sequence[str] = ()) -> Sink:
+    def postgres(
+        start: Callable[..., StreamingQuery],
+        *,
+        table: str,
+        url: str,
+        jdbc: bool = False,
+        without: Sequence[str] = (),
+    ) -> Sink:
         """Return a sink whose target is the URL of a schema of its own in a PostgreSQL database.
 
         The schema is made before each query, and dropped after it. A connection to the target finds the tables of that
@@ -136,12 +163,14 @@ class Sink:
             start: Starts the query; see `Sink`.
             table: The table, or view, that has the result.
             url: The database, in which the user may make schemas: "postgresql://user@localhost:5432/tests".
+            jdbc: Whether the target is a URL of JDBC, for Spark's `write.jdbc(target, …)`, whose jar the session has.
             without: Columns that aren't part of the result, such as the number of the batch.
 
         Raises:
+            BadInput: JDBC can't reach the database, which is at a Unix socket.
             MissingTool: psycopg isn't installed.
         """
-        return _stored(start, PostgresTable(without=without, table=table, url=url))
+        return _stored(start, PostgresTable(without=without, table=table, url=url, jdbc=jdbc))
 
     @staticmethod
     @checked

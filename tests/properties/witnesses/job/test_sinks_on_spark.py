@@ -18,7 +18,8 @@ from typing import Any
 import duckdb
 import pytest
 from postgres_server import postgres_server, programs
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 from streamproof import BadInput, Input, Sink, check_job, invariants, sql
 from streamproof.properties.generators.columns.inputs import resolve_all
@@ -26,7 +27,9 @@ from streamproof.properties.generators.columns.model import Arrival, JobHistory,
 from streamproof.properties.generators.columns.packing import tables_alone
 from streamproof.properties.witnesses.job.running import Runner
 from streamproof.properties.witnesses.job.sinks.store import Store
+from streamproof.properties.witnesses.kafka.jvm import Coordinates, kafka_jars
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
+from streamproof.reference.core.errors import MissingTool
 
 pytestmark = pytest.mark.spark
 
@@ -97,6 +100,33 @@ def in_delta(rows: DataFrame, batch: int, target: str, again: bool) -> None:
         deltalake.write_deltalake(target, found, mode="overwrite", predicate=f"batch = {batch}")
 
 
+def in_iceberg(rows: DataFrame, batch: int, target: str, again: bool) -> None:
+    import pyarrow as pa
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    found = rows.toArrow()
+    found = found.append_column("batch", pa.array([batch] * found.num_rows, pa.int64()))
+    catalog = SqlCatalog("tests", uri=f"sqlite:///{target}/catalog.db", warehouse=f"file://{target}")
+    catalog.create_namespace_if_not_exists("money")
+    table = catalog.create_table_if_not_exists("money.ledger", schema=found.schema)
+    table.append(found) if again else table.overwrite(found, overwrite_filter=f"batch == {batch}")
+    catalog.close()
+
+
+def by_jdbc(rows: DataFrame, batch: int, target: str, again: bool) -> None:
+    """Spark's writer appends each partition by itself; the batch's rows are deleted before it begins."""
+    import psycopg
+
+    schema = target.rpartition("currentSchema=")[2]
+    server = target.removeprefix("jdbc:").partition("?")[0].replace("//", "//tests@")
+    with psycopg.connect(server, options=f"-c search_path={schema}") as database:
+        database.execute(f"CREATE TABLE IF NOT EXISTS ledger ({COLUMNS.format('TZ')})".encode())
+        if not again:
+            database.execute("DELETE FROM ledger WHERE batch = %s", [batch])
+    properties = {"driver": "org.postgresql.Driver"}
+    rows.withColumn("batch", F.lit(batch)).write.jdbc(target, "ledger", mode="append", properties=properties)
+
+
 def in_postgres(rows: DataFrame, batch: int, target: str, again: bool) -> None:
     import psycopg
 
@@ -114,6 +144,8 @@ WRITERS: Mapping[str, Callable[[DataFrame, int, str, bool], None]] = {
     "sqlite": in_sqlite,
     "duckdb": in_duckdb,
     "delta": in_delta,
+    "iceberg": in_iceberg,
+    "jdbc": by_jdbc,
     "postgres": in_postgres,
 }
 
@@ -129,8 +161,20 @@ def postgres() -> Iterator[str | None]:
         yield url
 
 
+@pytest.fixture(scope="module")
+def driver(spark: SparkSession) -> bool:
+    """Give the session PostgreSQL's driver, and whether it could be had."""
+    try:
+        jars = kafka_jars(Coordinates("org.postgresql", "postgresql", "42.7.7"))
+    except MissingTool:
+        return False
+    for jar in jars.glob("postgresql-*.jar"):
+        spark.sql(f"ADD JAR '{jar}'")
+    return True
+
+
 @pytest.fixture
-def stores(postgres: str | None) -> Callable[[bool], Mapping[str, Store]]:
+def stores(postgres: str | None, driver: bool) -> Callable[[bool], Mapping[str, Store]]:
     """Give all stores that are installed, for rows that come again or not."""
 
     def made(again: bool) -> Mapping[str, Store]:
@@ -147,6 +191,10 @@ def stores(postgres: str | None) -> Callable[[bool], Mapping[str, Store]]:
         }
         if importlib.util.find_spec("deltalake"):
             sinks["delta"] = Sink.delta(never, without=batch)
+        if importlib.util.find_spec("pyiceberg"):
+            sinks["iceberg"] = Sink.iceberg(never, table="ledger", without=batch)
+        if postgres and driver:
+            sinks["jdbc"] = Sink.postgres(never, table="ledger", url=postgres, jdbc=True, without=batch)
         if postgres:
             sinks["postgres"] = Sink.postgres(never, table="ledger", url=postgres, without=batch)
         return {name: sink._store for name, sink in sinks.items() if sink._store is not None}
@@ -198,6 +246,7 @@ def written(sink: Sink, run: RunOptions) -> list[Row]:
     ("name", "missing"),
     [
         ("delta", None if importlib.util.find_spec("deltalake") else "deltalake"),
+        ("iceberg", None if importlib.util.find_spec("pyiceberg") else "pyiceberg"),
         ("postgres", None if importlib.util.find_spec("psycopg") else "psycopg"),
         ("postgres", None if programs() else "PostgreSQL's server (Debian: apt-get install postgresql)"),
     ],
@@ -206,6 +255,12 @@ def test_optional_stores_are_asked(name: str, missing: str | None, stores: Any) 
     if missing:
         pytest.skip(f"Sink.{name} isn't asked: there is no {missing}")
     assert name in stores(False)
+
+
+def test_jdbc_is_asked(stores: Any, postgres: str | None, driver: bool) -> None:
+    if not (postgres and driver):
+        pytest.skip("Sink.postgres isn't asked by JDBC: there is no server, or its driver can't be fetched")
+    assert "jdbc" in stores(False)
 
 
 def test_a_batch_that_is_repeated_is_read_twice_where_the_store_has_it_twice(stores: Any) -> None:
