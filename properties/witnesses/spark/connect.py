@@ -8,8 +8,10 @@ over gRPC to the server's planner, and the check reads that.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,6 +36,9 @@ _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
 
 _hidden: dict[str, str] = {}
 _crossing: Crossing | None = None
+_CHANGING = threading.Lock()
+_clients: list[None] = []
+_changed = contextlib.ExitStack()
 
 
 def is_asked() -> bool:
@@ -67,12 +72,9 @@ def require() -> None:
         )
     if spark_version() < (4, 0):
         raise BadInput("SPARK_REMOTE is set, and PySpark has a Connect server from 4.0 on: `unset SPARK_REMOTE`")
-    from pyspark.errors import PySparkImportError
-    from pyspark.sql.connect.utils import check_dependencies
-
     try:
-        check_dependencies()
-    except (ImportError, PySparkImportError) as error:
+        importlib.import_module("pyspark.sql.connect.session")
+    except ImportError as error:
         why = first_line(error).rstrip(".")
         raise MissingTool(f"SPARK_REMOTE is set: {why}: `pip install 'streamproof[connect]'`") from None
 
@@ -92,7 +94,26 @@ def without() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _as_client() -> Iterator[None]:
-    """Let PySpark's functions within it make the columns of Connect, and send a job's modules with its functions."""
+    """Let PySpark's functions make the columns of Connect, and send a job's modules with its functions.
+
+    A function for `foreachBatch` may begin in a thread of its own before the function has returned that starts its
+    query: what is first in changes this process, and what is last out changes it back.
+    """
+    with _CHANGING:
+        if not _clients:
+            _changed.enter_context(_changed_for_clients())
+        _clients.append(None)
+    try:
+        yield
+    finally:
+        with _CHANGING:
+            _clients.pop()
+            if not _clients:
+                _changed.close()
+
+
+@contextlib.contextmanager
+def _changed_for_clients() -> Iterator[None]:
     from pyspark.cloudpickle.cloudpickle import (
         list_registry_pickle_by_value,
         register_pickle_by_value,
@@ -100,8 +121,8 @@ def _as_client() -> Iterator[None]:
     )
 
     before = {name: os.environ.get(name) for name in (REMOTE, IS_REMOTE, IS_LOCAL)}
-    os.environ.update({**_hidden, IS_REMOTE: "1", IS_LOCAL: "1"})
     modules = [module for module in modules_in_front() if module.__name__ not in list_registry_pickle_by_value()]
+    os.environ.update({**_hidden, IS_REMOTE: "1", IS_LOCAL: "1"})
     for module in modules:
         register_pickle_by_value(module)
     try:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from streamproof.properties.system import requirements
 from streamproof.properties.system.requirements import Diagnosis
+from streamproof.properties.witnesses.spark import connect
 from streamproof.properties.witnesses.spark import session as spark_session
 from streamproof.reference.core.errors import BadInput, MissingTool
 
@@ -108,19 +109,14 @@ def test_spark_connect_is_refused_for_operators(monkeypatch, no_session):
 
 def test_a_package_that_the_client_lacks_is_named_with_the_extra(monkeypatch, no_session):
     from pyspark.errors import PySparkImportError
-    from pyspark.sql.connect import utils
 
-    def lacking():
-        raise PySparkImportError(
-            errorClass="PACKAGE_NOT_INSTALLED",
-            messageParameters={"package_name": "grpcio", "minimum_version": "1.48.1"},
-        )
+    def lacking(name):
+        what = {"package_name": "grpcio", "minimum_version": "1.48.1"}
+        raise PySparkImportError(errorClass="PACKAGE_NOT_INSTALLED", messageParameters=what)
 
     monkeypatch.setenv("SPARK_REMOTE", "local")
-    monkeypatch.setattr(utils, "check_dependencies", lacking)
-    with pytest.raises(
-        MissingTool, match=r"grpcio >= 1\.48\.1 must be installed.*`pip install 'streamproof\[connect\]'`"
-    ):
+    monkeypatch.setattr(connect.importlib, "import_module", lacking)
+    with pytest.raises(MissingTool, match=r"grpcio >= 1\.48\.1 must be installed.*install 'streamproof\[connect\]'`"):
         spark_session.spark_session(any_provider=True)
 
 

@@ -58,7 +58,8 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
         yield seen.writer, _guards(lift, seen.writer)
     for builder in {SparkSession.Builder, seen.session.Builder}:
         yield builder, {"getOrCreate": lambda builder: lift.configured(builder._options)}
-    yield seen.session, {"stop": nothing, "newSession": _returning(lift.spark), **_session(lift, seen.session)}
+    of_session = {"stop": nothing, "newSession": _returning(lift.spark), **_session(lift, seen.session)}
+    yield seen.session, {name: method for name, method in of_session.items() if hasattr(seen.session, name)}
     if seen.session is SparkSession:
         context = vars(lift.spark.sparkContext)
         yield SparkContext, {"stop": nothing, "__init__": lambda own, *_, **__: own.__dict__.update(context)}
