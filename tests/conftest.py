@@ -39,6 +39,13 @@ def kafka() -> None:
         pytest.skip(str(missing))
 
 
+@pytest.fixture
+def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a job's check show the history that it has found as it is: most tests ask only that a bug is found."""
+    for limit in ("SHRINKING", "SHRINKING_S"):
+        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
+
+
 ON_SPARK = pytest.StashKey[bool]()
 """Whether Spark may run in this process: a test was to start it, or one that wasn't has been told of."""
 

@@ -596,9 +596,8 @@ def test_a_history_of_an_invariant_is_refused_by_check_job_and_one_of_no_law_by_
         invariants(sessions, CLICKS, examples=[flood])
 
 
-def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
+@pytest.mark.usefixtures("unshrunk")
+def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far() -> None:
     with pytest.raises(Violated, match="Shrinking stopped by its limit of time: a smaller history may differ, too"):
         check_job(later_by_a_millisecond, CLICKS, expect=expected_sessions(), histories=30)
 

@@ -223,6 +223,7 @@ def test_there_are_at_least_forty_shapes() -> None:
     assert len(SHAPES) >= 40
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize("mode", ["append", "update", "complete"])
 def test_the_shapes_windows_are_condemned_where_they_are_wrong(mode: Any) -> None:
     def of(counted_column: str) -> Callable[[DataFrame], DataFrame]:

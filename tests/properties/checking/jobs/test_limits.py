@@ -133,6 +133,7 @@ def parsed(condition: str) -> Job:
     ],
     ids=["filter", "when", "time of day", "decimal", "several", "function"],
 )
+@pytest.mark.usefixtures("unshrunk")
 def test_a_bug_behind_a_limit_is_found_and_the_right_job_conforms(
     wrong: Job, right: Job, expected: str, how: dict[str, Any]
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_bug_behind_a_limit_is_found_and_the_right_job_conforms(
     assert not [line for line in report.not_checked if "no drawn row" in line], report
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.exhaustive
 def test_a_bug_behind_a_limit_of_a_processor_is_found_and_the_right_processor_conforms() -> None:
     expected = sql('SELECT "user", count(amount) AS n FROM orders GROUP BY ALL')
@@ -150,6 +152,7 @@ def test_a_bug_behind_a_limit_of_a_processor_is_found_and_the_right_processor_co
     check_job(flagged(Flagging), ORDERS, expect=expected, mode="update")
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_a_limit_behind_a_payload_a_new_name_and_arithmetic_is_reached() -> None:
     orders = Input("user string, amount bigint", key="user", name="orders", format="kafka")
     expected = sql('SELECT "user", amount AS paid FROM orders WHERE amount > 5000')
@@ -158,6 +161,7 @@ def test_a_limit_behind_a_payload_a_new_name_and_arithmetic_is_reached() -> None
     assert "no drawn row" not in str(check_job(parsed("tens > 500"), orders, expect=expected))
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_a_limit_that_only_the_expectation_has_is_reached() -> None:
     def capped(orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [{"user": row["user"], "amount": row["amount"]} for row in orders if (row["amount"] or 0) < 123_456]
@@ -179,6 +183,7 @@ def test_sides_that_the_user_s_values_never_reach_are_named() -> None:
     assert "where no drawn row of orders has amount >= 1000; no drawn row of orders has kind <> 'paid': values=" in said
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_the_constants_of_a_sink_are_those_of_its_code(tmp_path: Any) -> None:
     def start(orders: DataFrame, target: str, checkpoint: str) -> Any:
         def write(frame: DataFrame, number: int) -> None:

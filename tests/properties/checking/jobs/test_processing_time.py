@@ -172,17 +172,14 @@ def test_a_spark_that_keeps_its_own_clock_is_refused_by_name(monkeypatch: pytest
         check_job(by_timeout, CLICKS, expect=VisitsByTimeout, histories=10, timeouts=["30 minutes"])
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.spark
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("job", "right"), [(by_timeout, VisitsByTimeout), (by_timer, Visits)])
-def test_a_timeout_ends_after_its_time_and_a_timer_at_it(
-    job: Any, right: type[Visits], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_timeout_ends_after_its_time_and_a_timer_at_it(job: Any, right: type[Visits]) -> None:
     given: Any = {"histories": 60, "timeouts": ["30 minutes"]}
     assert check_job(job, CLICKS, expect=right, **given).expecting > 10
     (wrong,) = {Visits, VisitsByTimeout} - {right}
-    for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
     with pytest.raises(Violated, match=r"(?s)the model Visits.*runs at"):
         check_job(job, CLICKS, expect=wrong, **given)
 
@@ -247,6 +244,7 @@ class LongerLifetimes(Lifetimes):
         return until < clock
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.spark
 def test_state_lives_as_long_as_its_time_to_live_by_the_clock() -> None:
     check_job(remembered, CLICKS, expect=Lifetimes, timeouts=[SILENT])

@@ -31,7 +31,6 @@ from streamproof import (
     stream_join,
     windows,
 )
-from streamproof.properties.checking.jobs import smallest
 
 pytestmark = pytest.mark.spark
 
@@ -397,10 +396,9 @@ def test_a_right_script_whose_histories_run_alone_conforms(declared: Callable[[]
     declared()
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.exhaustive  # a violation is shrunk for up to 30 s, and the sink's invariants take minutes
 @pytest.mark.parametrize("declared", WRONG, ids=lambda declared: declared.__name__)
-def test_the_bug_of_a_script_is_found(declared: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(smallest, limit, 0)
+def test_the_bug_of_a_script_is_found(declared: Callable[[], None]) -> None:
     with pytest.raises(Violated):
         declared()

@@ -101,6 +101,7 @@ def test_of_several_queries_one_is_checked_by_its_name_or_its_index(written: Wri
     assert check_job(rows, expect=sql("SELECT * FROM clicks"), histories=40).verdict == "conforms"
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_a_sink_of_the_script_s_own_is_run_where_read_says_what_it_wrote(written: Written) -> None:
     body = """
 out = os.environ["OUT"]
@@ -189,6 +190,7 @@ display(clicks.withWatermark("at", level).groupBy("user", F.window("at", "1 hour
     assert check_job(Script(main, {"clicks": CLICKS}), expect=other_job(script), histories=40).verdict == "conforms"
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_settings_of_the_script_hold_for_its_query_alone(written: Written, spark: Any) -> None:
     before = spark.conf.get("spark.sql.session.timeZone"), spark.conf.get("spark.sql.shuffle.partitions")
     body = 'spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")\n'

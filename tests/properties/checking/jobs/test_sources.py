@@ -222,6 +222,7 @@ def table_of_accounts(accounts: list[Row]) -> list[Row]:
     ]
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_a_job_that_applies_debezium_s_changes_conforms() -> None:
     given: dict[str, Any] = {"expect": table_of_accounts, "mode": "update", "unique": ["id"]}
     report = check_job(latest, ACCOUNTS, **given)

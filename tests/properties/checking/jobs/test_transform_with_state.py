@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
 from streamproof import Inconclusive, Input, Violated, check_job, invariants
 from streamproof.properties.checking.jobs import invariants as module
-from streamproof.properties.checking.jobs import smallest
 from streamproof.reference.core.errors import StreamproofError
 
 pytestmark = pytest.mark.spark
@@ -179,11 +178,10 @@ def test_a_right_processor_conforms_and_its_histories_share_a_query(form: type[B
     assert (report.histories, report.alone) == (40, "")
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("form", "bug"), [(form, bug) for form, bugs in BUGS.items() for bug in bugs])
-def test_a_bug_in_state_or_timers_is_found(form: type[ByRows], bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(smallest, limit, 0)
+def test_a_bug_in_state_or_timers_is_found(form: type[ByRows], bug: str) -> None:
     with pytest.raises(Violated):
         check(form(bug))
 
@@ -287,6 +285,7 @@ class Silences:
         return [{"user": user, "last": self.last.pop(user)} for user in over]
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_timers_of_event_time_are_checked_once_it_is_said_how_long_they_are() -> None:
     with pytest.raises(Inconclusive, match=r"times around its timers of event time \(timeouts="):
         check_job(silences(SILENT_MS), USERS, expect=Silences, histories=60)

@@ -278,6 +278,7 @@ def test_spark_refuses_to_go_on_after(change: str) -> None:
     assert refused.value.checked.verdict == "violated"
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("change", each(DIFFER))
 def test_a_job_goes_on_with_other_rows_after(change: str) -> None:
@@ -295,6 +296,7 @@ def test_rows_may_come_in_another_batch_if_both_versions_together_emit_what_a_ru
     assert "rows come in another batch than in a run from the start" in str(report)
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.exhaustive
 def test_a_function_of_both_outputs_says_what_may_differ() -> None:
     def doubles(old: list[list[dict[str, Any]]], new: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:

@@ -78,6 +78,7 @@ def test_a_job_conforms(spark: SparkSession) -> None:
     assert ") over Spark Connect conforms to " in str(report)
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_a_bug_is_found() -> None:
     def wrong(clicks: DataFrame) -> DataFrame:
         return clicks.withWatermark("at", "1 second").dropDuplicatesWithinWatermark(["user"]).select("user", "at")
@@ -214,6 +215,18 @@ def test_a_function_of_batches_shares_no_variable_with_this_process() -> None:
 
 
 A_LOCK = threading.Lock()
+
+
+def test_the_server_takes_no_client_without_its_token(spark: SparkSession) -> None:
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+    from pyspark.sql.connect.session import SparkSession as Client
+
+    token = "spark.connect.authenticate.token"
+    with session_for_query({}, any_provider=True) as session:
+        port = connect.client_of(session).client._builder.endpoint.rpartition(":")[2]
+        assert session.sparkContext._jsc.sc().conf().get(token)
+        with pytest.raises(SparkConnectGrpcException, match="No authentication token provided"):
+            assert Client(f"sc://localhost:{port}").version
 
 
 def test_settings_of_the_users_session_hold_for_the_query(spark: SparkSession) -> None:

@@ -148,10 +148,9 @@ def test_right_functions_of_each_form_pass() -> None:
     assert f"{OTHERS[0]}: without= leaves it out" in report.not_checked
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.spark
 @pytest.mark.exhaustive
-def test_a_processor_that_relies_on_a_batch_s_rows_together_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
+def test_a_processor_that_relies_on_a_batch_s_rows_together_is_found() -> None:
     with pytest.raises(Violated, match=r"(?s)with each row of a batch in a call of its own, .* leave this out"):
         invariants(in_one_batch, CLICKS, histories=30, without=OTHERS)
