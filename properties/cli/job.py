@@ -177,6 +177,7 @@ def exit_by_verdict(
     from ..checking.jobs.verdicts import CheckFailed
     from ..counterexamples.of_jobs import folder_of
     from ..report import making
+    from ..witnesses.spark import connect
     from ..witnesses.spark.session import spark_session
 
     outcomes: list[JobOutcome] = []
@@ -190,6 +191,7 @@ def exit_by_verdict(
             progress("starting Spark")
             # Before the module: functions that it declares for Spark may need a session to read their types.
             spark_session(any_provider=True)
+            connect.begin()
             common = {
                 "histories": options.histories or HISTORIES,
                 "seed": seed,

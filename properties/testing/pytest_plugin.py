@@ -72,6 +72,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(PROFILE, "The profile of this suite: quick, default or thorough.", default="default")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Let conftest.py and the tests' modules declare functions for Spark Connect, where SPARK_REMOTE asks for that."""
+    if "SPARK_REMOTE" in os.environ:
+        from ..witnesses.spark import connect
+
+        connect.begin()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a profile that there isn't, and a folder that can't be written, before any test runs."""
     if config.getini(PROFILE) not in PROFILES:

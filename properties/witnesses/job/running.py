@@ -115,7 +115,7 @@ class Earlier:
     @property
     def name(self) -> str:
         """Its name in messages: the name of its function, with file and line, and its PySpark if it isn't this one."""
-        return name_of(self.job) + ("" if self.on is None else f" on PySpark {self.on.version}")
+        return name_of(self.job) if self.on is None else f"{_place_of(self.job)} on PySpark {self.on.version}"
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,11 @@ def _remove(*files: Path) -> None:
 
 def name_of(job: Job) -> str:
     """Return what messages call a job: the name of its function, with file and line, and whether it sees Connect."""
-    return location(job.start if isinstance(job, Sink) else job) + " over Spark Connect" * connect.is_asked()
+    return _place_of(job) + " over Spark Connect" * connect.is_asked()
+
+
+def _place_of(job: Job) -> str:
+    return location(job.start if isinstance(job, Sink) else job)
 
 
 class JobQuery(PreparedQuery):

@@ -34,6 +34,8 @@ _SETTINGS = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.g
 
 _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
 
+_LOCAL = re.compile(r"local(\[.*\])?")
+
 _hidden: dict[str, str] = {}
 _crossing: Crossing | None = None
 _CHANGING = threading.Lock()
@@ -51,6 +53,15 @@ def master() -> str | None:
     return _hidden.get(REMOTE, os.environ.get(REMOTE))
 
 
+def begin() -> None:
+    """Let modules that are imported from now on declare functions for Connect, if SPARK_REMOTE asks for a server here.
+
+    PySpark begins when a session is made: a function that a module declares before, as by `@udf`, isn't for Connect.
+    """
+    if _LOCAL.fullmatch(os.environ.get(REMOTE, "")):
+        os.environ.update({IS_REMOTE: "1", IS_LOCAL: "1"})
+
+
 def require() -> None:
     """Make sure that jobs can be run over Connect.
 
@@ -59,7 +70,7 @@ def require() -> None:
         MissingTool: A package that PySpark's client needs is missing.
     """
     remote = master()
-    if remote is not None and not re.fullmatch(r"local(\[.*\])?", remote):
+    if remote is not None and not _LOCAL.fullmatch(remote):
         raise BadInput(
             f"SPARK_REMOTE is {visible(remote)}, and a check reaches into the JVM of the server, for the watermarks, "
             "plans and checkpoints of its queries: give SPARK_REMOTE=local[2], and the check starts a server itself"

@@ -48,10 +48,11 @@ class IcebergTable(Store):
         if not tables:
             return []
         found = [name for name in tables if name == self.table or name.rpartition(".")[2] == self.table]
-        if not found:
+        if len(found) != 1:
+            there = "there is no" if not found else "there are several of"
             raise BadInput(
-                f"{self.name}: there is no table {self.table!r}, but {', '.join(map(repr, tables))}: name one of them "
-                "with table=, or let start make it in its target"
+                f"{self.name}: {there} table {self.table!r}; the target has {', '.join(map(repr, tables))}: name one "
+                "of them with table=, or let start make it in its target"
             )
         try:
             return [*rows_of(StaticTable.from_metadata(tables[found[0]]).scan().to_arrow())]

@@ -245,6 +245,26 @@ def test_settings_of_the_users_session_hold_for_the_query(spark: SparkSession) -
     assert spark.conf.get(zone) == "UTC"
 
 
+@pytest.mark.exhaustive
+def test_functions_that_a_module_declares_before_any_session_are_for_connect(tmp_path: Path) -> None:
+    """PySpark alone would refuse the module, for it has no session yet."""
+    (tmp_path / "pages.py").write_text(
+        "from pyspark.sql import functions as F\nfrom pyspark.sql.types import StringType\n\n"
+        "@F.udf(returnType=StringType())\n"
+        "def lower(page):\n    return page and page.lower()\n\n"
+        "def pages(clicks):\n    return clicks.select('user', lower('page').alias('page'))\n"
+    )
+    (tmp_path / "test_pages.py").write_text(
+        "from pages import pages\nfrom streamproof import Input, as_batch\n\n"
+        "def test_pages(check_job):\n"
+        "    clicks = Input('user string, at timestamp, page string', key='user')\n"
+        "    print(check_job(pages, clicks, expect=as_batch(), histories=10))\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", "test_pages.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert "over Spark Connect conforms to the same job as a batch on 10 histories" in done.stdout, done.stdout
+
+
 @pytest.mark.weekly("as long as the examples take: seven minutes")
 def test_the_examples_have_the_same_verdicts_but_for_two_scripts_that_connect_cannot_run() -> None:
     """A script that sets the log level of its context, and a script that names a master."""
