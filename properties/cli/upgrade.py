@@ -37,6 +37,15 @@ FromPySpark = Annotated[
         "its own. By default the installed PySpark.",
     ),
 ]
+Repartition = Annotated[
+    int | None,
+    options.of_job(
+        min=1,
+        metavar="PARTITIONS",
+        help="The number of partitions that Spark's offline repartition brings the state to before the new version "
+        "starts, from PySpark 4.2 on.",
+    ),
+]
 Histories = Annotated[int | None, typer.Option(min=1, help="The number of random histories to draw; 300 by default.")]
 OldMode = Annotated[
     str | None, options.of_job(help="The output mode of the old version; by default the new version's.")
@@ -66,6 +75,7 @@ def upgrade(
     expect: Expect = None,
     old_mode: OldMode = None,
     from_pyspark: FromPySpark = None,
+    repartition: Repartition = None,
 ) -> None:
     """Check that a new version of a job goes on from the old version's checkpoint as if it had run from the start."""
     job = replace(job, expect=expect)
@@ -79,12 +89,14 @@ def upgrade(
     later = new or old
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
-        more = {"old_mode": old_mode, "from_pyspark": from_pyspark}
+        more = {"old_mode": old_mode, "from_pyspark": from_pyspark, "repartition": repartition}
         return upgrading((old, later), job, more, common, outcomes)
 
     require_room(shared)
     start_spark(master, partitions, shared)
     names = [old] if new is None else [old, new]
-    command = again("upgrade", names, from_pyspark=from_pyspark, histories=histories, seed=seed)
+    command = again(
+        "upgrade", names, from_pyspark=from_pyspark, repartition=repartition, histories=histories, seed=seed
+    )
     name = f"{old} to {later}" if from_pyspark is None else f"{old} on PySpark {from_pyspark} to {later}"
     exit_by_verdict(name, check_of, job, seed, folder, command, report)

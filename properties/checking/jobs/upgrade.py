@@ -74,6 +74,7 @@ def upgrade(
     settings: Mapping[str, str | int] | None = None,
     old_settings: Mapping[str, str | int] | None = None,
     from_pyspark: str | None = None,
+    repartition: int | None = None,
     seconds: float = 120,
     digits: int | None = TWELVE_DIGITS.digits,
     examples: Sequence[str | Path] = (),
@@ -110,6 +111,8 @@ def upgrade(
         from_pyspark: The PySpark that the old version runs on, such as "4.1.4"; by default the installed PySpark. The
             first time, it is installed into an environment of its own. `old` may then be the same job as `new`. It is
             a function, class or script that another process finds by its module and its name.
+        repartition: The number of partitions that Spark's offline repartition brings the state to before the new
+            version starts, from PySpark 4.2 on; by default it isn't called.
         seconds: As `check_job`.
         digits: As `check_job`.
         examples: As `check_job`.
@@ -135,7 +138,7 @@ def upgrade(
         on = None
         if from_pyspark is not None:
             on = ended.enter_context(PySparkProcess(python_of(from_pyspark), from_pyspark))
-        earlier = _earlier(old, options, old_mode, old_settings, on)
+        earlier = replace(_earlier(old, options, old_mode, old_settings, on), repartition=repartition)
         return _Upgrades(options, earlier, expect).report(histories, examples)
 
 

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
+from ...system.visible import first_cause, first_line
 from ..run_options import BETWEEN, MIDDLE, PLAIN, Crash, Mode, RunOptions
 from ..spark import connect
 from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
@@ -105,12 +106,14 @@ class Earlier:
         mode: Its output mode.
         settings: The settings of the session that it runs under, in place of the job's.
         on: The PySpark that it runs on; None: this process's.
+        repartition: The number of partitions that its state is brought to while no query runs; None: it isn't.
     """
 
     job: Job
     mode: Mode = "append"
     settings: Mapping[str, str] = field(default_factory=dict)
     on: OtherPySpark | None = None
+    repartition: int | None = None
 
     @property
     def name(self) -> str:
@@ -747,11 +750,16 @@ class UpgradedQuery(JobQuery):
 
     Attributes:
         arguments: Its batches, clock, options and processing times, as they were given.
+        repartitioned: The number of the micro-batch in which Spark has repartitioned the state; -1: of none.
     """
 
     def __init__(self, runner: Runner, spark: SparkSession, folder: Path, *arguments: Any) -> None:
         super().__init__(runner, spark, folder, *arguments)
-        self.arguments = arguments
+        self.arguments, self.repartitioned = arguments, -1
+
+    def place(self, batch_id: int) -> tuple[int, bool]:
+        """Return the batch of a micro-batch; the micro-batch of a repartition is none of the job's."""
+        return super().place(batch_id - (0 <= self.repartitioned < batch_id))
 
     def is_ahead_of_clock(self) -> bool:
         """Return that the watermark follows the clock: by the delay of the one version, and then of the other."""
@@ -771,6 +779,8 @@ class UpgradedQuery(JobQuery):
             raise type(failed)(f"{earlier.name}: {failed.message}") from None
         if self.available == len(self.batches) * self.steps:
             return
+        if earlier.repartition is not None:
+            self.repartition(earlier.repartition)
         self.job, self.mode, self.plan = later, self.run.mode, Plan()
         try:
             super().run_all()
@@ -778,6 +788,28 @@ class UpgradedQuery(JobQuery):
             refusal = NotContinued(error.message)
             refusal.cause = getattr(error, "cause", "") or error.message
             raise refusal from None
+
+    def repartition(self, partitions: int) -> None:
+        """Let Spark bring the state to a number of partitions, as is done while no query runs.
+
+        Raises:
+            BadInput: Spark can't, or refuses it.
+        """
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        if not hasattr(type(self.spark), "_streamingCheckpointManager"):
+            raise BadInput(f"repartition={partitions}: PySpark {self.spark.version} can't: take 4.2 or newer")
+        try:
+            self.spark._streamingCheckpointManager.repartition(str(self.checkpoint), partitions)
+        except (Py4JJavaError, PySparkException) as error:
+            java = getattr(error, "java_exception", None)
+            why = first_line(error if java is None else first_cause(java).getMessage()).rstrip(".")
+            raise BadInput(
+                f"repartition={partitions}: Spark refuses it for the checkpoint of {name_of(self.job)}: {why}: give "
+                "another number than the state has, if the job has any"
+            ) from None
+        self.repartitioned = int(self.commits()[-1].name)
 
     def run_earlier(self, earlier: Earlier) -> None:
         """Run the earlier version until the stop."""

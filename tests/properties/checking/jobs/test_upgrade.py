@@ -189,6 +189,12 @@ GO_ON: dict[str, tuple[Job, Job, dict[str, Any]]] = {
     "an input added, by name": (only_clicks, both, {"settings": NAMED}),
     "an input dropped, by name": (both, only_clicks, {"settings": NAMED}),
     "a join, unchanged": (joining(), joining(), {}),
+    "a left join for an inner join": (joining(), joining("left"), {}),
+    "an inner join for a left join": (joining("left"), joining(), {}),
+    "a bound of an inner join shorter": (joining(bound="2 hours"), joining(), {}),
+    "the state repartitioned offline": (aggregate(), aggregate(), {"repartition": 5}),
+    "the state of a processor repartitioned offline": (counting("n long"), counting("n long"), {"repartition": 5}),
+    "the state of a join repartitioned offline": (joining(), joining(), {"repartition": 1}),
 }
 OPERATOR = "stateful operators can't be added, removed or replaced"
 SCHEMA = "a stateful operator must keep the schema of its state"
@@ -231,6 +237,8 @@ DIFFER: dict[str, tuple[Job, Job]] = {
     "a watermark longer": (aggregate(), aggregate(delay="20 minutes")),
     "a watermark shorter": (aggregate(delay="30 minutes"), aggregate(delay="5 minutes")),
     "a state variable renamed": (counting("n long"), counting("n long", "others")),
+    "a bound of a join longer": (joining(), joining(bound="2 hours")),
+    "a bound of a left join shorter": (joining("left", "2 hours"), joining("left")),
 }
 
 
@@ -243,8 +251,9 @@ IN_EACH_COMMIT = {
     "a field of the state narrowed, in Avro",
     "aggregates of one type in another order",
     "a state variable renamed",
+    "the state repartitioned offline",
 }
-weekly = pytest.mark.weekly("what Spark makes of a change is up to its version: CI asks about eight changes")
+weekly = pytest.mark.weekly("what Spark makes of a change is up to its version: CI asks about nine changes")
 
 
 def each(changes: Collection[str]) -> list[Any]:
@@ -284,8 +293,17 @@ def test_spark_refuses_to_go_on_after(change: str) -> None:
 def test_a_job_goes_on_with_other_rows_after(change: str) -> None:
     old, new = DIFFER[change]
     with pytest.raises(Violated, match="going on from the checkpoint that its earlier version left after batch") as it:
-        upgrade(old, new, CLICKS, histories=60, seconds=30)
+        upgrade(old, new, *inputs_of(new), histories=60, seconds=60)
     assert it.value.counterexample.history.variation["law"] == "an upgrade"
+
+
+@pytest.mark.parametrize(("job", "partitions"), [(aggregate(), 2), (stateless, 5)], ids=["the same", "no state"])
+def test_a_repartition_that_spark_refuses_is_named_with_the_remedy(job: Job, partitions: int) -> None:
+    with pytest.raises(
+        BadInput, match=rf"repartition={partitions}: Spark refuses it .*: .*: give another number"
+    ) as it:
+        upgrade(job, job, CLICKS, histories=20, repartition=partitions)
+    assert "calling" not in str(it.value)
 
 
 def test_rows_may_come_in_another_batch_if_both_versions_together_emit_what_a_run_from_the_start_does() -> None:
