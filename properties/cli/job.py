@@ -178,7 +178,7 @@ def exit_by_verdict(
     from ..counterexamples.of_jobs import folder_of
     from ..report import making
     from ..witnesses.spark import connect
-    from ..witnesses.spark.session import spark_session
+    from ..witnesses.spark.session import session_of_jobs
 
     outcomes: list[JobOutcome] = []
     verdict = "conforms"
@@ -190,7 +190,7 @@ def exit_by_verdict(
         with signals.interrupting(), steps() as progress, logged_by(progress):
             progress("starting Spark")
             # Before the module: functions that it declares for Spark may need a session to read their types.
-            spark_session(any_provider=True)
+            session_of_jobs()
             connect.begin()
             common = {
                 "histories": options.histories or HISTORIES,

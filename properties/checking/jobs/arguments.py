@@ -29,7 +29,7 @@ from ...witnesses.job.running import Job, Runner
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.run_options import Mode, RunOptions
-from ...witnesses.spark.session import spark_session
+from ...witnesses.spark.session import session_of_jobs
 
 LARGEST_SEED = 10**18
 
@@ -216,7 +216,7 @@ def runner_of(
         BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.
     """
     if any(needs_spark(getattr(given, "schema", None)) for given in inputs):
-        spark_session(any_provider=True)
+        session_of_jobs()
     resolved, tables = resolve_all(inputs, seed), static_tables(static)
     distinct_names("inputs or static tables", [*(given.name for given in resolved), *tables])
     return resolved, Runner(job, [given.source for given in resolved], tables)

@@ -257,7 +257,7 @@ def test_functions_that_a_module_declares_before_any_session_are_for_connect(tmp
     (tmp_path / "test_pages.py").write_text(
         "from pages import pages\nfrom streamproof import Input, as_batch\n\n"
         "def test_pages(check_job):\n"
-        "    clicks = Input('user string, at timestamp, page string', key='user')\n"
+        "    clicks = Input(\"user string, at timestamp, page string comment 'path'\", key='user')\n"
         "    print(check_job(pages, clicks, expect=as_batch(), histories=10))\n"
     )
     command = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", "test_pages.py"]
