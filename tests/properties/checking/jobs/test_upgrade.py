@@ -25,6 +25,7 @@ from streamproof import (
 )
 from streamproof.properties.system.requirements import installed
 from streamproof.properties.witnesses.job import other_pyspark
+from streamproof.properties.witnesses.job.running import Output, UpgradedQuery
 
 pytestmark = pytest.mark.spark
 
@@ -304,6 +305,20 @@ def test_a_repartition_that_spark_refuses_is_named_with_the_remedy(job: Job, par
     ) as it:
         upgrade(job, job, CLICKS, histories=20, repartition=partitions)
     assert "calling" not in str(it.value)
+
+
+@pytest.mark.exhaustive
+def test_the_new_version_gets_a_state_of_the_partitions_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    partitions, output = set(), UpgradedQuery.output
+
+    def counted(query: UpgradedQuery) -> Output:
+        found = output(query)
+        partitions.add(len([*(query.checkpoint / "state" / "0").glob("[0-9]*")]))
+        return found
+
+    monkeypatch.setattr(UpgradedQuery, "output", counted)
+    upgrade(aggregate(), aggregate(), CLICKS, histories=60, repartition=5)
+    assert partitions == {5}
 
 
 def test_rows_may_come_in_another_batch_if_both_versions_together_emit_what_a_run_from_the_start_does() -> None:
