@@ -311,7 +311,7 @@ def _remove(*files: Path) -> None:
 
 
 def name_of(job: Job) -> str:
-    """Return what messages call a job: the name of its function, with file and line, and whether it sees Connect."""
+    """Return a job's name in messages: the name of its function, with file and line, and whether it sees Connect."""
     return _place_of(job) + " over Spark Connect" * connect.is_asked()
 
 

@@ -186,7 +186,7 @@ class Crossing:
     views: list[str] = field(default_factory=list)
 
     def to_job(self, given: Any) -> Any:
-        """Return what the job is given in place of a frame or a session of the check's; all else as it is."""
+        """Return the job's frame of a check's frame, its session of the check's; all else as it is."""
         from pyspark.sql.classic.dataframe import DataFrame
         from pyspark.sql.session import SparkSession
 

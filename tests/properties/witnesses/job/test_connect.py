@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -129,17 +130,14 @@ def totals(clicks: DataFrame) -> DataFrame:
     return small.groupBy("user").transformWithStateInPandas(Totals(), "user string, total bigint", "Append", "None")
 
 
-def lower(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    for frame in frames:
-        yield frame.assign(user=cut(frame["user"]))[["user", "at"]]
-
-
-def cut(names: pd.Series[str]) -> pd.Series[str]:
-    return names.str.slice(0, 1)
-
-
-def test_the_modules_of_a_function_are_sent_with_it() -> None:
-    """The server's workers can't import what pytest has put in front of this process's path."""
+def test_the_modules_of_a_function_are_sent_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The server's workers can't import a module of a folder that only this process has in front of its path."""
+    (tmp_path / "only_here.py").write_text(
+        "def lower(frames):\n    return (frame.assign(user=cut(frame['user']))[['user', 'at']] for frame in frames)\n\n"
+        "def cut(names):\n    return names.str.slice(0, 1)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    lower = importlib.import_module("only_here").lower
     assert __name__.partition(".")[0] in [module.__name__ for module in modules_in_front()]
 
     def initials(clicks: DataFrame) -> DataFrame:
