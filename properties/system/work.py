@@ -47,11 +47,6 @@ _own: dict[Path | None, _Own] = {}
 _making = threading.RLock()
 
 
-def cache_folder() -> Path:
-    """Return the folder of what this user's processes fetch or make once and use again; it may not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof"
-
-
 def user_folder() -> Path:
     """Return the folder of this user below the temporary directory, which only this user may enter; it is made.
 

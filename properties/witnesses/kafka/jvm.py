@@ -21,10 +21,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from platformdirs import user_cache_path
+
 from ....reference.core.errors import MissingTool
 from ....specs.java import find_java
 from ...system import signals
-from ...system.work import cache_folder, log_path, open_log, own_folder, remove_own
+from ...system.work import log_path, open_log, own_folder, remove_own
 from .versions import DEFAULT, RELEASES, release, version_in_use
 
 
@@ -65,7 +67,7 @@ def driver_of(version: str | None = None) -> Coordinates:
 
 def cached_jars(of: Coordinates = TEST_DRIVER) -> Path:
     """Return the folder of this user's cache for a jar and its dependencies; it may not exist yet."""
-    return cache_folder() / f"{of.artifact}-{of.version}"
+    return user_cache_path("streamproof") / f"{of.artifact}-{of.version}"
 
 
 def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
