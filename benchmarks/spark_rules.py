@@ -339,7 +339,10 @@ def _static(join: StaticJoinKind) -> Case:
     return Case(rule.name, rule, job)
 
 
-def _joined(join: StreamJoinKind, before: str | None, after: str | None, delays: Mapping[str, str]) -> Case:
+def join_case(
+    join: StreamJoinKind, before: str | None, after: str | None, delays: Mapping[str, str], spark: str | None = None
+) -> Case:
+    """Return the case of a join of two streams, by the rules of a version of Spark; of the installed by default."""
     columns = [(side, column) for side in ("left", "right") for column in SCHEMA.names]
     if join == "left_semi":
         columns = columns[: len(SCHEMA)]
@@ -365,6 +368,7 @@ def _joined(join: StreamJoinKind, before: str | None, after: str | None, delays:
         after,
         delays,
         columns={f"{side}_{column}": f"{side}.{column}" for side, column in columns},
+        spark=spark,
     )
     keys = tuple(f"{side}_key" for side, column in columns if column == "key")
     return Case(rule.name, rule, job, inputs=("left", "right"), keys=keys)
@@ -399,13 +403,13 @@ CASES = (
     _duplicates(["key"], "4 seconds", within_watermark=True),
     _duplicates(["key", "sub"], "1500 microseconds", within_watermark=True),
     *(_static(join) for join in get_args(StaticJoinKind)),
-    *(_joined(join, "10 seconds", "3 seconds", BOTH) for join in get_args(StreamJoinKind)),
-    *(_joined(join, "1500 microseconds", "0 seconds", BOTH) for join in get_args(StreamJoinKind)),
-    _joined("inner", None, "3 seconds", BOTH),
-    _joined("left", None, "3 seconds", BOTH),
-    _joined("right", "-1 second", "10 seconds", BOTH),
-    _joined("inner", "3 seconds", "3 seconds", {"left": "4 seconds"}),
-    _joined("inner", None, None, {}),
+    *(join_case(join, "10 seconds", "3 seconds", BOTH) for join in get_args(StreamJoinKind)),
+    *(join_case(join, "1500 microseconds", "0 seconds", BOTH) for join in get_args(StreamJoinKind)),
+    join_case("inner", None, "3 seconds", BOTH),
+    join_case("left", None, "3 seconds", BOTH),
+    join_case("right", "-1 second", "10 seconds", BOTH),
+    join_case("inner", "3 seconds", "3 seconds", {"left": "4 seconds"}),
+    join_case("inner", None, None, {}),
     _windows_of_distinct("append"),
     _windows_of_distinct("update"),
     _windows_of_distinct("complete"),
