@@ -39,7 +39,7 @@ _LOCAL = re.compile(r"local(\[.*\])?")
 _hidden: dict[str, str] = {}
 _crossing: Crossing | None = None
 _CHANGING = threading.Lock()
-_clients: list[None] = []
+_clients = 0
 _changed = contextlib.ExitStack()
 
 
@@ -110,15 +110,16 @@ def _as_client() -> Iterator[None]:
     A function for `foreachBatch` may begin in a thread of its own before the function has returned that starts its
     query: what is first in changes this process, and what is last out changes it back.
     """
+    global _clients
     with _CHANGING:
         if not _clients:
             _changed.enter_context(_changed_for_clients())
-        _clients.append(None)
+        _clients += 1
     try:
         yield
     finally:
         with _CHANGING:
-            _clients.pop()
+            _clients -= 1
             if not _clients:
                 _changed.close()
 

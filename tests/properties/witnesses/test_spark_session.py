@@ -133,6 +133,17 @@ def test_a_running_session_on_rocksdb_is_used_as_it_is(monkeypatch):
     assert spark_session.spark_session() is other
 
 
+@pytest.mark.parametrize(
+    ("is_own", "given"), [(True, {}), (False, {"spark.sql.ansi.enabled": "false", "spark.sql.shuffle.partitions": "7"})]
+)
+def test_another_pyspark_is_given_the_settings_of_queries_that_the_user_s_session_has(monkeypatch, is_own, given):
+    started = {**given, "spark.sql.ansi.enabled": "false", "spark.app.name": "mine", "spark.sql.extensions": "Ours"}
+    context = SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=lambda: [*started.items()]))
+    monkeypatch.setattr(spark_session, "_running_session", lambda: SimpleNamespace(sparkContext=context))
+    monkeypatch.setattr(spark_session, "_is_own", lambda session: is_own)
+    assert spark_session.settings_of_users_session() == given
+
+
 def test_a_log_that_cannot_be_written_is_reported_by_its_name(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match=str(tmp_path / "file" / "spark.log")):
