@@ -98,6 +98,12 @@ class JobCheck:
                 f"unique has {unknown[0]!r}, and the result of {name} has the columns {', '.join(known)}: "
                 "name those that tell the rows of the table apart"
             )
+        inexact = sorted(declared.plan.inexact)
+        if inexact and self.options.equality.digits is None:
+            raise BadInput(
+                f"digits=None compares all digits, and the last of {inexact[0]} in {name} depend on the order in which "
+                "Spark gives it rows: leave digits= out, or give a number of digits"
+            )
         derived = self.options.runner.derived_time(declared.plan)
         if derived is not None and not self.draws.closes and oracle.follows_clock:
             raise BadInput(

@@ -38,6 +38,12 @@ _PASS_ON = (
 )
 """Expressions that pass a column on as it is, or only count it."""
 
+_INEXACT = (
+    *("StddevSamp", "StddevPop", "VarianceSamp", "VariancePop", "Skewness", "Kurtosis", "Corr", "CovSample"),
+    *("CovPopulation", "RegrSlope", "RegrIntercept", "RegrR2", "RegrSXX", "RegrSXY", "RegrSYY"),
+)
+"""Aggregates whose last digits depend on the order in which they are given rows, even whole numbers."""
+
 
 class EventTime(NamedTuple):
     """The column of a watermark.
@@ -75,6 +81,7 @@ class Plan:
         comparisons: The comparisons of columns with constants; as `compares` takes them.
         thresholds: The names of other columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
         in_functions: The names of the columns that Python functions are given, and so may compute with.
+        inexact: The aggregates whose last digits depend on the order of rows, such as `StddevSamp`.
     """
 
     operators: frozenset[str] = frozenset()
@@ -92,6 +99,7 @@ class Plan:
     in_functions: frozenset[str] = frozenset()
     comparisons: Sequence[Term] = ()
     thresholds: frozenset[tuple[str, str]] = frozenset()
+    inexact: frozenset[str] = frozenset()
 
 
 def plan_of(analyzed: Any) -> Plan:
@@ -127,6 +135,7 @@ def plan_of(analyzed: Any) -> Plan:
         comparisons=[term for _, term in compared],
         thresholds=frozenset(_thresholds(trees, {id(tree) for tree, _ in compared})),
         in_functions=in_functions,
+        inexact=frozenset(tree.kind for tree in trees if tree.kind in _INEXACT),
     )
 
 
