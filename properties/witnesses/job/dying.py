@@ -19,6 +19,9 @@ from ..spark.failures import PlannedCrash, is_users
 VISITS = 2
 """How often a line counts as a step: a loop can die before its first row, and between two rows."""
 
+GENERATED = "<string>"
+"""The file of code that the standard library generates, such as a named tuple's: it is no line of the user's."""
+
 
 class Killed(BaseException):
     """Ends a function in the middle of its work; not an Exception, because the user's code may catch exceptions."""
@@ -55,7 +58,8 @@ class Steps:
             raise PlannedCrash
 
     def _called(self, frame: FrameType, event: str, given: Any) -> Any:
-        return self._at_line if is_users(frame.f_code.co_filename) else None
+        path = frame.f_code.co_filename
+        return self._at_line if is_users(path) and path != GENERATED else None
 
     def _at_line(self, frame: FrameType, event: str, given: Any) -> Any:
         if event != "line":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import namedtuple
 from typing import Any
 
 import pytest
@@ -57,6 +58,13 @@ def test_a_function_that_never_comes_to_the_step_runs_whole_and_says_how_many_it
     assert (done[-1], steps.place) == ("helped", "")
     assert until(steps.reached - 1)[0][-1] == "dead"
     assert until(steps.reached)[0][-1] == "helped"
+
+
+def test_code_that_python_generates_has_no_line_of_the_function() -> None:
+    pair = namedtuple("pair", "left right")
+    steps = Steps()
+    steps.run(lambda: pair(1, 2))
+    assert steps.reached == 1
 
 
 def test_a_function_that_catches_everything_dies_all_the_same() -> None:
