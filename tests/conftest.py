@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +44,22 @@ def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a job's check show the history that it has found as it is: most tests ask only that a bug is found."""
     for limit in ("SHRINKING", "SHRINKING_S"):
         monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
+
+
+@pytest.fixture
+def dying_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Give what lets queries die at one moment alone: at all moments a sink dies some thirty times."""
+    from streamproof.properties.witnesses.run_options import Crash, RunOptions
+
+    everywhere = RunOptions.crashes_everywhere
+
+    def only(moment: str) -> None:
+        def crashes(run: RunOptions, batches: int) -> tuple[Crash, ...]:
+            return tuple(at for at in everywhere(run, batches) if at.moment == moment)
+
+        monkeypatch.setattr(RunOptions, "crashes_everywhere", crashes)
+
+    return only
 
 
 ON_SPARK = pytest.StashKey[bool]()

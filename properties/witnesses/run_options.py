@@ -13,10 +13,19 @@ WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 Trigger: TypeAlias = Literal["default", "available_now"]
 """`default`: a batch without data follows each batch that moves the watermark; `available_now`: only the last."""
 Mode: TypeAlias = Literal["append", "update", "complete"]
-Moment: TypeAlias = Literal["before its output", "in the middle of its output", "between its output and its commit"]
+Moment: TypeAlias = Literal[
+    "before its output",
+    "in the middle of its output",
+    "within a write of its output",
+    "between its output and its commit",
+]
 BEFORE: Moment = "before its output"
 MIDDLE: Moment = "in the middle of its output"
+WITHIN: Moment = "within a write of its output"
 BETWEEN: Moment = "between its output and its commit"
+OF_SINKS: Sequence[Moment] = (WITHIN, MIDDLE)
+"""The moments at which a sink alone can die, while it is at work. Within a write comes first: to a function that skips
+what it finds written, a micro-batch is new only once."""
 
 
 class Crash(NamedTuple):
@@ -28,7 +37,8 @@ class Crash(NamedTuple):
         moment: Whether it dies before it has written the micro-batch, while it writes it, or after that and before the
             commit.
         step: In the middle of the output, after how many steps it dies: lines of the function of `foreachBatch`, or
-            rows of a writer; 0: the query chooses them.
+            rows of a writer. Within a write, which partitions of which write fail, counted as by `Writes`. 0: the query
+            chooses them.
     """
 
     batch: int
@@ -116,7 +126,7 @@ class RunOptions:
         """Return all crashes that a job's query over this many batches can have, in order."""
         places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
         places += [(batches - 1, False)] * (self.steps == 1)
-        moments = [moment for moment in get_args(Moment) if self.is_sink or moment != MIDDLE]
+        moments = [moment for moment in get_args(Moment) if self.is_sink or moment not in OF_SINKS]
         return tuple(Crash(*place, moment) for place in places for moment in moments)
 
     def to_json(self) -> dict[str, Any]:
@@ -171,7 +181,7 @@ def crash_of(value: Any) -> Crash | None:
             match rest:
                 case [] | [0]:
                     return Crash(batch, data, moment)
-                case [step] if moment == MIDDLE and _is_batch(step):
+                case [step] if moment in OF_SINKS and _is_batch(step):
                     return Crash(batch, data, moment, step)
     return None
 

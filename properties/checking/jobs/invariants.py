@@ -21,7 +21,7 @@ from ...system.arguments import checked
 from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted
-from ...witnesses.run_options import MIDDLE, Mode, Moment, Trigger
+from ...witnesses.run_options import OF_SINKS, Mode, Moment, Trigger
 from .arguments import CheckOptions, check_options
 from .job_check import JobCheck
 from .reports import InvariantsReport
@@ -50,10 +50,10 @@ def invariants(
     """Check, without an expected result, that the way a job's query runs doesn't change its output.
 
     The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its output
-    and between output and commit, and so repeats the batch; a sink crashes in the middle of its output, too. The number
-    of shuffle partitions changes, and, where no row is late, the cuts between batches and the order of rows within a
-    batch. Histories run without those of other keys. Functions with state, such as a `StatefulProcessor`, get each row
-    of a batch in a call of its own.
+    and between output and commit, and so repeats the batch; a sink crashes in the middle of its output and within a
+    write by Spark, too. The number of shuffle partitions changes, and, where no row is late, the cuts between batches
+    and the order of rows within a batch. Histories run without those of other keys. Functions with state, such as a
+    `StatefulProcessor`, get each row of a batch in a call of its own.
 
     Args:
         job: As `check_job`.
@@ -146,10 +146,10 @@ def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) 
     if not crashed:
         del held[law]
         return [f"{law}, and rows after a stop with state: the sink keeps no checkpoint in the folder that it is given"]
-    if MIDDLE not in crashed:
+    if not {*OF_SINKS} & {*crashed}:
         return [
-            f"{law} in the middle of a micro-batch's output: the sink writes neither by foreach nor in several lines "
-            "of a function for foreachBatch"
+            f"{law} in the middle of a micro-batch's output: the sink writes neither by foreach nor by Spark or in "
+            "several lines of a function for foreachBatch"
         ]
     return []
 

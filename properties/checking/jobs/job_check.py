@@ -30,7 +30,7 @@ from ...witnesses.job.plans import delays_by_input
 from ...witnesses.job.running import Declared, NotContinued
 from ...witnesses.job.tables import TablesUsed
 from ...witnesses.job.witness import OTHER_STATE, RowsWitness
-from ...witnesses.run_options import MIDDLE
+from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions
 from .around import around_constants
@@ -329,7 +329,7 @@ class JobCheck:
         """
         judge, run = self.judge, variation.run
         head = f"{head} {variation.remedy}".strip()
-        if compared.output.died_at and any(at.moment == MIDDLE for at in run.crash_in):
+        if compared.output.died_at and any(at.moment in OF_SINKS for at in run.crash_in):
             head = f"{head} It died {compared.output.died_at}."
         counterexample = JobCounterexample(
             job=self.judge.name,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...outcomes.outcomes import Difference
 from ...witnesses.job.running import REPEATED, RESTORED, Output
-from ...witnesses.run_options import BEFORE, BETWEEN, MIDDLE, Crash, Moment, RunOptions, crash_of
+from ...witnesses.run_options import BEFORE, BETWEEN, MIDDLE, OF_SINKS, WITHIN, Crash, Moment, RunOptions, crash_of
 from ...witnesses.spark.answers import Answers
 from ..base import Comparison
 from ..runs import Sample
@@ -87,11 +87,11 @@ class Replay(RerunLaw):
                 if has_rows and at.moment != BEFORE:
                     happened.setdefault(at.moment, []).append(at)
             before = [at for at in crashes if at.moment == BEFORE]
-            repeated, middle = happened.get(BETWEEN, []), happened.get(MIDDLE, [])
-            some = [repeated, middle, before]
+            repeated, middle, within = (happened.get(moment, []) for moment in (BETWEEN, MIDDLE, WITHIN))
+            some = [repeated, middle, within, before]
             if repeated == crashes:
                 some = [[at] for at in crashes]
-            elif middle == crashes:
+            elif crashes in (middle, within):
                 some = [crashes[: len(crashes) // 2], crashes[len(crashes) // 2 :]]
             return [self.variation(run, part) for part in some if part and part != crashes]
 
@@ -102,6 +102,6 @@ class Replay(RerunLaw):
             f"dying {where}, and started again",
             "without a crash",
             goals=(REPEATED, RESTORED),
-            parts=parts if len(crashes) > 1 or (crashes[0].moment == MIDDLE and not crashes[0].step) else None,
+            parts=parts if len(crashes) > 1 or (crashes[0].moment in OF_SINKS and not crashes[0].step) else None,
             share=lambda number: self.variation(run, crashes[number % CRASHES :: CRASHES] or crashes),
         )

@@ -68,17 +68,18 @@ class Steps:
         self._visits[at] += 1
         if self._visits[at] <= VISITS:
             if self.reached == self.last:
-                self.place = _line(frame, again=self._visits[at] > 1)
+                self.place = f"before {line_of(frame, ' came again' * (self._visits[at] > 1))}"
                 raise Killed
             self.reached += 1
         return self._at_line
 
 
-def _line(frame: FrameType, *, again: bool) -> str:
+def line_of(frame: FrameType, more: str = "") -> str:
+    """Return the line at which a frame is, in words, with its code."""
     path, number = frame.f_code.co_filename, frame.f_lineno
     code = linecache.getline(path, number, frame.f_globals).strip()
     shown = f": `{code}`" if code else ""
-    return f"before line {number} of {visible_path(path)}{' came again' * again}{shown}"
+    return f"line {number} of {visible_path(path)}{more}{shown}"
 
 
 def dying_writer(writer: Any, batch_id: int, rows: int) -> Any:

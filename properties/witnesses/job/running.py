@@ -23,7 +23,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
 from ...system.visible import first_cause, first_line
-from ..run_options import BETWEEN, MIDDLE, PLAIN, Crash, Mode, RunOptions
+from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions
 from ..spark import connect
 from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
@@ -32,6 +32,7 @@ from .as_in_a_check import as_in_a_check
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .dying import Steps, dying_writer
+from .dying_writes import Writes
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
 from .processing_time import SETTINGS, at_times
@@ -58,10 +59,12 @@ REFUSED = (
     },
 )
 """What the message says before Spark's reason, and what to do, by a pattern in the reason."""
-DEATHS = 6
-"""How often a query dies at most in the middle of a micro-batch's output, each time at another of its steps."""
+DEATHS: Mapping[Moment, int] = {MIDDLE: 6}
+"""How often a query dies at most while a micro-batch's output is written, each time at another of its steps."""
 MOST_STEPS = 30
 """At how many steps of a function for `foreachBatch` a query dies at most."""
+MOST_CUTS = 6
+"""At how many places within the writes of a function for `foreachBatch` a query dies at most."""
 MOST_ROWS = 2
 """After how many rows of a partition a writer dies at most, and so how often in a micro-batch."""
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
@@ -303,6 +306,11 @@ def _time_of(progress: str) -> datetime:
     return datetime.max.replace(tzinfo=UTC) if progress.startswith("+") else datetime.fromisoformat(progress)
 
 
+def _spread(count: int, most: int) -> list[int]:
+    """Return at most so many numbers from 1 to `count`, at equal distances."""
+    return [*range(1, count + 1, count // most + 1)]
+
+
 def _remove(*files: Path) -> None:
     """Remove files, with Hadoop's checksums of them."""
     for path in files:
@@ -331,7 +339,8 @@ class JobQuery(PreparedQuery):
         clocks: The number of sources of the clock since the query was last started.
         with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
         asked: The numbers of the micro-batches in which the query has died.
-        steps_left: The steps of the function for `foreachBatch` after which it hasn't died; None: they aren't known.
+        steps_left: By the moment, the steps of the function for `foreachBatch` at which it hasn't died; None: they
+            aren't known.
         died_at: Where it last died in the middle of an output.
         dies_in: The number of the micro-batch in which a writer of rows dies, and after how many rows; None: in none.
         writes_rows: Whether the sink writes by `foreach`.
@@ -372,12 +381,12 @@ class JobQuery(PreparedQuery):
         self.with_rows: set[int] = set()
         self.asked: set[int] = set()
         self.restored_in: set[int] = set()
-        self.steps_left: list[int] | None = None
+        self.steps_left: dict[Moment, list[int]] | None = None
         self.died_at = ""
         self.dies_in: tuple[int, int] | None = None
         self.writes_rows, self.lost_state = False, -1
         # Each death in a micro-batch is at another step, so that a few batches have them all.
-        self.planned = [at for at in self.planned for _ in range(DEATHS if at.moment == MIDDLE and not at.step else 1)]
+        self.planned = [at for at in self.planned for _ in range(1 if at.step else DEATHS.get(at.moment, 1))]
         self.clocks = 0
         self.own = folder / "job"
         self.own.mkdir(exist_ok=True)
@@ -657,22 +666,25 @@ class JobQuery(PreparedQuery):
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""
 
         def in_the_middle(rows: DataFrame, batch_id: int) -> None:
-            planned = [at for at in self.planned if at.moment == MIDDLE and self.place(batch_id) == at[:2]]
-            steps, crash = Steps(), self.next_in_the_middle(planned, batch_id)
+            planned = [at for at in self.planned if at.moment in OF_SINKS and self.place(batch_id) == at[:2]]
+            crash = self.next_in_the_middle(planned, batch_id)
             if crash is not None:
-                steps.last = crash.step
-            if planned and (crash is not None or self.steps_left is None):
+                death = Steps(crash.step) if crash.moment == MIDDLE else Writes(crash.step)
                 try:
-                    steps.run(function, rows, batch_id)
+                    death.run(function, rows, batch_id)
                 except PlannedCrash:
-                    assert crash is not None
-                    self.died_at, self.lost_state = steps.place, batch_id
+                    self.died_at, self.lost_state = death.place, batch_id
                     self.died(crash, rows, batch_id)
                     raise
-                if self.steps_left is None:
-                    count = steps.reached - 1
-                    self.steps_left = [*range(1, count + 1, count // MOST_STEPS + 1)]
-                    return
+            elif planned and self.steps_left is None and self.may_have_rows(batch_id):
+                steps, writes = Steps(), Writes()
+                with writes.counted():
+                    steps.run(function, rows, batch_id)
+                self.steps_left = {
+                    MIDDLE: _spread(steps.reached - 1, MOST_STEPS),
+                    WITHIN: _spread(writes.reached, MOST_CUTS),
+                }
+                planned = [at for at in planned if at.moment == WITHIN]  # all of this micro-batch is written
             else:
                 function(rows, batch_id)
             for other in planned:  # all its steps are done, or it doesn't come to this one
@@ -681,12 +693,19 @@ class JobQuery(PreparedQuery):
         return super().dying(in_the_middle)
 
     def next_in_the_middle(self, planned: Sequence[Crash], batch_id: int) -> Crash | None:
-        """Return the crash that is next in the middle of a micro-batch's output, with its step; None: there is none."""
-        if not planned or planned[0].step:
-            return planned[0] if planned else None
-        if not self.steps_left or (batch_id in self.asked and batch_id not in self.with_rows):
-            return None
-        return planned[0]._replace(step=self.steps_left.pop(0))
+        """Return the crash that is next while a micro-batch's output is written, with its step; None: there is none."""
+        for moment in OF_SINKS:
+            first = next((at for at in planned if at.moment == moment), None)
+            if first is not None and first.step:
+                return first
+            left = (self.steps_left or {}).get(moment)
+            if first is not None and left and self.may_have_rows(batch_id):
+                return first._replace(step=left.pop(0))
+        return None
+
+    def may_have_rows(self, batch_id: int) -> bool:
+        """Return whether a micro-batch may have rows: a function may return early where there are none."""
+        return batch_id not in self.asked or batch_id in self.with_rows
 
     def dying_writer(self, writer: Any) -> Any:
         """Wrap what `foreach` is given, so that it dies in the micro-batch that is planned."""

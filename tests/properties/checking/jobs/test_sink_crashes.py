@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming import StreamingQuery
 from streamproof import Input, Sink, Violated, invariants
 from streamproof.properties.laws.all import invariants as laws_of_jobs
+from streamproof.properties.witnesses.run_options import WITHIN
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
@@ -99,6 +101,36 @@ def deleted_and_inserted(found: Found, batch: int, target: str) -> None:
         database.executemany("INSERT INTO seen VALUES (?, ?)", [(user, batch) for user, _, _ in found])
 
 
+def in_its_partitions(rows: DataFrame, batch: int, target: str) -> None:
+    def insert(found: Iterator[Row]) -> None:
+        with contextlib.closing(sqlite3.connect(target, timeout=60, isolation_level=None)) as database:
+            for row in found:
+                database.execute("INSERT INTO ledger VALUES (?, ?, ?)", [row["user"], row["amount"], batch])
+
+    rows.repartition(2).foreachPartition(insert)
+
+
+def guarded_by_its_rows(rows: DataFrame, batch: int, target: str) -> None:
+    with connected(target) as database:
+        if database.execute("SELECT 1 FROM ledger WHERE batch = ?", [batch]).fetchall():
+            return
+    in_its_partitions(rows, batch, target)
+
+
+def deleted_before(rows: DataFrame, batch: int, target: str) -> None:
+    with connected(target) as database:
+        database.execute("DELETE FROM ledger WHERE batch = ?", [batch])
+    in_its_partitions(rows, batch, target)
+
+
+def by_spark(write: Callable[[DataFrame, int, str], None]) -> Sink:
+    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        writer = clicks.writeStream.foreachBatch(lambda rows, batch: write(rows, batch, target))
+        return writer.option("checkpointLocation", checkpoint).start()
+
+    return Sink.sqlite(start, table="result")
+
+
 def of_batches(write: Callable[[Found, int, str], None]) -> Sink:
     def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
         def of_batch(rows: DataFrame, batch: int) -> None:
@@ -145,6 +177,7 @@ RIGHT = {
     "deleted and inserted": of_batches(deleted_and_inserted),
     "a file for each partition of a batch": of_rows(appends=False),
     "Spark's own files": Sink.parquet(in_files),
+    "deleted and inserted by partitions": by_spark(deleted_before),
 }
 
 
@@ -168,6 +201,22 @@ def test_a_sink_that_is_right_but_for_a_death_between_two_statements_is_found(
         checked(of_batches(write))
     ((_, _, moment, step),) = failure.value.counterexample.history.variation["given"]
     assert (moment, step > 0) == ("in the middle of its output", True)
+
+
+@weekly
+def test_a_sink_that_is_right_but_for_a_death_within_a_write_is_found_among_all_moments() -> None:
+    within = r"(?s)violated: dying in batch \d.*, within a write of its output, and started.* in line \d+ of .*foreachP"
+    with pytest.raises(Violated, match=within) as failure:
+        checked(by_spark(guarded_by_its_rows))
+    ((_, _, moment, step),) = failure.value.counterexample.history.variation["given"]
+    assert (moment, step in (1, 2, 3)) == (WITHIN, True)
+
+
+@pytest.mark.usefixtures("unshrunk")
+def test_a_sink_that_is_right_but_for_a_death_within_a_write_is_found(dying_only: Callable[[str], None]) -> None:
+    dying_only(WITHIN)
+    with pytest.raises(Violated, match=r"(?s)violated: dying in each batch.*emits no such row at the end"):
+        checked(by_spark(guarded_by_its_rows))
 
 
 def test_a_writer_of_rows_that_appends_is_found() -> None:
@@ -204,10 +253,11 @@ def test_a_right_sink_is_not_condemned_on_500_histories(name: str) -> None:
     assert checked(RIGHT[name], histories=500).held["a crash"] == 500
 
 
-def test_of_a_sink_that_writes_in_one_line_the_middle_is_not_checked() -> None:
+def test_of_a_sink_that_writes_in_one_line_of_python_the_middle_is_not_checked() -> None:
     def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        Path(target).mkdir(exist_ok=True)
         writer = clicks.writeStream.option("checkpointLocation", checkpoint)
-        return writer.foreachBatch(lambda rows, n: rows.write.mode("overwrite").parquet(f"{target}/batch={n}")).start()
+        return writer.foreachBatch(lambda rows, n: pq.write_table(rows.toArrow(), f"{target}/{n}.parquet")).start()
 
-    report = checked(Sink.parquet(start, without=["batch"]))
+    report = checked(Sink.parquet(start))
     assert "a crash in the middle of a micro-batch's output: the sink" in str(report)

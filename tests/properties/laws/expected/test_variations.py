@@ -18,7 +18,7 @@ from streamproof.properties.laws.metamorphic.cuts import Cuts
 from streamproof.properties.witnesses.job.plans import Plan
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, JobQuery, Output
 from streamproof.properties.witnesses.job.tables import TablesUsed
-from streamproof.properties.witnesses.run_options import Crash, RunOptions
+from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CLICKS = Source("clicks", pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))]), "at", ("user",))
@@ -110,6 +110,19 @@ def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
     assert [[*part.run.crash_in] for part in parts] == [[rows], [at for at in crashes if at.moment == BEFORE]]
     assert parts[0].parts is None
     assert parts[0].when == "dying in batch 1 without data, between its output and its commit, and started again"
+
+
+def test_of_a_sink_s_crashes_those_within_a_write_are_tried_by_themselves_and_halved() -> None:
+    crash = variations_of(RunOptions(is_sink=True), 0, 1)[1]
+    assert [at.moment for at in crash.run.crash_in] == [BEFORE, MIDDLE, WITHIN, BETWEEN] * 2
+    cuts = [Crash(0, True, WITHIN, step) for step in (1, 2)]
+    assert crash.parts is not None
+    (within, _) = crash.parts(Output([], crashed=[(at, True) for at in cuts]))
+    assert [*within.run.crash_in] == cuts
+    assert within.parts is not None
+    halves = within.parts(Output([], crashed=[(at, True) for at in cuts]))
+    assert [[*half.run.crash_in] for half in halves] == [[at] for at in cuts]
+    assert [half.parts for half in halves] == [None, None]
 
 
 def test_histories_that_run_alone_share_all_stops_and_crashes() -> None:

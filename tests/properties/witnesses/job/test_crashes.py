@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.witnesses.job.running import JobQuery
-from streamproof.properties.witnesses.run_options import Crash
+from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash
 
 CRASHES = [Crash(0, True, "before its output"), Crash(0), Crash(1)]
 
@@ -30,3 +30,26 @@ def test_a_micro_batch_is_run_for_its_rows_in_the_first_of_its_crashes_alone(que
         query.died(crash, rows_of(crash.batch), crash.batch)
     assert runs == [0, 1]
     assert query.happened == [(CRASHES[0], True), (CRASHES[1], True), (CRASHES[2], False)]
+
+
+def test_the_steps_of_a_function_are_counted_where_there_are_rows_for_it_may_return_early_without(
+    query: JobQuery,
+) -> None:
+    query.steps, query.batches, query.steps_left = 1, [{}, {}], None
+    query.planned = [Crash(batch, True, moment) for batch in (0, 1) for moment in (MIDDLE, WITHIN)]
+    query.asked, query.with_rows = {0, 1}, {1}
+    done: list[str] = []
+
+    def write(rows: Any, batch: int) -> None:
+        if batch == 0:
+            return
+        done.append("a")
+        done.append("b")
+
+    dying = query.dying(write)
+    rows: Any = None
+    dying(rows, 0)
+    assert (query.steps_left, query.planned) == (None, [Crash(1, True, MIDDLE), Crash(1, True, WITHIN)])
+    dying(rows, 1)
+    assert query.steps_left == {MIDDLE: [1, 2], WITHIN: []}
+    assert (done, query.planned) == (["a", "b"], [Crash(1, True, MIDDLE)])

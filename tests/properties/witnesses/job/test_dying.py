@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.witnesses.job.dying import Steps, dying_writer
-from streamproof.properties.witnesses.run_options import BETWEEN, MIDDLE, Crash, crash_of
+from streamproof.properties.witnesses.run_options import BETWEEN, MIDDLE, WITHIN, Crash, crash_of
 from streamproof.properties.witnesses.spark.failures import PlannedCrash
 
 
@@ -135,11 +135,13 @@ def test_a_function_for_each_row_dies_too_and_what_spark_refuses_is_left_as_it_i
     assert dying_writer("no writer", 0, 1) == "no writer"
 
 
-@pytest.mark.parametrize("crash", [Crash(1), Crash(1, False, MIDDLE), Crash(1, True, MIDDLE, 3)])
+@pytest.mark.parametrize(
+    "crash", [Crash(1), Crash(1, False, MIDDLE), Crash(1, True, MIDDLE, 3), Crash(1, True, WITHIN, 2)]
+)
 def test_a_crash_is_read_as_it_is_written(crash: Crash) -> None:
     assert crash_of(crash.to_json()) == crash == crash_of([*crash])
 
 
 @pytest.mark.parametrize("given", [[1, True, BETWEEN, 3], [1, True, MIDDLE, -1], [1, True, MIDDLE, 1, 1]])
-def test_a_crash_has_steps_in_the_middle_alone(given: Any) -> None:
+def test_a_crash_has_steps_while_its_output_is_written_alone(given: Any) -> None:
     assert crash_of(given) is None
