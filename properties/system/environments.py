@@ -6,6 +6,7 @@ where the process that starts its Python says (`module_path.BEHIND`).
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -30,6 +31,8 @@ _LOG = logging.getLogger("streamproof")
 _HERE = ".".join(map(str, sys.version_info[:2]))
 _WRITTEN = "requirements.txt"
 """The file in an environment with the packages that were asked for, and `_BEHIND`; it is written last."""
+_BYTES = 1_000_000_000
+"""The size of an environment."""
 _BEHIND = f"""\
 import os, site; [*map(site.addsitedir, filter(None, os.environ.get("{BEHIND}", "").split(os.pathsep)))]
 """
@@ -78,6 +81,7 @@ def python_of(version: str) -> Path:
         with (folder.parent / f"{folder.name}.lock").open("a") as lock:
             hold(lock.fileno())  # until another process that makes it is done
             if not _is_whole(folder, wanted):
+                _require_room(folder.parent)
                 _make(folder, program, wanted, version)
     except OSError as error:
         raise BadInput(
@@ -131,6 +135,17 @@ def _requirements(version: str) -> Iterator[str]:
     except PackageNotFoundError:
         return
     yield from (one for one in others if ";" not in one and re.split(r"[^\w-]", one)[0] not in bounds)
+
+
+def _require_room(folder: Path) -> None:
+    """Make sure that an environment fits on a folder's disk: pip and venv don't always say that it was full.
+
+    Raises:
+        OSError: It doesn't.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < _BYTES:
+        raise OSError(errno.ENOSPC, f"it takes {_BYTES // 10**6} MB, and {free // 10**6} MB are free")
 
 
 def _make(folder: Path, program: str, wanted: str, version: str) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,3 +157,14 @@ def test_a_cache_that_cannot_be_written_is_named(cache: Path, ran: list[list[str
     cache.parent.write_text("a file")
     with pytest.raises(BadInput, match=r"can't be made in .*environments: .*: make room there, or set XDG_CACHE_HOME"):
         python_of("4.1.4")
+
+
+@pytest.mark.parametrize("free", [0, 999_999_999])
+def test_a_disk_without_room_for_it_is_named_before_anything_is_made(
+    free: int, cache: Path, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))
+    message = rf"can't be made in {cache}: it takes 1000 MB, and {free // 10**6} MB are free: make room there, or set"
+    with pytest.raises(BadInput, match=message):
+        python_of("4.1.4")
+    assert (ran, names(cache)) == ([], [])
