@@ -13,7 +13,7 @@ CHECKPOINTS = sorted(FOLDER.glob("*.zip"))
 
 
 def test_there_is_a_checkpoint_of_each_kind() -> None:
-    assert {path.stem.rpartition(".")[0] for path in CHECKPOINTS} == {"3.5", "4.0", "4.1"}
+    assert {path.stem.rpartition(".")[0] for path in CHECKPOINTS} == {"3.5", "4.0", "4.1", "4.2"}
 
 
 @pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda path: path.stem)
