@@ -19,6 +19,7 @@ import pytest
 from kafka_connector import said_with_kafka
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 from streamproof import (
     BadInput,
     Inconclusive,
@@ -112,11 +113,18 @@ class Run:
         with with_settings(
             spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1", **settings}
         ):
-            reader = spark.readStream.schema("user string, at timestamp, amount int").option("maxFilesPerTrigger", 1)
-            writer = job(reader.json(str(self.input))).writeStream.format("parquet")
-            writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
-            writer.start(str(self.output)).awaitTermination()
+            self.start(spark, job, availableNow=True).awaitTermination()
         return self
+
+    def start(self, spark: SparkSession, job: Callable[[DataFrame], DataFrame], **trigger: Any) -> StreamingQuery:
+        reader = spark.readStream.schema("user string, at timestamp, amount int").option("maxFilesPerTrigger", 1)
+        writer = job(reader.json(str(self.input))).writeStream.format("parquet")
+        writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger)
+        return writer.start(str(self.output))
+
+    def files(self) -> dict[Path, tuple[bytes, int]]:
+        """Return all files of the run, each with its content and the time of its last change."""
+        return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in self.folder.rglob("*") if path.is_file()}
 
     def copy(self, folder: Path) -> Run:
         """Return a copy, whose sink names the copied files."""
@@ -243,6 +251,21 @@ def test_a_batch_that_is_not_committed_is_left_out(right: Run, tmp_path: Path) -
     report = run.judged()
     assert report.batches == (0, len(commits) - 4)
     assert 0 < report.written < right.judged().written
+
+
+def test_a_running_query_and_its_files_are_left_as_they_are(right: Run, spark: SparkSession, tmp_path: Path) -> None:
+    run = right.copy(tmp_path / "run")
+    with with_settings(spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}):
+        query = run.start(spark, totals, processingTime="1 second")
+    try:
+        query.processAllAvailable()
+        before = run.files()
+        assert run.judged().read == 240
+        assert query.isActive
+        assert run.files() == before
+        assert query.id == json.loads((run.checkpoint / "metadata").read_text())["id"]
+    finally:
+        query.stop()
 
 
 @pytest.mark.exhaustive
