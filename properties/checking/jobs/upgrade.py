@@ -171,15 +171,24 @@ class _Upgrades:
     def __init__(self, options: CheckOptions, earlier: Earlier, expect: Any) -> None:
         self.options = replace(options, runner=replace(options.runner, earlier=earlier))
         self.earlier, run, job = earlier, options.run, options.runner.job
-        # It is stopped after the same batch as the upgraded job, so that a restart alone makes no difference.
-        self.oracle: Oracle = JobOracle(job, called=FROM_START, takes_late=options.out_of_order is None)
+        cuts = UPGRADE.draw(run, options.seed, options.batches - 1)
+        # It is stopped where the upgraded job is, so that a restart alone makes no difference. By the default trigger
+        # other stops make none, so one run with all of them serves the upgrades after all batches.
+        stopped = replace(run, stop_after=tuple(range(max(cuts) + 1))) if run.trigger == "default" else None
+        self.oracle: Oracle = JobOracle(
+            job,
+            stopped,
+            called=FROM_START,
+            takes_late=options.out_of_order is None,
+            plain={} if stopped else None,
+        )
         if _is_function(expect):
-            self.oracle = BothOracle(expect, earlier, job)
+            self.oracle = BothOracle(expect, earlier, job, stopped)
         elif expect is not None:
             self.oracle = oracle_of(expect, job)
         of_earlier = replace(run, settings={**run.settings, **earlier.settings})
         self.old_plan = replace(options.runner, job=earlier.job, on=earlier.on).declare(of_earlier).plan
-        self.checks = [self.check_of(cut) for cut in UPGRADE.draw(run, options.seed, options.batches - 1)]
+        self.checks = [self.check_of(cut) for cut in cuts]
 
     def check_of(self, cut: int) -> UpgradeCheck:
         """Return the check of the upgrade after a batch."""

@@ -341,11 +341,15 @@ class BothOracle(OracleOfJob):
             emit, and those that the new version would; it returns the rows of each of these batches.
         earlier: The earlier version.
         job: The new version.
+        run: How to run both, whatever batch the upgrade is after; None: as the upgraded job.
+        plain: If `run` is given, the output of each version for histories, by their text.
     """
 
     function: Callable[..., Any]
     earlier: Earlier
     job: Job
+    run: RunOptions | None = None
+    plain: tuple[dict[str, list[Emitted]], ...] = field(default_factory=lambda: ({}, {}))
     takes_late = True
 
     @property
@@ -362,13 +366,14 @@ class BothOracle(OracleOfJob):
         Raises:
             BadInput: It fails, or returns another number of batches than it was given.
         """
-        cut, earlier = min(run.stop_after, default=-1) + 1, self.earlier
-        of_earlier = replace(run, mode=earlier.mode, settings={**run.settings, **earlier.settings})
+        cut, earlier, from_start = min(run.stop_after, default=-1) + 1, self.earlier, self.run or run
+        of_earlier = replace(from_start, mode=earlier.mode, settings={**run.settings, **earlier.settings})
         assert self.witness is not None
         there = replace(self.witness, runner=replace(self.witness.runner, on=earlier.on))
+        old, new = self.plain if self.run else (None, None)
         oracles = (
-            JobOracle(earlier.job, of_earlier, witness=there),
-            JobOracle(self.job, witness=self.witness),
+            JobOracle(earlier.job, of_earlier, witness=there, plain=old),
+            JobOracle(self.job, from_start, witness=self.witness, plain=new),
         )
         both = (one.expected(histories, sources, run) for one in oracles)
         return [

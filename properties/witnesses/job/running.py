@@ -801,6 +801,9 @@ class UpgradedQuery(JobQuery):
         if earlier.repartition is not None:
             self.repartition(earlier.repartition)
         self.job, self.mode, self.plan = later, self.run.mode, Plan()
+        # The earlier version has stopped there: the job would start for no rows, and then for those after the stop.
+        stops = tuple(stop for stop in self.run.stop_after if stop > self.first_stop)
+        self.run = replace(self.run, stop_after=stops)
         try:
             super().run_all()
         except (QueryFailed, BadInput) as error:

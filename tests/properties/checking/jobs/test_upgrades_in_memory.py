@@ -1,0 +1,120 @@
+"""The check of an upgrade without Spark: its queries, its counterexamples, and what a function of both outputs gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from memory_jobs import RUN, Batches, MemoryRunner, copy, options
+from streamproof import BadInput, Violated, as_batch
+from streamproof.properties.checking.jobs.job_check import JobCheck
+from streamproof.properties.checking.jobs.upgrade import _Upgrades
+from streamproof.properties.laws.variation import Variation
+from streamproof.properties.witnesses.job.running import Earlier, Output
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
+
+Job = Callable[[Batches], Batches]
+
+
+@dataclass(frozen=True)
+class UpgradedRunner(MemoryRunner):
+    """Runs the earlier version until the first stop, and then the job, which begins without state.
+
+    Attributes:
+        ran: Each run: the earlier job, if there is one, the job, and its stops.
+    """
+
+    ran: list[tuple[Job | None, Any, tuple[int, ...]]] = field(default_factory=list)
+
+    def run(
+        self, batches: Sequence[Mapping[str, pa.Table]], clock: Sequence[int] = (), run: RunOptions = PLAIN
+    ) -> Output:
+        earlier: Any = self.earlier and self.earlier.job
+        self.ran.append((earlier, self.job, run.stop_after))
+        if earlier is None:
+            return super().run(batches, clock, run)
+        count = run.stop_after[0] + 1
+        output = super().run(batches[count:], clock, run)
+        before = MemoryRunner(earlier, self.sources).run(batches[:count])
+        output.batches[:0] = before.batches
+        return output
+
+
+def doubled(batches: Batches) -> Batches:
+    return [[{**row, "amount": row["amount"] and 2 * row["amount"]} for row in rows] for rows in batches]
+
+
+def first_of_user(batches: Batches) -> Batches:
+    """Emit the first row of each user, which takes state."""
+    seen: set[Any] = set()
+    return [[row for row in rows if not (row["user"] in seen or seen.add(row["user"]))] for rows in batches]
+
+
+def upgrades(old: Job, new: Job, expect: Any = None, run: RunOptions = RUN, **more: Any) -> _Upgrades:
+    given = replace(options(new, UpgradedRunner, **more), run=run)  # type: ignore[arg-type]
+    return _Upgrades(given, Earlier(old), expect)  # type: ignore[arg-type]
+
+
+def ran(checks: _Upgrades) -> list[Any]:
+    assert isinstance(checks.options.runner, UpgradedRunner)
+    return checks.options.runner.ran
+
+
+def test_one_run_from_the_start_serves_the_upgrades_after_all_batches() -> None:
+    checks = upgrades(copy, copy)
+    assert checks.report(40, ()).histories == 40
+    from_start = (None, copy, (0, 1, 2))
+    assert ran(checks) == [(copy, copy, (0,)), from_start, (copy, copy, (1,)), (copy, copy, (2,))]
+
+
+@pytest.mark.parametrize("expect", [None, lambda old, new: new], ids=["from the start", "both"])
+def test_a_run_from_the_start_has_no_other_stop_if_that_would_run_another_batch(expect: Any) -> None:
+    checks = upgrades(copy, copy, expect, replace(RUN, trigger="available_now"))
+    assert checks.report(40, ()).histories == 40
+    each_cut = [[(copy, copy, (cut,)), *[(None, copy, (cut,))] * (1 if expect is None else 2)] for cut in range(3)]
+    assert ran(checks) == [run for cut in each_cut for run in cut]
+
+
+def test_a_function_is_given_the_outputs_of_both_versions_each_run_once_from_the_start() -> None:
+    def doubles(old: Batches, new: Batches) -> Batches:
+        assert len(old) == len(new)
+        return doubled(old)
+
+    checks = upgrades(copy, doubled, doubles)
+    assert checks.report(40, ()).oracle == "the function doubles"
+    from_start = [(None, copy, (0, 1, 2)), (None, doubled, (0, 1, 2))]
+    assert ran(checks) == [
+        (copy, doubled, (0,)),
+        *from_start,
+        (copy, doubled, (1,)),
+        (copy, doubled, (2,)),
+    ]
+
+
+def test_a_function_that_expects_other_rows_or_returns_no_lists_is_named() -> None:
+    def nothing(old: Batches, new: Batches) -> Batches:
+        return [[] for _ in new]
+
+    with pytest.raises(Violated, match="the function nothing expects no such row"):
+        upgrades(copy, doubled, nothing).report(40, ())
+    with pytest.raises(BadInput, match=r"given the rows of \d batches, and returned int: return a list of rows for"):
+        upgrades(copy, copy, lambda old, new: 1).report(40, ())
+
+
+def test_a_counterexample_is_saved_run_first_and_refused_by_other_checks(tmp_path: Path) -> None:
+    with pytest.raises(Violated, match="give upgrade these examples") as found:
+        upgrades(first_of_user, first_of_user, folder=tmp_path).report(40, ())
+    assert found.value.path is not None
+    assert len(found.value.counterexample.history.arrivals) == 2
+    saved = [found.value.path / "history.jsonl"]
+    for examples, folder in (((), tmp_path), (saved, None)):
+        checks = upgrades(first_of_user, first_of_user, folder=folder)
+        with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
+            checks.report(40, examples)
+        assert [run for run in ran(checks) if run[0] is not None] == [(first_of_user, first_of_user, (0,))]
+    with pytest.raises(BadInput, match=r"violates the invariant 'an upgrade' .* give it to upgrade\(…\)"):
+        JobCheck(options(first_of_user), as_batch(), Variation(RUN)).replay(saved)
