@@ -18,7 +18,7 @@ from streamproof.properties.checking.jobs.reports import MutantsReport
 from .processes import CpuClock
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-HEAD = "| job | its test expects | run | killed | survived | no difference | don't run | s | CPU s |"
+HEAD = "| job | its test expects | made | run | killed | survived | no difference | don't run | CPU s |"
 
 
 class Measured(NamedTuple):
@@ -37,11 +37,9 @@ class Measured(NamedTuple):
     def __str__(self) -> str:
         fates, report = Counter(one.fate for one in self.report.judged), self.report
         run = len(report.judged) - fates["doesn't run"]
-        counts = (run, fates["killed"], fates["survived"], fates["no difference"], fates["doesn't run"])
-        return (
-            f"| `{self.name}` | {report.oracle} | {' | '.join(map(str, counts))} | {report.seconds:.0f} | "
-            f"{self.cpu_seconds:.0f} |"
-        )
+        alive = fates["survived"], fates["no difference"]
+        counts = (len(report.judged), run, fates["killed"], *alive, fates["doesn't run"], round(self.cpu_seconds))
+        return f"| `{self.name}` | {report.oracle} | {' | '.join(map(str, counts))} |"
 
 
 def measured(name: str) -> Measured:

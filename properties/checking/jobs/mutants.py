@@ -50,7 +50,7 @@ ADVICE: Mapping[str, str] = {
     "number": 'list values around it, Input(…, values={"amount": [99, 100, 101]})',
     "comparison": 'list values that are equal, Input(…, values={"amount": [99, 100, 101]})',
     "value": 'list the value, Input(…, values={"kind": ["paid", "open"]})',
-    "null": "let the column be null: declare it without NOT NULL, or list None among its values",
+    "null": "let the column be null: declare it without NOT NULL, or list None among its values or the keys, keys=[…]",
     "column": "list values by which the columns differ, Input(…, values={…})",
     "aggregate": "list values by which the aggregates differ, Input(…, values={…})",
     "step": "list values that the step leaves out, Input(…, values={…})",

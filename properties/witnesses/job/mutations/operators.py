@@ -3,173 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import libcst as cst
-from libcst.metadata import ParentNodeProvider, PositionProvider
 
 from .....reference.core.errors import BadInput
 from .....reference.spark.durations import microseconds_of
 from ....generators.columns.shown import duration
-
-Kind: TypeAlias = Literal[
-    "duration",
-    "join",
-    "aggregate",
-    "step",
-    "column",
-    "null",
-    "comparison",
-    "arithmetic",
-    "number",
-    "value",
-    "condition",
-    "statement",
-    "order",
-]
-"""The kinds of mutations, by which a report advises how to notice one."""
-FUNCTIONS = frozenset({"F", "f", "sf", "fn", "func", "functions"})
-"""The names under which scripts import `pyspark.sql.functions`."""
-OWN_NAME = "functions"
-"""The name of `pyspark.sql.functions` in each mutant, unless its module has another meaning for it."""
-JOINS = {
-    "inner": ("leftOuter", "rightOuter", "fullOuter"),
-    "left": ("inner", "rightOuter", "fullOuter"),
-    "right": ("inner", "leftOuter", "fullOuter"),
-    "full": ("inner", "leftOuter", "rightOuter"),
-    "outer": ("inner", "leftOuter", "rightOuter"),
-    "cross": ("inner",),
-    "leftsemi": ("leftAnti",),
-    "semi": ("leftAnti",),
-    "leftanti": ("leftSemi",),
-    "anti": ("leftSemi",),
-}
-AGGREGATES: Mapping[str, Sequence[str]] = {
-    "sum": ("max", "count"),
-    "max": ("min",),
-    "min": ("max",),
-    "avg": ("max",),
-    "mean": ("max",),
-    "count": ("approx_count_distinct",),
-    "count_distinct": ("count",),
-    "countDistinct": ("count",),
-    "approx_count_distinct": ("count",),
-    "first": ("last",),
-    "last": ("first",),
-    "collect_list": ("collect_set",),
-    "collect_set": ("collect_list",),
-    "max_by": ("min_by",),
-    "min_by": ("max_by",),
-}
-OTHER_FUNCTIONS = {
-    "floor": "ceil",
-    "ceil": "floor",
-    "round": "floor",
-    "bround": "round",
-    "greatest": "least",
-    "least": "greatest",
-    "upper": "lower",
-    "lower": "upper",
-    "date_add": "date_sub",
-    "date_sub": "date_add",
-    "unix_micros": "unix_millis",
-    "unix_millis": "unix_micros",
-    "unix_seconds": "unix_millis",
-    "timestamp_micros": "timestamp_millis",
-    "timestamp_millis": "timestamp_micros",
-    "timestamp_seconds": "timestamp_millis",
-}
-"""Functions of Spark that are taken for each other: of the other direction, or of another unit."""
-OF_PYTHON = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
-SMALLER_TYPES = {
-    "bigint": "int",
-    "long": "int",
-    "int": "smallint",
-    "integer": "smallint",
-    "double": "int",
-    "float": "int",
-    "timestamp": "date",
-}
-NO_RESULT = frozenset(
-    {"awaitTermination", "awaitAnyTermination", "processAllAvailable", "stop", "print", "show", "start", "toTable"}
+from .names import (
+    AGGREGATES,
+    BY_COLUMNS,
+    BY_KEYS,
+    BY_POSITION,
+    DEDUPLICATIONS,
+    FUNCTIONS,
+    JOINS,
+    MODES,
+    OTHER_FUNCTIONS,
+    OTHER_METHODS,
+    OTHER_STEPS,
+    OUT,
+    OWN_NAME,
+    STEPS,
+    VALUES_OF,
+    WITH_SQL,
 )
-"""Functions and methods without which a script has the same result, or starts no query."""
-WITH_SQL = frozenset({"where", "filter", "expr", "selectExpr", "sql", "execute", "executemany"})
-"""Functions and methods whose texts are SQL."""
-VALUES_OF = frozenset({"lit", "isin", "eqNullSafe"})
-"""Functions and methods whose texts are values."""
-STEPS = frozenset({"where", "filter", "distinct", "fillna", "dropna", "withWatermark", "option"})
-"""Methods of a DataFrame, its reader or writer that a mutant leaves out, beside deduplications."""
-DEDUPLICATIONS = frozenset({"dropDuplicates", "drop_duplicates", "dropDuplicatesWithinWatermark"})
-OTHER_STEPS = {"dropDuplicates": "dropDuplicatesWithinWatermark", "dropDuplicatesWithinWatermark": "dropDuplicates"}
-BY_COLUMNS = frozenset({"groupBy", "groupby", "select", "agg", *DEDUPLICATIONS})
-NULLS = {"isNull": "isNotNull", "isNotNull": "isNull"}
-OTHER_OPERATORS: Mapping[type[cst.CSTNode], type[cst.CSTNode]] = {
-    cst.LessThan: cst.LessThanEqual,
-    cst.LessThanEqual: cst.LessThan,
-    cst.GreaterThan: cst.GreaterThanEqual,
-    cst.GreaterThanEqual: cst.GreaterThan,
-    cst.Equal: cst.NotEqual,
-    cst.NotEqual: cst.Equal,
-    cst.In: cst.NotIn,
-    cst.NotIn: cst.In,
-    cst.Add: cst.Subtract,
-    cst.Subtract: cst.Add,
-    cst.Multiply: cst.Add,
-    cst.Divide: cst.Multiply,
-    cst.FloorDivide: cst.Multiply,
-    cst.Modulo: cst.Multiply,
-    cst.BitAnd: cst.BitOr,
-    cst.BitOr: cst.BitAnd,
-    cst.AddAssign: cst.SubtractAssign,
-    cst.SubtractAssign: cst.AddAssign,
-    cst.MultiplyAssign: cst.AddAssign,
-    cst.BitOrAssign: cst.BitAndAssign,
-}
-Expression = TypeVar("Expression", bound=cst.BaseExpression)
-_DURATION = re.compile(r"(\d+)(\s+[a-z]+)", re.IGNORECASE)
-_INTERVAL = re.compile(r"(\binterval\s+'?)(\d+)('?\s+[a-z]+)", re.IGNORECASE)
-_UNITS = {"hour": ("minute", 59), "minute": ("second", 59), "second": ("millisecond", 999), "day": ("hour", 23)}
-"""For each unit the next smaller unit, and how many of it are just less than one unit."""
+from .nodes import Text, called, dotted, ended, in_parentheses, names_in, only_text, text_of, with_text, without
+from .python import PythonChanges
+from .sql import is_statement, other_durations, other_schemas, other_sql, other_statements, smaller_type
+
 _ZONE = re.compile(r"[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+")
-_DECIMAL = re.compile(r"(decimal\(\d+,\s*)([1-9]\d*)(\))")
-_SIDE = r"[\w.`]+(?:\s*[+-]\s*interval\s+'?\d+'?\s+[a-z]+)?"
-_BETWEEN = re.compile(rf"([\w.`]+)\s+between\s+({_SIDE})\s+and\s+({_SIDE})", re.IGNORECASE)
-_SQL: Sequence[tuple[re.Pattern[str], str, Kind]] = (
-    (re.compile(r"(?<![<>=!])<(?![=>])"), "<=", "comparison"),
-    (re.compile(r"<=(?!>)"), "<", "comparison"),
-    (re.compile(r"(?<![<=])>(?!=)"), ">=", "comparison"),
-    (re.compile(r">="), ">", "comparison"),
-    (re.compile(r"(?<![<>=!])=(?!=)"), "<>", "comparison"),
-    (re.compile(r"<>|!="), "=", "comparison"),
-    (re.compile(r"\bis not null\b", re.IGNORECASE), "IS NULL", "null"),
-    (re.compile(r"\bis null\b", re.IGNORECASE), "IS NOT NULL", "null"),
-    (re.compile(r"\bnot\s+(?!null|in\b|like\b|between\b)", re.IGNORECASE), "", "condition"),
-    (re.compile(r"\bor\b", re.IGNORECASE), "AND", "condition"),
-    (re.compile(r"\+(?=\s*interval)", re.IGNORECASE), "-", "arithmetic"),
-    (re.compile(r"-(?=\s*interval)", re.IGNORECASE), "+", "arithmetic"),
-)
-"""Parts of SQL, what they are replaced by, and the kind of the change."""
-_AND = re.compile(r"\s+and\s+", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![\w.'])\d+(?![\w.'])(?!\s*'?\s*(?:second|minute|hour|day|week)s?\b)", re.IGNORECASE)
-_TEXT = re.compile(r"'([^']*)'")
-
-
-class Change(NamedTuple):
-    """A change of one place of a module.
-
-    Attributes:
-        node: The node that is replaced.
-        replacement: The node in its place.
-        line: Its line.
-        kind: What it changes.
-    """
-
-    node: cst.CSTNode
-    replacement: cst.CSTNode
-    line: int
-    kind: Kind
+_NOTHING = cst.SimpleWhitespace("")
 
 
 class Functions(NamedTuple):
@@ -187,18 +52,18 @@ class Functions(NamedTuple):
         """Return the name of a function of Spark; None: it is none of Spark's."""
         if isinstance(function, cst.Name):
             return self.bare.get(function.value)
-        if isinstance(function, cst.Attribute) and _dotted(function.value) in self.modules:
+        if isinstance(function, cst.Attribute) and dotted(function.value) in self.modules:
             return function.attr.value
         return None
 
     def exchanged(self, node: cst.Call, name: str) -> cst.Call:
         """Return a call of another function of Spark."""
         if isinstance(node.func, cst.Attribute):
-            return _called(node, name)
+            return called(node, name)
         return node.with_changes(func=cst.Attribute(cst.Name(OWN_NAME), cst.Name(name)))
 
 
-class Changes(cst.CSTVisitor):
+class Changes(PythonChanges):
     """Collects the changes of the code that it visits.
 
     Args:
@@ -207,8 +72,6 @@ class Changes(cst.CSTVisitor):
         functions: How the module names functions of Spark.
         with_options: Whether options are left out: those of a query's writer, if its sink is run.
     """
-
-    METADATA_DEPENDENCIES = (PositionProvider, ParentNodeProvider)
 
     def __init__(
         self,
@@ -220,51 +83,76 @@ class Changes(cst.CSTVisitor):
         super().__init__()
         self.with_options = with_options
         self.alike, self.values, self.functions = alike, values, functions or Functions()
-        self.found: list[Change] = []
-
-    def visit_Annotation(self, node: cst.Annotation) -> bool:
-        return False
-
-    def visit_Decorator(self, node: cst.Decorator) -> bool:
-        return False
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
-        text = node.evaluated_value
-        if isinstance(text, str) and not isinstance(self._parent(node), cst.Expr):
-            for other in _other_durations(text):
-                self._add(node, _string(node, other), "duration")
-            if _ZONE.fullmatch(text):
-                self._add(node, _string(node, "UTC"), "value")
+        text = text_of(node)
+        if text is None or isinstance(self.parent(node), cst.Expr):
+            return
+        for other in other_durations(text):
+            self.add(node, with_text(node, other), "duration")
+        for other in other_schemas(text):
+            self.add(node, with_text(node, other), "number")
+        if _ZONE.fullmatch(text):
+            self.add(node, with_text(node, "UTC"), "value")
+        self._statement(node, text)
+
+    def visit_FormattedString(self, node: cst.FormattedString) -> None:
+        if (text := text_of(node)) is not None:
+            for other in other_durations(text):
+                self.add(node, with_text(node, other), "duration")
+            self._statement(node, text)
+
+    def _statement(self, node: Text, text: str) -> None:
+        """Change a statement of SQL, wherever it stands."""
+        if is_statement(text):
+            for other, kind in (*other_statements(text), *other_sql(text)):
+                self.add(node, with_text(node, other), kind)
 
     def visit_Call(self, node: cst.Call) -> None:
-        function, known = node.func, self.functions.named(node.func)
-        if known is not None:
+        if (known := self.functions.named(node.func)) is not None:
             self._function(node, known)
-        elif isinstance(function, cst.Attribute):
-            self._method(node, function)
-        elif isinstance(function, cst.Name) and function.value in OF_PYTHON:
-            other = cst.Name(OF_PYTHON[function.value])
-            self._add(node, node.with_changes(func=other), "statement")
+        elif isinstance(node.func, cst.Attribute):
+            self._method(node, node.func)
+        else:
+            super().visit_Call(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        """Let no row of a batch be written twice."""
+        is_file = node.attr.value == "write" and not isinstance(self.parent(node), cst.Attribute)
+        if node.attr.value in OUT and not is_file:
+            distinct = cst.Call(cst.Attribute(node.value, cst.Name("distinct")))
+            self.add(node.value, distinct, "step", node.attr)
+
+    def visit_Comparison(self, node: cst.Comparison) -> None:
+        super().visit_Comparison(node)
+        (first, *rest) = node.comparisons
+        sides = (node.left, first.comparator)
+        if not rest and isinstance(first.operator, cst.Equal) and all(map(self._is_column, sides)):
+            null_safe = cst.Call(cst.Attribute(node.left, cst.Name("eqNullSafe")), [cst.Arg(first.comparator)])
+            self.add(node, null_safe, "null")
+
+    def _is_column(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and self.functions.named(node.func) in ("col", "column")
 
     def _function(self, node: cst.Call, name: str) -> None:
         """Change a call of a function of Spark."""
         for other in AGGREGATES.get(name, ()):
-            if not (name == "count" and _text(node) == "*"):
-                self._add(node, self.functions.exchanged(node, other), "aggregate")
-        if name == "count" and _text(node) == "*":
+            if not (name == "count" and only_text(node) == "*"):
+                self.add(node, self.functions.exchanged(node, other), "aggregate")
+        if name == "count" and only_text(node) == "*":
             for value in self.values[:1]:
-                self._add(node.args[0].value, cst.SimpleString(f'"{value}"'), "null")
+                self.add(node.args[0].value, cst.SimpleString(f'"{value}"'), "null")
         if name in OTHER_FUNCTIONS:
-            self._add(node, self.functions.exchanged(node, OTHER_FUNCTIONS[name]), "number")
+            self.add(node, self.functions.exchanged(node, OTHER_FUNCTIONS[name]), "number")
         if name == "coalesce" and len(node.args) > 1:
-            self._add(node, node.args[0].value, "null")
+            self.add(node, node.args[0].value, "null")
         if name == "when" and node.args:
-            condition = _in_parentheses(node.args[0].value)
+            condition = in_parentheses(node.args[0].value)
             first = node.args[0].with_changes(value=cst.UnaryOperation(cst.BitInvert(), condition))
-            self._add(node, node.with_changes(args=[first, *node.args[1:]]), "condition")
+            self.add(node, node.with_changes(args=[first, *node.args[1:]]), "condition")
         if name == "window":
             self._other_windows(node)
-        self._other_column(node)
+        self._named(argument.value for argument in node.args)
         self._texts(node, name)
 
     def _method(self, node: cst.Call, function: cst.Attribute) -> None:
@@ -272,174 +160,130 @@ class Changes(cst.CSTVisitor):
         name = function.attr.value
         if name == "option" and not self.with_options:
             return
-        if name in STEPS | DEDUPLICATIONS:
-            self._add(node, function.value, "step", function.attr)
+        if name in STEPS | DEDUPLICATIONS or (name == "select" and self._only_names(node)):
+            self.add(node, function.value, "step", function.attr)
             self._exchange(node, function)
         if name in OTHER_STEPS:
-            self._add(node, _called(node, OTHER_STEPS[name]), "step", function.attr)
+            self.add(node, called(node, OTHER_STEPS[name]), "step", function.attr)
         if name in DEDUPLICATIONS:
             self._other_columns(node)
         if name in BY_COLUMNS:
             self._fewer_columns(node)
-        if name == "select":
+        if name in ("select", "groupBy"):
             self._exchanged_columns(node)
+        if name == "select":
+            self._other_order(node)
         if name == "join":
             self._other_join(node)
-        if name in NULLS:
-            self._add(node, _called(node, NULLS[name]), "null", function.attr)
+        if name in BY_KEYS:
+            self._without_nulls(node, function, node.args)
+        if name in OTHER_METHODS:
+            other, kind = OTHER_METHODS[name]
+            self.add(node, called(node, other), kind, function.attr)
+        if name in ("mode", "outputMode") and (mode := only_text(node)) in MODES:
+            self.add(node.args[0].value, cst.SimpleString(f'"{MODES[mode]}"'), "step")
         if name == "otherwise":
-            self._add(node, function.value, "condition", function.attr)
+            self.add(node, function.value, "condition", function.attr)
         if name == "cast" and len(node.args) == 1:
             self._other_type(node, function)
         self._texts(node, name)
 
-    def visit_Comparison(self, node: cst.Comparison) -> None:
-        if isinstance(node.left, cst.Name) and node.left.value == "__name__":
-            return
-        for side in (node.left, node.comparisons[0].comparator):
-            if isinstance(side, cst.SimpleString) and isinstance(text := side.evaluated_value, str):
-                self._add(side, _string(side, f"{text}?"), "value")
-        for number, part in enumerate(node.comparisons):
-            if other := _other(part.operator):
-                changed = [*node.comparisons]
-                changed[number] = part.with_changes(operator=other)
-                self._add(node, node.with_changes(comparisons=changed), "comparison")
-
-    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
-        if other := _other(node.operator):
-            logical = isinstance(node.operator, (cst.BitAnd, cst.BitOr))
-            self._add(node, node.with_changes(operator=other), "condition" if logical else "arithmetic")
-            if logical:
-                self._each_side(node)
-
-    def visit_BooleanOperation(self, node: cst.BooleanOperation) -> None:
-        other = cst.Or() if isinstance(node.operator, cst.And) else cst.And()
-        self._add(node, node.with_changes(operator=other), "condition")
-        self._each_side(node)
-
-    def _each_side(self, node: cst.BinaryOperation | cst.BooleanOperation) -> None:
-        """Leave out each side of two conditions."""
-        for side in (node.left, node.right):
-            self._add(node, side, "condition")
-
-    def visit_IfExp(self, node: cst.IfExp) -> None:
-        for side in (node.body, node.orelse):
-            self._add(node, side, "condition")
-
-    def visit_UnaryOperation(self, node: cst.UnaryOperation) -> None:
-        if isinstance(node.operator, (cst.Not, cst.BitInvert)):
-            self._add(node, node.expression, "condition")
-
-    def visit_Integer(self, node: cst.Integer) -> None:
-        if not isinstance(self._parent(node), cst.Index):
-            self._add(node, cst.Integer(str(node.evaluated_value + 1)), "number")
-
-    def visit_Name(self, node: cst.Name) -> None:
-        if node.value in ("True", "False"):
-            self._add(node, cst.Name("False" if node.value == "True" else "True"), "condition")
-
-    def visit_If(self, node: cst.If) -> None:
-        if not isinstance(node.test, cst.Comparison):  # whose operator is changed
-            self._add(node.test, cst.UnaryOperation(cst.Not(), _in_parentheses(node.test)), "condition")
-
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
-        (statement, *rest) = node.body
-        if rest:
-            return
-        if isinstance(statement, cst.AugAssign) and (other := _other(statement.operator)):
-            self._add(statement, statement.with_changes(operator=other), "arithmetic")
-        if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
-            if _dotted(statement.value.func).rpartition(".")[2] in NO_RESULT:
-                return
-            self._add(statement, cst.Pass(), "statement")
-
-    def _add(self, node: cst.CSTNode, replacement: cst.CSTNode, kind: Kind, at: cst.CSTNode | None = None) -> None:
-        if isinstance(replacement, (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)):
-            replacement = replacement if replacement.lpar else _in_parentheses(replacement)
-        if (
-            isinstance(replacement, cst.BaseExpression)
-            and isinstance(node, cst.BaseExpression)
-            and not replacement.lpar
-        ):
-            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # it may go on in the next line
-        line = self.get_metadata(PositionProvider, at or node).start.line
-        self.found.append(Change(node, replacement, line, kind))
-
-    def _parent(self, node: cst.CSTNode) -> cst.CSTNode:
-        parent: cst.CSTNode = self.get_metadata(ParentNodeProvider, node)
-        return parent
+    def _only_names(self, node: cst.Call) -> bool:
+        names = names_in(node.args)
+        return len(names) == len(node.args) and not any("." in name or "*" in name for name in names)
 
     def _exchange(self, node: cst.Call, function: cst.Attribute) -> None:
-        """Change the order of two steps, such as a filter and a deduplication."""
+        """Change the order of two steps, such as a filter and a deduplication, or a watermark and a deduplication."""
         before = function.value
         if isinstance(before, cst.Call) and isinstance(before.func, cst.Attribute):
             first, second = before.func.attr.value, function.attr.value
-            if {first, second} & DEDUPLICATIONS and {first, second} & (STEPS - {"withWatermark"}):
+            within = "dropDuplicatesWithinWatermark"  # which can't be ahead of its watermark
+            others = STEPS - {"withWatermark"} if within in (first, second) else STEPS
+            if {first, second} & DEDUPLICATIONS and {first, second} & others:
                 inner = node.with_changes(func=function.with_changes(value=before.func.value))
-                self._add(node, before.with_changes(func=before.func.with_changes(value=inner)), "order")
+                self.add(node, before.with_changes(func=before.func.with_changes(value=inner)), "order")
 
     def _fewer_columns(self, node: cst.Call) -> None:
         """Leave out each of several columns of a grouping, a deduplication or the result."""
         if len(node.args) == 1 and isinstance(listed := node.args[0].value, (cst.List, cst.Tuple)):
             for number in range(len(listed.elements) if len(listed.elements) > 1 else 0):
-                fewer = [element for index, element in enumerate(listed.elements) if index != number]
-                fewer[-1] = fewer[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-                self._add(node, node.with_deep_changes(listed, elements=fewer), "column", listed.elements[number])
+                fewer = without(listed.elements, number)
+                self.add(node, node.with_deep_changes(listed, elements=fewer), "column", listed.elements[number])
         for number in range(len(node.args) if len(node.args) > 1 else 0):
-            fewer_args = [argument for index, argument in enumerate(node.args) if index != number]
-            fewer_args[-1] = fewer_args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-            self._add(node, node.with_changes(args=fewer_args), "column", node.args[number])
+            self.add(node, node.with_changes(args=without(node.args, number)), "column", node.args[number])
+
+    def _other_order(self, node: cst.Call) -> None:
+        """Exchange two columns in a row, if what follows takes them by their position."""
+        after: cst.CSTNode = node
+        while isinstance(after := self.parent(after), (cst.Attribute, cst.Call)):
+            if isinstance(after, cst.Attribute) and after.attr.value in BY_POSITION:
+                for number in range(len(node.args) - 1):
+                    one, other = node.args[number : number + 2]
+                    args = [*node.args]
+                    args[number] = one.with_changes(value=other.value)
+                    args[number + 1] = other.with_changes(value=one.value)
+                    self.add(node, node.with_changes(args=args), "order", one)
+                return
+
+    def _without_nulls(self, node: cst.Call, function: cst.Attribute, keys: Sequence[cst.Arg]) -> None:
+        """Leave out the rows with a null among the columns of a grouping, a deduplication or a join."""
+        names = [name for name in names_in(keys) if "." not in name]
+        if names:
+            subset = ", ".join(f'"{name}"' for name in names)
+            argument = cst.ensure_type(cst.parse_expression(f"f(subset=[{subset}])"), cst.Call).args
+            dropped = cst.Call(cst.Attribute(function.value, cst.Name("dropna")), argument)
+            self.add(node, node.with_changes(func=function.with_changes(value=dropped)), "null", function.attr)
 
     def _other_join(self, node: cst.Call) -> None:
         given = [argument for argument in node.args if argument.keyword is None or argument.keyword.value == "how"]
         how = next((one for one in given if one.keyword is not None), given[2] if len(given) > 2 else None)
         if how is None and len(node.args) == 2:  # `inner`, the default
             more = cst.Arg(cst.SimpleString('"leftOuter"'), cst.Name("how"), cst.AssignEqual(*[_NOTHING] * 2))
-            self._add(node, node.with_changes(args=[*node.args, more]), "join")
+            self.add(node, node.with_changes(args=[*node.args, more]), "join")
         if how is not None and isinstance(how.value, cst.SimpleString):
             text = str(how.value.evaluated_value)
             for other in JOINS.get(text.lower().replace("_", "").removesuffix("outer") or "outer", ()):
-                self._add(how.value, _string(how.value, other), "join")
+                self.add(how.value, with_text(how.value, other), "join")
         for argument in node.args[1:2]:
             if isinstance(listed := argument.value, cst.List) and len(listed.elements) > 1:
-                for number in range(len(listed.elements)):
-                    self._add(listed, _without(listed, number), "column", listed.elements[number])
+                for number, element in enumerate(listed.elements):
+                    fewer = listed.with_changes(elements=without(listed.elements, number))
+                    self.add(listed, fewer, "column", element)
+            self._without_nulls(node, cst.ensure_type(node.func, cst.Attribute), [argument])
 
-    def _other_column(self, node: cst.Call) -> None:
-        """Take another column of the same type for each that a function is given."""
-        for argument in node.args:
-            name = argument.value
-            if isinstance(name, cst.SimpleString) and isinstance(name.evaluated_value, str):
-                for other in self.alike.get(name.evaluated_value, ())[:1]:
-                    self._add(name, _string(name, other), "column")
+    def _named(self, given: Iterable[cst.BaseExpression]) -> None:
+        """Take another column of the same type for each that is given by its name."""
+        for name in given:
+            if isinstance(name, cst.SimpleString) and (text := text_of(name)) is not None:
+                for other in self.alike.get(text, ())[:1]:
+                    self.add(name, with_text(name, other), "column")
 
     def _exchanged_columns(self, node: cst.Call) -> None:
         """Select another column of the same type under a column's name."""
         for argument in node.args:
             name = argument.value
-            if isinstance(name, cst.SimpleString) and isinstance(text := name.evaluated_value, str):
+            if isinstance(name, cst.SimpleString) and (text := text_of(name)) is not None:
                 for other in self.alike.get(text, ())[:1]:
-                    self._add(name, cst.parse_expression(f'{OWN_NAME}.col("{other}").alias("{text}")'), "column")
+                    self.add(name, cst.parse_expression(f'{OWN_NAME}.col("{other}").alias("{text}")'), "column")
 
     def _other_columns(self, node: cst.Call) -> None:
-        """Deduplicate by all columns, and by one column more."""
+        """Deduplicate by all columns, by one column more, and by another column of the same type."""
         if len(node.args) != 1 or not isinstance(listed := node.args[0].value, cst.List):
             return
-        self._add(node, node.with_changes(args=[]), "column")
-        given = {
-            element.value.evaluated_value for element in listed.elements if isinstance(element.value, cst.SimpleString)
-        }
+        self.add(node, node.with_changes(args=[]), "column")
+        given = names_in(node.args)
         for value in self.values:
             if value not in given:
                 more = cst.Element(cst.SimpleString(f'"{value}"'))
-                self._add(listed, listed.with_changes(elements=[*listed.elements, more]), "column")
+                self.add(listed, listed.with_changes(elements=[*listed.elements, more]), "column")
+        self._named([element.value for element in listed.elements])
 
     def _other_windows(self, node: cst.Call) -> None:
         """Let windows slide by half their size, and begin beside its multiples; or not, if they do."""
         if len(node.args) < 2 or not isinstance(size := node.args[1].value, cst.SimpleString):
             return
         if len(node.args) > 2:
-            self._add(node, node.with_changes(args=_ended(node.args[:2])), "duration")
+            self.add(node, node.with_changes(args=ended(node.args[:2])), "duration")
             return
         try:
             size_us = microseconds_of("", str(size.evaluated_value))
@@ -449,124 +293,24 @@ class Changes(cst.CSTVisitor):
         text = f"{half_ms} milliseconds" if half_ms % 1_000 else duration(1_000 * half_ms)
         half = cst.Arg(cst.SimpleString(f'"{text}"'))
         if size_us >= 2_000:
-            self._add(node, node.with_changes(args=_ended([*node.args, half])), "duration")
-            shifted = _ended([*node.args, cst.Arg(size), half])
-            self._add(node, node.with_changes(args=shifted), "duration")
+            self.add(node, node.with_changes(args=ended([*node.args, half])), "duration")
+            shifted = ended([*node.args, cst.Arg(size), half])
+            self.add(node, node.with_changes(args=shifted), "duration")
 
     def _other_type(self, node: cst.Call, function: cst.Attribute) -> None:
         """Leave out a cast, and cast to a smaller type."""
-        self._add(node, function.value, "number", function.attr)
+        self.add(node, function.value, "number", function.attr)
         kind = node.args[0].value
-        if isinstance(kind, cst.SimpleString) and isinstance(text := kind.evaluated_value, str):
-            smaller = SMALLER_TYPES.get(text.lower())
-            if (scale := _DECIMAL.fullmatch(text.lower())) is not None:
-                smaller = f"{scale[1]}{int(scale[2]) - 1}{scale[3]}"
-            if smaller is not None:
-                self._add(kind, _string(kind, smaller), "number")
+        if isinstance(kind, cst.SimpleString) and (smaller := smaller_type(text_of(kind) or "")) is not None:
+            self.add(kind, with_text(kind, smaller), "number")
 
     def _texts(self, node: cst.Call, name: str) -> None:
         """Change the texts that a call is given: SQL, or values."""
         for argument in node.args:
             given = argument.value
-            if isinstance(given, cst.SimpleString) and isinstance(text := given.evaluated_value, str):
-                if name in WITH_SQL:
+            if isinstance(given, (cst.SimpleString, cst.FormattedString)) and (text := text_of(given)) is not None:
+                if name in WITH_SQL and not is_statement(text):
                     for other, kind in other_sql(text):
-                        self._add(given, _string(given, other), kind)
-                if name in VALUES_OF:
-                    self._add(given, _string(given, f"{text}?"), "value")
-
-
-_NOTHING = cst.SimpleWhitespace("")
-
-
-def other_sql(text: str) -> Iterator[tuple[str, Kind]]:
-    """Yield the changes of a condition or an expression in SQL, other than those of its intervals, with their kinds."""
-
-    def replaced(found: re.Match[str], by: str) -> str:
-        return f"{text[: found.start()]}{by}{text[found.end() :]}"
-
-    ranges = [*_BETWEEN.finditer(text)]
-    for found in ranges:
-        value, least, most = found.groups()
-        yield replaced(found, f"({value} > {least} AND {value} <= {most})"), "comparison"
-        yield replaced(found, f"({value} >= {least} AND {value} < {most})"), "comparison"
-        yield replaced(found, f"{value} >= {least}"), "condition"
-        yield replaced(found, f"{value} <= {most}"), "condition"
-    for pattern, by, kind in _SQL:
-        for found in pattern.finditer(text):
-            yield replaced(found, by), kind
-    for found in _NUMBER.finditer(text):
-        yield replaced(found, str(int(found[0]) + 1)), "number"
-    for found in _TEXT.finditer(text):
-        if not text[: found.start()].lower().rstrip().endswith("interval"):
-            yield replaced(found, f"'{found[1]}?'"), "value"
-    if not ranges and "(" not in text:
-        parts = _AND.split(text)
-        for number in range(len(parts) if len(parts) > 1 else 0):
-            yield " AND ".join(part for index, part in enumerate(parts) if index != number), "condition"
-
-
-def _text(node: cst.Call) -> Any:
-    """Return the text that a call is given as its only argument; None: it is given something else."""
-    only = node.args[0].value if len(node.args) == 1 else None
-    return only.evaluated_value if isinstance(only, cst.SimpleString) else None
-
-
-def _ended(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
-    """Return arguments with a comma between them, and none behind."""
-    return [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in arguments]
-
-
-def _without(listed: cst.List, number: int) -> cst.List:
-    fewer = [element for index, element in enumerate(listed.elements) if index != number]
-    fewer[-1] = fewer[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return listed.with_changes(elements=fewer)
-
-
-def _dotted(node: cst.BaseExpression) -> str:
-    """Return a name with dots; an empty text for anything else."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute) and (before := _dotted(node.value)):
-        return f"{before}.{node.attr.value}"
-    return ""
-
-
-def _other(operator: cst.CSTNode) -> cst.CSTNode | None:
-    other = OTHER_OPERATORS.get(type(operator))
-    return None if other is None else other()
-
-
-def _called(node: cst.Call, name: str) -> cst.Call:
-    return node.with_changes(func=cst.ensure_type(node.func, cst.Attribute).with_changes(attr=cst.Name(name)))
-
-
-def _string(node: cst.SimpleString, text: str) -> cst.SimpleString:
-    if node.raw_value == node.evaluated_value:  # without escapes, so that the same quotes serve
-        return node.with_changes(value=f"{node.prefix}{node.quote}{text}{node.quote}")
-    return cst.SimpleString(repr(text))
-
-
-def _in_parentheses(node: Expression) -> Expression:
-    return node.with_changes(lpar=[cst.LeftParen(), *node.lpar], rpar=[*node.rpar, cst.RightParen()])
-
-
-def _other_durations(text: str) -> Iterator[str]:
-    """Yield a duration, or an interval in an expression, with one unit more, with one less, and a thousand times it."""
-    if (whole := _DURATION.fullmatch(text.strip())) is not None:
-        try:
-            microseconds_of("", text)
-        except BadInput:
-            return
-        for number in _near(int(whole[1])):
-            yield f"{number}{whole[2]}"
-        if int(whole[1]) == 1 and (smaller := _UNITS.get(whole[2].strip().lower().removesuffix("s"))):
-            yield f"{smaller[1]} {smaller[0]}s"
-        return
-    for part in _INTERVAL.finditer(text):
-        for number in _near(int(part[2])):
-            yield f"{text[: part.start(2)]}{number}{text[part.end(2) :]}"
-
-
-def _near(number: int) -> list[int]:
-    return [number + 1, *([number - 1] if number > 1 else []), 1_000 * number]
+                        self.add(given, with_text(given, other), kind)
+                if name in VALUES_OF and isinstance(given, cst.SimpleString):
+                    self.add(given, with_text(given, f"{text}?"), "value")

@@ -20,7 +20,9 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.model import Source
 from ..contract import location
 from ..scripts.script import Script
-from .operators import FUNCTIONS, OWN_NAME, Change, Changes, Functions, Kind
+from .names import FUNCTIONS, OWN_NAME
+from .nodes import Change, Kind
+from .operators import Changes, Functions
 
 SPARKS = "pyspark.sql.functions"
 MAX_SHOWN = 60
@@ -135,9 +137,11 @@ class JobSource:
             sources: The inputs of the job, whose columns of one type are exchanged.
             static: Its tables that don't change, whose columns are exchanged, too.
         """
-        schemas = [source.schema for source in sources] + [table.schema for table in static.values()]
+        given = [source.schema if source.has_payload else source.wire_schema for source in sources]
+        schemas = given + [table.schema for table in static.values()]
         alike, functions = _alike(schemas), functions_of(self.text)
-        values = dict.fromkeys(name for source in sources for name in source.schema.names if name not in source.key)
+        keys = {name for source in sources for name in source.key}
+        values = dict.fromkeys(name for schema in given for name in schema.names if name not in keys)
         wrapper = MetadataWrapper(cst.parse_module(self.text))
         reached = _reached(self.text, self.name.partition(".")[0])
         changes: list[Change] = []
@@ -154,7 +158,8 @@ class JobSource:
         return [*made.values()]
 
     def _mutant(self, module: cst.Module, change: Change) -> Mutant:
-        before, after = (" ".join(module.code_for_node(one).split()) for one in (change.node, change.replacement))
+        nodes = change.shown or (change.node, change.replacement)
+        before, after = (" ".join(module.code_for_node(one).split()) for one in nodes)
 
         def make() -> Any:
             changed = module.deep_replace(change.node, change.replacement)
@@ -183,12 +188,19 @@ def _alike_at_first(one: str, other: str) -> int:
 
 
 def _alike(schemas: Sequence[pa.Schema]) -> Mapping[str, Sequence[str]]:
-    """Return for each column of the inputs and tables the others of the same type in the same one."""
-    return {
-        field.name: [other.name for other in schema if other.type == field.type and other.name != field.name]
-        for schema in reversed(schemas)
-        for field in schema
-    }
+    """Return for each column the others of the same type in its input or table; of a number, or else, other numbers."""
+
+    def others(schema: pa.Schema, field: pa.Field) -> list[str]:
+        beside = [other for other in schema if other.name != field.name]
+        return [one.name for one in beside if one.type == field.type] or [
+            one.name for one in beside if _is_number(one.type) and _is_number(field.type)
+        ]
+
+    return {field.name: others(schema, field) for schema in reversed(schemas) for field in schema}
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return any(of(kind) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
 def functions_of(text: str) -> Functions:

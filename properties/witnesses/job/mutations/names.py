@@ -1,0 +1,122 @@
+"""What mutations exchange and leave out, by name: functions and methods of Spark, of Python, and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+
+from .nodes import Kind
+
+FUNCTIONS = frozenset({"F", "f", "sf", "fn", "func", "functions"})
+"""The names under which scripts import `pyspark.sql.functions`."""
+OWN_NAME = "functions"
+"""The name of `pyspark.sql.functions` in each mutant, unless its module has another meaning for it."""
+JOINS = {
+    "inner": ("leftOuter", "rightOuter", "fullOuter"),
+    "left": ("inner", "rightOuter", "fullOuter"),
+    "right": ("inner", "leftOuter", "fullOuter"),
+    "full": ("inner", "leftOuter", "rightOuter"),
+    "outer": ("inner", "leftOuter", "rightOuter"),
+    "cross": ("inner",),
+    "leftsemi": ("leftAnti",),
+    "semi": ("leftAnti",),
+    "leftanti": ("leftSemi",),
+    "anti": ("leftSemi",),
+}
+AGGREGATES: Mapping[str, Sequence[str]] = {
+    "sum": ("max", "count"),
+    "max": ("min",),
+    "min": ("max",),
+    "avg": ("max",),
+    "mean": ("max",),
+    "count": ("approx_count_distinct",),
+    "count_distinct": ("count",),
+    "countDistinct": ("count",),
+    "approx_count_distinct": ("count",),
+    "first": ("last",),
+    "last": ("first",),
+    "collect_list": ("collect_set",),
+    "collect_set": ("collect_list",),
+    "max_by": ("min_by",),
+    "min_by": ("max_by",),
+}
+OTHER_FUNCTIONS = {
+    "floor": "ceil",
+    "ceil": "floor",
+    "round": "floor",
+    "bround": "round",
+    "greatest": "least",
+    "least": "greatest",
+    "upper": "lower",
+    "lower": "upper",
+    "asc": "desc",
+    "desc": "asc",
+    "date_add": "date_sub",
+    "date_sub": "date_add",
+    "unix_micros": "unix_millis",
+    "unix_millis": "unix_micros",
+    "unix_seconds": "unix_millis",
+    "timestamp_micros": "timestamp_millis",
+    "timestamp_millis": "timestamp_micros",
+    "timestamp_seconds": "timestamp_millis",
+}
+"""Functions of Spark that are taken for each other: of the other direction, or of another unit."""
+OF_PYTHON = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
+SMALLER_TYPES = {
+    "bigint": "int",
+    "long": "int",
+    "int": "smallint",
+    "integer": "smallint",
+    "double": "int",
+    "float": "int",
+    "timestamp": "date",
+}
+NO_RESULT = frozenset(
+    {"awaitTermination", "awaitAnyTermination", "processAllAvailable", "stop", "print", "show", "start", "toTable"}
+)
+"""Functions and methods without which a script has the same result, or starts no query."""
+WITH_SQL = frozenset({"where", "filter", "expr", "selectExpr", "sql", "execute", "executemany"})
+"""Functions and methods whose texts are SQL."""
+VALUES_OF = frozenset({"lit", "isin", "eqNullSafe"})
+"""Functions and methods whose texts are values."""
+STEPS = frozenset({"where", "filter", "distinct", "fillna", "dropna", "drop", "withWatermark", "option"})
+"""Methods of a DataFrame, its reader or writer that a mutant leaves out, beside deduplications."""
+DEDUPLICATIONS = frozenset({"dropDuplicates", "drop_duplicates", "dropDuplicatesWithinWatermark"})
+OTHER_STEPS = {"dropDuplicates": "dropDuplicatesWithinWatermark", "dropDuplicatesWithinWatermark": "dropDuplicates"}
+BY_COLUMNS = frozenset({"groupBy", "groupby", "select", "agg", *DEDUPLICATIONS})
+BY_KEYS = frozenset({"groupBy", "groupby", *DEDUPLICATIONS})
+OTHER_METHODS: Mapping[str, tuple[str, Kind]] = {
+    "isNull": ("isNotNull", "null"),
+    "isNotNull": ("isNull", "null"),
+    "asc": ("desc", "order"),
+    "desc": ("asc", "order"),
+}
+MODES = {"append": "overwrite", "overwrite": "append", "complete": "update", "update": "append"}
+"""The modes of a writer that are taken for each other."""
+BY_POSITION = frozenset({"collect", "toLocalIterator", "toDF", "union", "unionAll", "insertInto"})
+"""Methods that take columns by their position in place of their names."""
+OUT = frozenset({"collect", "toLocalIterator", "toPandas", "write"})
+"""Methods and attributes of a batch by which its rows leave Spark, or are written."""
+OTHER_OPERATORS: Mapping[type[cst.CSTNode], type[cst.CSTNode]] = {
+    cst.LessThan: cst.LessThanEqual,
+    cst.LessThanEqual: cst.LessThan,
+    cst.GreaterThan: cst.GreaterThanEqual,
+    cst.GreaterThanEqual: cst.GreaterThan,
+    cst.Equal: cst.NotEqual,
+    cst.NotEqual: cst.Equal,
+    cst.In: cst.NotIn,
+    cst.NotIn: cst.In,
+    cst.Add: cst.Subtract,
+    cst.Subtract: cst.Add,
+    cst.Multiply: cst.Add,
+    cst.Divide: cst.Multiply,
+    cst.FloorDivide: cst.Multiply,
+    cst.Modulo: cst.Multiply,
+    cst.BitAnd: cst.BitOr,
+    cst.BitOr: cst.BitAnd,
+    cst.AddAssign: cst.SubtractAssign,
+    cst.SubtractAssign: cst.AddAssign,
+    cst.MultiplyAssign: cst.AddAssign,
+    cst.BitOrAssign: cst.BitAndAssign,
+}

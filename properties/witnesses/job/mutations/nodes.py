@@ -1,0 +1,119 @@
+"""Parts of a job's source: a change of one place, and what is asked of nodes and made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+import libcst as cst
+
+Kind: TypeAlias = Literal[
+    "duration",
+    "join",
+    "aggregate",
+    "step",
+    "column",
+    "null",
+    "comparison",
+    "arithmetic",
+    "number",
+    "value",
+    "condition",
+    "statement",
+    "order",
+]
+"""The kinds of mutations, by which a report advises how to notice one."""
+Expression = TypeVar("Expression", bound=cst.BaseExpression)
+Text: TypeAlias = cst.SimpleString | cst.FormattedString
+_FILLED = re.compile(r"__filled_(\d+)__")
+
+
+class Change(NamedTuple):
+    """A change of one place of a module.
+
+    Attributes:
+        node: The node that is replaced.
+        replacement: The node in its place.
+        line: Its line.
+        kind: What it changes.
+        shown: The code before and after it, if the nodes are more than what it changes.
+    """
+
+    node: cst.CSTNode
+    replacement: cst.CSTNode
+    line: int
+    kind: Kind
+    shown: tuple[cst.CSTNode, cst.CSTNode] | None = None
+
+
+def text_of(node: cst.CSTNode) -> str | None:
+    """Return the text of a string, with a name for each expression of an f-string; None: it is none."""
+    if isinstance(node, cst.SimpleString):
+        text = node.evaluated_value
+        return text if isinstance(text, str) else None
+    if isinstance(node, cst.FormattedString) and "r" not in node.prefix.lower():
+        parts = [
+            part.value if isinstance(part, cst.FormattedStringText) else f"__filled_{number}__"
+            for number, part in enumerate(node.parts)
+        ]
+        return None if any("\\" in part or "{{" in part or "}}" in part for part in parts) else "".join(parts)
+    return None
+
+
+def with_text(node: Text, text: str) -> cst.BaseExpression:
+    """Return a string with another text, and with the expressions of an f-string where their names stand."""
+    if isinstance(node, cst.FormattedString):
+        parts: list[cst.BaseFormattedStringContent] = []
+        for number, part in enumerate(_FILLED.split(text)):
+            parts.append(node.parts[int(part)] if number % 2 else cst.FormattedStringText(part))
+        return node.with_changes(parts=[part for part in parts if getattr(part, "value", True)])
+    if node.raw_value == node.evaluated_value:  # without escapes, so that the same quotes serve
+        return node.with_changes(value=f"{node.prefix}{node.quote}{text}{node.quote}")
+    return cst.SimpleString(repr(text))
+
+
+def only_text(node: cst.Call) -> Any:
+    """Return the text that a call is given as its only argument; None: it is given something else."""
+    return text_of(node.args[0].value) if len(node.args) == 1 else None
+
+
+def names_in(arguments: Sequence[cst.Arg]) -> list[str]:
+    """Return the columns that a call is given by their names, each by itself or in a list."""
+    names: list[str] = []
+    for argument in arguments:
+        given = argument.value
+        listed = [element.value for element in given.elements] if isinstance(given, (cst.List, cst.Tuple)) else [given]
+        names += [text for one in listed if isinstance(one, cst.SimpleString) and (text := text_of(one))]
+    return names
+
+
+def ended(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
+    """Return arguments with a comma between them, and none behind."""
+    return [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in arguments]
+
+
+def without(listed: Sequence[Any], number: int) -> list[Any]:
+    """Return arguments, elements or items without one of them, and with no comma behind the last."""
+    fewer = [element for index, element in enumerate(listed) if index != number]
+    fewer[-1] = fewer[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return fewer
+
+
+def dotted(node: cst.BaseExpression) -> str:
+    """Return a name with dots; an empty text for anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute) and (before := dotted(node.value)):
+        return f"{before}.{node.attr.value}"
+    return ""
+
+
+def called(node: cst.Call, name: str) -> cst.Call:
+    """Return a call of another method of the same object."""
+    return node.with_changes(func=cst.ensure_type(node.func, cst.Attribute).with_changes(attr=cst.Name(name)))
+
+
+def in_parentheses(node: Expression) -> Expression:
+    """Return an expression in parentheses."""
+    return node.with_changes(lpar=[cst.LeftParen(), *node.lpar], rpar=[*node.rpar, cst.RightParen()])
