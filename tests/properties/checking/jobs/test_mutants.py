@@ -37,7 +37,9 @@ def test_a_strong_test_kills_what_a_weak_test_lets_live(tmp_path: Path) -> None:
     by_fate = {one.mutant.partition(": ")[2]: one.fate for one in weak.judged}
     assert by_fate['`F.sum("amount")` → `F.max("amount")`'] == "survived"
     assert by_fate['`"10 minutes"` → `"9 minutes"`'] == "survived"
-    assert Counter(one.fate for one in weak.judged) == {"survived": 15, "doesn't run": 3}
+    fates = Counter(by_fate.values())
+    assert (fates["killed"], fates["doesn't run"]) == (0, 3)
+    assert fates["no difference"] <= 1  # no history has a null among the keys
     assert by_fate["`100` → `101`"] == "survived"
     assert module.ALIKE in str(weak)
 
