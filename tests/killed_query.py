@@ -1,5 +1,6 @@
-"""Runs a query of three batches in a process that kills itself and its JVM after a sink's second write, the first time.
+"""Runs a query of three batches in a process that kills itself and its JVM at a sink's second write, the first time.
 
+It does so after the write, or before the third, once the second has been committed, if the writer is `summed`.
 Its arguments are the folder of the query, which has the batches, and the name of a writer.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 SCHEMA = "user string, amount bigint"
@@ -41,24 +43,37 @@ def replaced(rows: DataFrame, batch: int, target: str) -> None:
     inserted(rows, batch, target)
 
 
+def summed(rows: DataFrame, batch: int, target: str) -> None:
+    by_batch(rows, batch, target)
+
+
 WRITERS: Mapping[str, Callable[[DataFrame, int, str], None]] = {
-    one.__name__: one for one in (appended, by_batch, inserted, replaced)
+    one.__name__: one for one in (appended, by_batch, inserted, replaced, summed)
 }
 
 
 def started(rows: DataFrame, name: str, target: str, checkpoint: str, died: Path | None = None) -> StreamingQuery:
-    """Start the query; with a path it kills this process in the second micro-batch, and notes that there."""
+    """Start the query; with a path it kills this process once, and notes that there."""
+    own = os.getpid()
+    jvm = 0 if died is None else rows.sparkSession._jvm.java.lang.ProcessHandle.current().pid()
+
+    def die() -> None:
+        assert died is not None
+        if not died.exists():
+            died.touch()
+            for process in (jvm, own):
+                os.kill(process, signal.SIGKILL)
 
     def write(frame: DataFrame, batch: int) -> None:
+        if died is not None and name == "summed" and batch == 2:
+            die()
         WRITERS[name](frame, batch, target)
-        if died is not None and batch == 1 and not died.exists():
-            died.touch()
-            jvm = rows.sparkSession._jvm
-            os.kill(jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
-            os.kill(os.getpid(), signal.SIGKILL)
+        if died is not None and name != "summed" and batch == 1:
+            die()
 
-    writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
-    return writer.trigger(availableNow=True).start()
+    result = rows.groupBy("user").agg(F.sum("amount").alias("amount")) if name == "summed" else rows
+    writer = result.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    return writer.outputMode("update" if name == "summed" else "append").trigger(availableNow=True).start()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A real SIGKILL of a query's process after its sink's write leaves what the check's planned crash leaves."""
+"""A real SIGKILL of a query's process leaves what the check's planned crash leaves, at the same moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamproof.properties.generators.columns.inputs import resolve_all
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
 from streamproof.properties.witnesses.job.running import Runner
-from streamproof.properties.witnesses.run_options import Crash, RunOptions
+from streamproof.properties.witnesses.run_options import BEFORE, Crash, RunOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.weekly("each sink's query has two processes of its own")]
 
@@ -39,15 +39,15 @@ def sink_of(name: str) -> Sink:
     def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
         return start_of(name, clicks, target, checkpoint)
 
-    if name in ("appended", "by_batch"):
+    if name in ("appended", "by_batch", "summed"):
         return Sink.parquet(start)
     return Sink.sqlite(start, table="ledger")
 
 
-def by_a_planned_crash(name: str) -> Counter[tuple[str, int]]:
+def by_a_planned_crash(name: str, crash: Crash) -> Counter[tuple[str, int]]:
     rows = [tuple(Arrival("clicks", {"user": u, "amount": n, "at": NOON}) for u, n in batch) for batch in BATCHES]
     tables = tables_alone(JobHistory(tuple(rows)), SOURCES)
-    run = RunOptions(crash_in=(Crash(1),), is_sink=True, trigger="available_now")
+    run = RunOptions(crash_in=(crash,), is_sink=True, trigger="available_now")
     (found,) = Runner(sink_of(name), SOURCES).run(tables, (), run).batches
     return Counter((row["user"], row["amount"]) for row in found)
 
@@ -73,4 +73,9 @@ def test_a_sigkill_and_a_planned_crash_leave_the_same(name: str, times: int, tmp
     expected = Counter(row for batch in BATCHES for row in batch)
     if times == 2:
         expected += Counter(BATCHES[1])
-    assert by_sigkill(name, tmp_path) == expected == by_a_planned_crash(name)
+    assert by_sigkill(name, tmp_path) == expected == by_a_planned_crash(name, Crash(1))
+
+
+def test_a_sigkill_after_a_commit_loses_no_state_though_no_snapshot_of_it_is_written(tmp_path: Path) -> None:
+    expected = Counter([("a", 1), ("b", 2), ("a", 4), ("c", 4), ("b", 7)])
+    assert by_sigkill("summed", tmp_path) == expected == by_a_planned_crash("summed", Crash(2, True, BEFORE))
