@@ -1,0 +1,54 @@
+"""The times at which an oracle can't tell what is expected of a run, for it can't tell which rows are late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....generators.columns.model import Expected
+from ....laws.expected.comparison import columns_of, unmatched
+from .judging import Judging
+from .times import Uncertain
+
+
+def uncertain(judging: Judging, expected: Expected) -> Uncertain:
+    """Return the times at which the oracle can't tell what is expected."""
+    plan, run = judging.declared.plan, judging.run
+    near = Uncertain(judging.key_columns)
+    if judging.exact or not plan.delays_us:
+        return near
+    late = [*_maybe_late(judging)]
+    if judging.by_batches:
+        by_name = {source.name: source for source in judging.sources}
+        for batch, places in zip(run.history.batches, late, strict=False):
+            for name, row in (batch[at] for at in places):
+                columns = (*by_name[name].key, by_name[name].time)
+                near.add({column: row[column] for column in columns}, sum(plan.durations_us) // 1_000)
+    elif any(late):
+        certain = [
+            [arrival for at, arrival in enumerate(batch) if at not in places]
+            for batch, places in zip(run.history.batches, late, strict=False)
+        ]
+        (without,) = judging.expected([judging.given(run.history.with_batches([*certain, ()]))])
+        without, _ = judging.emitted(without)
+        both = [*expected.rows[-1]], [*without.rows[-1]]
+        for rows, others in (both, both[::-1]):
+            for at in unmatched(rows, others, sorted(columns_of(both)), judging.options.equality)[0]:
+                near.add(rows[at])
+    return near
+
+
+def _maybe_late(judging: Judging) -> Iterator[set[int]]:
+    """Yield the places, in each batch, of the rows of which the oracle can't tell whether they count as late.
+
+    An oracle that goes by batches is in doubt only where a batch without data may have run before: the same rows
+    are late by that batch.
+    """
+    by_name, before_ms = {source.name: source for source in judging.sources}, -1
+    for watermark_ms, batch in zip(judging.run.watermarks_ms, judging.run.history.batches, strict=False):
+        least_ms = before_ms if judging.by_batches else -1
+        yield {
+            at
+            for at, (name, row) in enumerate(batch)
+            if (time_us := by_name[name].time_us_of(row)) is not None and least_ms < time_us // 1_000 <= watermark_ms
+        }
+        before_ms = watermark_ms

@@ -1,0 +1,179 @@
+"""The comparison of the rows that a run has written with those that an oracle expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from .....reference.core.errors import BadInput
+from ....generators.columns.model import Expected, JobHistory, Row, microseconds
+from ....laws.expected.comparison import both_flat, columns_of, in_their_form, table_of, unmatched
+from ....laws.expected.oracles import JobOracle, ModelOracle
+from ....laws.expected.rules.rule import Rule
+from ....laws.variation import Variation
+from ....outcomes.equality import comparable
+from ..arguments import CheckOptions
+from ..job_check import JobCheck
+from .run import Run
+from .times import values_of
+
+_Placed: TypeAlias = tuple[int | None, Row]
+"""A row with the id of its micro-batch; None: it isn't known."""
+
+
+class Wrong(NamedTuple):
+    """A row that only one side has.
+
+    Attributes:
+        batch: The id of its micro-batch; None: it isn't known.
+        row: The row.
+        is_expected: Whether it is expected and was not written; otherwise it was written and is not expected.
+    """
+
+    batch: int | None
+    row: Row
+    is_expected: bool
+
+
+class Judging:
+    """The judging of one run.
+
+    Args:
+        check: The check of the job, whose judge and store it takes.
+        options: The options that the run went by.
+        run: The run.
+    """
+
+    def __init__(self, check: JobCheck, options: CheckOptions, run: Run) -> None:
+        self.options, self.run, self.draws = options, run, check.draws
+        self.judge, self.declared, self.store = check.judge, check.judge.declared, check.store
+        self.sources, self.mode = options.runner.sources, options.run.mode
+        self.exact = (
+            isinstance(self.judge.oracle, (Rule, JobOracle)) and run.checkpoint.is_whole and self.mode == "append"
+        )
+        self.by_batch = self.exact and run.written.has_batches
+        # Others say what the table is at the end, whatever the batches were.
+        self.by_batches = isinstance(self.judge.oracle, (Rule, JobOracle, ModelOracle))
+        self.not_checked: list[str] = []
+
+    def emitted(self, expected: Expected) -> tuple[Expected, list[Row]]:
+        """Return the expected and the written rows with the same columns.
+
+        Raises:
+            BadInput: The output lacks an expected column.
+        """
+        expected, (rows,) = self.in_form(expected, [self.run.written.rows])
+        return expected, rows
+
+    def differing(self, expected: Expected, written: Sequence[Row]) -> list[Wrong]:
+        """Return the rows that only one side has: by batch, then by key, whatever order they were read in."""
+        return sorted(self._wrong(expected, written), key=self._order)
+
+    def _order(self, one: Wrong) -> tuple[bool, int, str]:
+        key = [one.row[column] for column in self.key_columns(one.row)]
+        return one.batch is None, one.batch or 0, repr(comparable(key))
+
+    def key_columns(self, row: Row) -> Sequence[str]:
+        """Return the columns of the key in a row of the output; none if it doesn't have them."""
+        keys = self.sources[0].key
+        same = all(source.key == keys for source in self.sources)
+        return keys if same and {*keys} <= {*row} else ()
+
+    def given(self, history: JobHistory) -> JobHistory:
+        """Return a history as the oracle is given it: in one batch, if only the table at the end is compared."""
+        return history if self.mode == "append" or self.by_batches else _at_once(history)
+
+    def expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
+        """Return what the oracle expects of each history."""
+        return self.judge.expected(histories, Variation(self.options.run))
+
+    def in_form(self, expected: Expected, emitted: Sequence[Sequence[Row]]) -> tuple[Expected, list[list[Row]]]:
+        """Return the expected rows and the written rows with the same columns.
+
+        Raises:
+            BadInput: The output lacks an expected column.
+        """
+        (in_form,) = in_their_form([expected], [emitted], self.sources)
+        wanted, came = both_flat(in_form.rows, emitted)
+        needed, present = columns_of(wanted), columns_of(came)
+        missing = [column for column in needed if present and column not in present]
+        if missing:
+            raise BadInput(
+                f"the output has the columns {', '.join(present)}, and not {', '.join(missing)}, which "
+                f"{self.judge.oracle.name} expects: give output= a function that returns them under their names"
+            )
+        return replace(in_form, rows=wanted), came
+
+    def _wrong(self, expected: Expected, written: Sequence[Row]) -> Iterator[Wrong]:
+        """Yield the rows that only one side has."""
+        columns = sorted(columns_of(expected.rows))
+        if self.by_batch:
+            by_number: dict[int | None, list[Row]] = {}
+            for row, batch in zip(written, self.run.written.batches, strict=True):
+                by_number.setdefault(batch, []).append(row)
+            for number, rows in zip(self.run.numbers, expected.rows, strict=False):
+                yield from self._of_bags(
+                    [(number, row) for row in rows], [(number, r) for r in by_number.get(number, [])], columns
+                )
+            return
+        must, may = self._must_and_may(expected)
+        came = [*zip(self.run.written.batches, written, strict=True)]
+        if self.mode == "append":
+            yield from (one for one in self._of_bags(may, came, columns) if not one.is_expected)
+            yield from (one for one in self._of_bags(must, came, columns) if one.is_expected)
+        else:
+            yield from self._of_bags(must, came, columns)
+
+    def _of_bags(self, expected: Sequence[_Placed], came: Sequence[_Placed], columns: Sequence[str]) -> Iterator[Wrong]:
+        wanted, emitted = ([row for _, row in side] for side in (expected, came))
+        missing, surplus = unmatched(wanted, emitted, columns, self.options.equality)
+        yield from (Wrong(*expected[at], True) for at in missing)
+        yield from (Wrong(*came[at], False) for at in surplus)
+
+    def _must_and_may(self, expected: Expected) -> tuple[list[_Placed], list[_Placed]]:
+        """Return the rows that must have been written by now, and those that may have been, each with its batch.
+
+        A row that the last committed batch has closed comes with the batch after it, which may not have run.
+        """
+        rows, numbers = expected.rows, [*self.run.numbers, None]
+        if self.mode != "append":
+            if expected.comparing == "batches":
+                rows = table_of(rows[:-1], self.mode, self.judge.unique_columns)
+            return _at_end(rows[-1]), []
+        if expected.comparing == "batches":
+            by_batch = [
+                (number, row) for number, of_batch in zip(numbers[:-1], rows[:-1], strict=True) for row in of_batch
+            ]
+            if isinstance(self.judge.oracle, ModelOracle):
+                # Its clock closes in a batch what Spark closes in the next.
+                last = len(rows) - 2
+                return [(numbers[at + 1], row) for at in range(last) for row in rows[at]], by_batch
+            return by_batch, by_batch
+        if expected.comparing == "cuts":
+            return _at_end(rows[-3] if len(rows) > 2 else []), _at_end(rows[-2])
+        may, must = _at_end(rows[-1]), _at_end(filter(self._is_closed, rows[-1]))
+        if len(may) > len(must):
+            self.not_checked.append(
+                f"{len(may) - len(must):,} expected rows whose times the watermark may not have passed: if they are "
+                "missing, nothing is said"
+            )
+        return must, may
+
+    def _is_closed(self, row: Row) -> bool:
+        """Whether the watermark has passed a row's times and the job's durations, so that it must have been written."""
+        plan = self.declared.plan
+        if not plan.delays_us:
+            return True
+        times_us = [microseconds(value) for value in values_of(row) if isinstance(value, datetime)]
+        return bool(times_us) and max(times_us) + sum(plan.durations_us) < self.run.watermarks_ms[-1] * 1_000
+
+
+def _at_end(rows: Iterable[Row]) -> list[_Placed]:
+    return [(None, row) for row in rows]
+
+
+def _at_once(history: JobHistory) -> JobHistory:
+    """Return a history with all rows in one batch."""
+    return replace(history, batches=(tuple(history.arrivals),))

@@ -1,0 +1,135 @@
+"""The smallest part of a run that shows a wrong row."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .....reference.core.errors import BadInput, StreamproofError
+from ....counterexamples.of_jobs import JobCounterexample
+from ....generators.columns.drawing import closed
+from ....generators.columns.model import Expected, JobHistory, Row
+from ....generators.columns.packing import UnreadableKey
+from ....generators.columns.shrinking import shrink
+from ....generators.shrinking import Deadline, one_by_one
+from ....laws.expected.comparison import unmatched
+from ....laws.expected.judging import Compared
+from ....laws.expected.oracles import JobOracle
+from ....laws.variation import Variation
+from ....outcomes.equality import comparable
+from ..draws import DAY_US
+from ..smallest import plainest
+from .judging import Judging
+from .times import Uncertain, place_of
+
+MOST_ROWS_OF_PART = 10_000
+"""A key with more rows isn't looked at closer."""
+SHRINKING_S = 60.0
+ELSEWHERE = "{}: another version ran, or the sink lost or repeated rows."
+_LOG = logging.getLogger("streamproof")
+
+
+class Narrowing:
+    """The narrowing of a run to the smallest part that shows a wrong row.
+
+    Args:
+        judging: The judging of the run.
+    """
+
+    def __init__(self, judging: Judging) -> None:
+        self.judging = judging
+
+    def closer(self, found: JobCounterexample) -> tuple[JobCounterexample, str]:
+        """Return the counterexample with fewer rows of the run, and a sentence on what the job does with them here.
+
+        If the job is wrong over the rows here, too, they are the fewest on which it is; otherwise the fewest for which
+        the row is still expected.
+        """
+        part, judge, draws = found.history, self.judging.judge, self.judging.draws
+        count = len(part.arrivals)
+        if isinstance(judge.oracle, JobOracle) and judge.oracle.job is None:
+            return found, ELSEWHERE.format("The job was run here over the same batches")
+        if count > MOST_ROWS_OF_PART:
+            return replace(found, history=JobHistory(((),))), (
+                f"The run has read {count:,} rows that may have made it, too many to look at them closer: name the "
+                "key's column in the Input, and keep it in the output."
+            )
+        assert found.difference is not None
+        missing, surplus = found.difference.missing, found.difference.surplus
+        plain, deadline = Variation(self.judging.options.run), Deadline(SHRINKING_S)
+        same = place_of([*missing, *surplus][0])
+        if draws.closes:
+            part = closed(part, DAY_US + 2 * sum(draws.distances_us))
+
+        def is_same(compared: Compared) -> bool:
+            one = compared.difference
+            return one is not None and any(place_of(row) == same for row in [*one.missing, *one.surplus])
+
+        def alone(candidate: JobHistory) -> bool:
+            return is_same(judge.compare_alone(candidate, plain))
+
+        def fails(candidates: Sequence[JobHistory]) -> Sequence[bool]:
+            try:
+                return [*map(is_same, judge.compare(candidates, plain))]
+            except UnreadableKey:
+                return one_by_one(alone, deadline)(candidates)
+
+        _LOG.info("%s: running it here over %d rows of the run", judge.name, count)
+        try:
+            if alone(part):
+                _LOG.info("%s: shrinking them, %.0f s at most", judge.name, SHRINKING_S)
+                smallest = shrink(part, self.judging.options.inputs, fails, deadline=deadline)
+                history, compared = plainest(judge, draws, smallest, plain, deadline=deadline)
+                return replace(
+                    found,
+                    job=judge.name,
+                    history=history,
+                    expected=compared.expected,
+                    emitted=compared.emitted,
+                    difference=compared.difference,
+                    run=self.judging.options.run,
+                ), f"The job is wrong here, too: of the {count:,} rows of its key, {len(history.arrivals)} show it."
+        except StreamproofError as error:
+            return found, f"The job can't be run here over the rows of its key: {error.message}"
+        if missing and self._expects([found.history], missing)[0]:
+            fewest = shrink(
+                found.history, self.judging.options.inputs, lambda some: self._expects(some, missing), deadline=deadline
+            )
+            found = replace(found, history=fewest)
+        return found, ELSEWHERE.format("The job is right here over the rows of its key")
+
+    def rows_of(self, key: Any, wrong: Row) -> JobHistory:
+        """Return the rows of a key, in the batches with such rows, the two before each of them, and the last.
+
+        Of many rows those are taken whose times are near the times of the wrong row.
+        """
+        by_name = {source.name: source for source in self.judging.sources}
+        batches = [
+            [one for one in batch if key is None or comparable([*by_name[one.input].key_of(one.row)]) == key]
+            for batch in self.judging.run.history.batches
+        ]
+        if sum(map(len, batches)) > MOST_ROWS_OF_PART:
+            around = Uncertain(lambda row: ())
+            around.add(wrong, sum(self.judging.declared.plan.durations_us) // 1_000)
+            batches = [
+                [one for one in batch if around.has({"": one.row[by_name[one.input].time]})] for batch in batches
+            ]
+        clock, last = self.judging.run.clock(self.judging.sources), len(batches) - 1
+        kept = {near for at, batch in enumerate(batches) if batch for near in (at - 2, at - 1, at) if near >= 0}
+        shown = sorted({*kept, max(last - 1, 0), last})
+        part = JobHistory((), tuple(clock[at] for at in shown), name="a part of the run")
+        return part.with_batches([batches[at] for at in shown])
+
+    def _expects(self, histories: Sequence[JobHistory], missing: Sequence[Row]) -> list[bool]:
+        """Return for each history whether the oracle expects the row."""
+        try:
+            return [self._has(expected, missing) for expected in self.judging.expected(histories)]
+        except BadInput:  # of a candidate that a function of the user's can't take
+            return [False] * len(histories)
+
+    def _has(self, expected: Expected, missing: Sequence[Row]) -> bool:
+        in_form, _ = self.judging.in_form(expected, [missing])
+        rows = [row for rows in in_form.rows for row in rows]
+        return any(not any(unmatched([row], missing, [*missing[0]], self.judging.options.equality)) for row in rows)

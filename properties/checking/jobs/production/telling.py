@@ -1,0 +1,121 @@
+"""What is said of a run: the report of a run without a wrong row, and the failure on the first wrong row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....counterexamples.of_jobs import JobCounterexample
+from ....generators.columns.model import Expected, Row
+from ....generators.columns.shown import shown_row, typed_row
+from ....laws.expected.comparison import RowDifference
+from ....outcomes.equality import comparable
+from ....witnesses.job.plans import delays_by_input
+from ..reports import ReplayReport
+from ..verdicts import Inconclusive, Violated
+from .judging import Judging, Wrong
+from .narrowing import Narrowing
+from .times import place_of
+
+
+def report_of(judging: Judging, differing: Sequence[Wrong], judged: int) -> ReplayReport:
+    """Return the report of a run that has no wrong row.
+
+    Args:
+        judging: The judging of the run.
+        differing: The rows that differ, of which none is certainly wrong.
+        judged: The number of rows that the run has written.
+
+    Raises:
+        Inconclusive: No row could be judged.
+    """
+    __tracebackhide__ = True
+    judge, run = judging.judge, judging.run
+    not_checked = [*judging.not_checked]
+    if differing:
+        not_checked.append(
+            f"{len(differing):,} rows that differ, but depend on rows at or behind the watermark, of which "
+            f"{judge.oracle.name} can't tell whether they count: expect a rule, such as windows(…)"
+        )
+    if judged == sum(not one.is_expected for one in differing):
+        why = f"can't be judged: {not_checked[-1]}" if judged else "isn't there, and none is due"
+        raise Inconclusive(f"inconclusive: what the run of {judge.name} has written {why}", job=judge.name)
+    batches = run.checkpoint.batches
+    return ReplayReport(
+        job=judge.name,
+        oracle=judge.oracle.name,
+        batches=(batches[0].number if run.checkpoint.is_whole else 0, batches[-1].number),
+        read=len(run.history.arrivals),
+        written=judged,
+        by_batch=judging.by_batch,
+        not_checked=[*not_checked, *_not_checked(judging)],
+        equality=judging.options.equality,
+    )
+
+
+def _not_checked(judging: Judging) -> list[str]:
+    left = []
+    if judging.run.unreadable:
+        count = judging.run.unreadable
+        left.append(f"{count:,} record{'s' * (count != 1)} whose payload is no row, which the job is to skip")
+    if not judging.by_batch and judging.mode == "append":
+        why = (
+            "the sink's log doesn't say the batch of each row" if judging.exact else "the rows are compared at the end"
+        )
+        left.append(f"in which batch each row was written: {why}")
+    return left
+
+
+def violated(judging: Judging, found: Sequence[Wrong], judged: int) -> Violated:
+    """Return the failure on the first wrong batch and key, with the smallest part of the run that shows it."""
+    judge, first, narrowing = judging.judge, found[0], Narrowing(judging)
+    columns = judging.key_columns(first.row)
+    key = comparable([first.row[name] for name in columns])
+    alike = [one for one in found if comparable([one.row.get(name) for name in columns]) == key] if columns else []
+    # If rows aren't compared by batch, the batch of an expected row only says about when the row is due.
+    alike = [one for one in alike if one.batch == first.batch or not judging.by_batch] or [first]
+    missing, surplus = _pair(alike)
+    where = "at the end" if first.batch is None else f"in batch {first.batch:,}"
+    where += " or a batch beside it" if judging.run.written.about and first.batch is not None else ""
+    came, wanted = (shown_row(rows[0]) if rows else "no such row" for rows in (surplus, missing))
+    if came == wanted:
+        came, wanted = typed_row(surplus[0]), typed_row(missing[0])
+    counterexample = JobCounterexample(
+        job=f"the run of {judge.name}",
+        oracle=judge.oracle.name,
+        history=narrowing.rows_of(key if columns else None, first.row),
+        sources=judging.sources,
+        expected=Expected("end", [missing]),
+        emitted=[surplus],
+        difference=RowDifference(None, missing, surplus),
+        run=replace(judging.options.run, mode="append"),
+        unique=None,
+        seed=0,
+        delays_us=delays_by_input(judging.declared.plan, judging.sources),
+        equality=judging.options.equality,
+        says=f"violated: {where} the run of {judge.name} wrote {came}, and {judge.oracle.name} expects {wanted}.",
+    )
+    counterexample, here = narrowing.closer(counterexample)
+    keys = {comparable([one.row.get(name) for name in columns]) for one in found} if columns else set()
+    numbers = sorted({one.batch for one in found if one.batch is not None})
+    differ = f"{len(found):,} row{'s' * (len(found) > 1)} differ{'s' * (len(found) == 1)}"
+    differ += f", of {len(keys):,} keys" * (len(keys) > 1)
+    differ += f", in batches {numbers[0]:,} to {numbers[-1]:,}" if len(numbers) > 1 else ""
+    running = judging.run.checkpoint.running
+    if running is not None and not judging.run.written.has_batches:
+        here += f" Batch {running:,} is running, and its rows may be in the output: stop the query."
+    message, path = judging.store.violation(counterexample, f"{differ}; {judged:,} rows were judged. {here}")
+    return Violated(message, counterexample, path=path)
+
+
+def _pair(wrong: Sequence[Wrong]) -> tuple[list[Row], list[Row]]:
+    """Return an expected row that is missing, and the written row that stands in its place; one of them may be none."""
+    missing, surplus = ([one.row for one in wrong if one.is_expected is side] for side in (True, False))
+    if not (missing and surplus):
+        return missing[:1], surplus[:1]
+
+    for row in missing:
+        alike = [one for one in surplus if place_of({name: one.get(name) for name in row}) == place_of(row)]
+        if alike:
+            return [row], alike[:1]
+    return missing[:1], []
