@@ -16,7 +16,7 @@ from ...system.arguments import checked, short
 from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
-from ...witnesses.production.inputs import Reading
+from ...witnesses.production.reading import Reading
 from ...witnesses.run_options import Mode
 from .arguments import CheckOptions, check_options, oracle_of
 from .job_check import JobCheck

@@ -18,6 +18,8 @@ from .expressions import Expression, Tree, comparisons_of, trees_of
 
 DELAY_MS = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark."""
+SESSION = "spark.sessionWindow"
+"""The metadata of a column of session windows."""
 _LONGEST_US = 400 * UNITS_US["day"]
 _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
 """Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
@@ -71,6 +73,7 @@ class Plan:
         durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
         delays_us: The delays of its watermarks, in microseconds, sorted.
         event_times: The columns of its watermarks.
+        has_sessions: Whether it groups by session windows.
         has_function: Whether a Python function with state is among its operators.
         ends_in_function: Whether such a function makes the rows of its result, in this order.
         by_processing_time: Whether it has timeouts or timers of processing time.
@@ -89,6 +92,7 @@ class Plan:
     durations_us: Sequence[int] = ()
     delays_us: Sequence[int] = ()
     event_times: Sequence[EventTime] = ()
+    has_sessions: bool = False
     has_function: bool = False
     ends_in_function: bool = False
     by_processing_time: bool = False
@@ -123,6 +127,7 @@ def plan_of(analyzed: Any) -> Plan:
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
         delays_us=sorted(delays_us),
         event_times=_event_times(watermarks, sources, expressions),
+        has_sessions=any(SESSION in (node.get("metadata") or ()) for each in expressions for node in each),
         has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
         ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
         by_processing_time="ProcessingTime" in clocks,

@@ -15,7 +15,7 @@ from ..job.contract import called
 from ..job.rows import rows_of
 from .checkpoint import Checkpoint, entries, last_compact
 from .files import Files, numbered
-from .inputs import format_of, in_order, reported_reading
+from .reading import format_of, in_order, reported_reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,10 +1,10 @@
-"""The times at which an oracle can't tell what is expected of a run, for it can't tell which rows are late."""
+"""The times at which an oracle can't tell what is expected: it isn't known which rows are late, or came before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ....generators.columns.model import Expected
+from ....generators.columns.model import Expected, Row
 from ....laws.expected.comparison import columns_of, unmatched
 from .judging import Judging
 from .times import Uncertain
@@ -12,10 +12,22 @@ from .times import Uncertain
 
 def uncertain(judging: Judging, expected: Expected) -> Uncertain:
     """Return the times at which the oracle can't tell what is expected."""
-    plan, run = judging.declared.plan, judging.run
     near = Uncertain(judging.key_columns)
-    if judging.exact or not plan.delays_us:
-        return near
+    run, plan = judging.run, judging.declared.plan
+    if not judging.exact and plan.delays_us:
+        _add_late(near, judging, expected)
+    if run.otherwise is not None:
+        (otherwise,) = judging.expected([judging.given(run.otherwise)])
+        otherwise, _ = judging.emitted(otherwise)
+        _add_differing(near, judging, judging.at_end(expected), judging.at_end(otherwise))
+    if run.lacking:
+        near.until_ms = run.earlier_ms
+    return near
+
+
+def _add_late(near: Uncertain, judging: Judging, expected: Expected) -> None:
+    """Add the times of rows that may be late."""
+    run, plan = judging.run, judging.declared.plan
     late = [*_maybe_late(judging)]
     if judging.by_batches:
         by_name = {source.name: source for source in judging.sources}
@@ -30,11 +42,15 @@ def uncertain(judging: Judging, expected: Expected) -> Uncertain:
         ]
         (without,) = judging.expected([judging.given(run.history.with_batches([*certain, ()]))])
         without, _ = judging.emitted(without)
-        both = [*expected.rows[-1]], [*without.rows[-1]]
-        for rows, others in (both, both[::-1]):
-            for at in unmatched(rows, others, sorted(columns_of(both)), judging.options.equality)[0]:
-                near.add(rows[at])
-    return near
+        _add_differing(near, judging, expected.rows[-1], without.rows[-1])
+
+
+def _add_differing(near: Uncertain, judging: Judging, rows: Sequence[Row], others: Sequence[Row]) -> None:
+    """Add the times of the rows that only one side has."""
+    both = [*rows], [*others]
+    for some, rest in (both, both[::-1]):
+        for at in unmatched(some, rest, sorted(columns_of(both)), judging.options.equality)[0]:
+            near.add(some[at])
 
 
 def _maybe_late(judging: Judging) -> Iterator[set[int]]:

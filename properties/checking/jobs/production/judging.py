@@ -132,6 +132,14 @@ class Judging:
         yield from (Wrong(*expected[at], True) for at in missing)
         yield from (Wrong(*came[at], False) for at in surplus)
 
+    def at_end(self, expected: Expected) -> list[Row]:
+        """Return all rows that are expected by the end: those of all batches, or the table."""
+        if expected.comparing != "batches":
+            return [*expected.rows[-1]]
+        if self.mode != "append":
+            return [*table_of(expected.rows[:-1], self.mode, self.judge.unique_columns)[-1]]
+        return [row for rows in expected.rows for row in rows]
+
     def _must_and_may(self, expected: Expected) -> tuple[list[_Placed], list[_Placed]]:
         """Return the rows that must have been written by now, and those that may have been, each with its batch.
 

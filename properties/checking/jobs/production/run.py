@@ -6,17 +6,26 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .....reference.core.errors import BadInput
 from .....reference.spark.watermarks import micro_batches
-from ....generators.columns.model import JobHistory, Source
+from ....generators.columns.model import Arrival, JobHistory, Source
 from ....laws.expected.judging import Judge
 from ....witnesses.job.plans import delays_by_input
 from ....witnesses.production.checkpoint import Checkpoint, read_checkpoint
-from ....witnesses.production.inputs import BatchesRead, Reading, read_inputs, sources_by_input
+from ....witnesses.production.inputs import read_inputs, sources_by_input
 from ....witnesses.production.output import Target, Written, read_output
+from ....witnesses.production.reading import Reading
 from ....witnesses.run_options import WATERMARK_POLICY
 from ....witnesses.spark.session import session_for_query
 from ..arguments import CheckOptions
 
+BOUNDED = frozenset(
+    {
+        *("Aggregate", "EventTimeWatermark", "Expand", "Filter", "Generate", "LocalRelation", "LogicalRelation"),
+        *("MapInArrow", "MapInPandas", "Project", "SubqueryAlias", "Union", "View"),
+    }
+)
+"""Operators that in append mode keep no row longer than its times and the job's durations say."""
 _LOG = logging.getLogger("streamproof")
 
 
@@ -27,10 +36,13 @@ class Run:
     Attributes:
         checkpoint: Its checkpoint.
         history: The rows of all batches; their own event times move the watermark.
-        numbers: The id of each batch; None: it was before the first whose log is kept.
+        numbers: The id of each batch; None: it ended with the first whose log is kept, or before it.
         watermarks_ms: The watermark that each batch went by.
         written: The rows of its output.
         unreadable: The number of records whose payload is no row.
+        otherwise: The same with other batches where those without an id aren't known; None: all batches are known.
+        lacking: The names of the inputs that don't have the rows of the batches without an id any more.
+        earlier_ms: The largest event time at which such rows can count, in milliseconds since 1970.
     """
 
     checkpoint: Checkpoint
@@ -39,6 +51,9 @@ class Run:
     watermarks_ms: Sequence[int]
     written: Written
     unreadable: int
+    otherwise: JobHistory | None = None
+    lacking: Sequence[str] = ()
+    earlier_ms: int = 0
 
     def clock(self, sources: Sequence[Source]) -> list[int]:
         """Return the largest event time by the end of each batch, in microseconds since 1970."""
@@ -75,24 +90,61 @@ def read_run(
         _LOG.info("%s: reading what %d batches have read", judge.name, len(found.batches))
         read = read_inputs(spark, found, folders, sources, readings)
         written = read_output(spark, output, found, declared.schema)
-    history = JobHistory((*read.batches, ()), name="the run")
-    watermarks = _watermarks(found, read, history, judge, options)
-    return Run(found, history, read.numbers, watermarks, written, read.unreadable), options
+    whole = Run(found, _history(read.batches), read.numbers, (), written, read.unreadable)
+    if read.lacking:
+        earlier_ms = _earlier_ms(found, judge, options, read.lacking)
+        whole = replace(whole, lacking=read.lacking, earlier_ms=earlier_ms)
+    elif not read.in_order and None in read.numbers:
+        count = read.numbers.count(None)
+        together = tuple(arrival for batch in read.batches[:count] for arrival in batch)
+        batches, numbers = [together, *read.batches[count:]], [None, *read.numbers[count:]]
+        whole = replace(whole, history=_history(batches), numbers=numbers, otherwise=whole.history)
+    return replace(whole, watermarks_ms=_watermarks(whole, judge, options)), options
 
 
-def _watermarks(
-    checkpoint: Checkpoint, read: BatchesRead, history: JobHistory, judge: Judge, options: CheckOptions
-) -> list[int]:
+def _history(batches: Sequence[tuple[Arrival, ...]]) -> JobHistory:
+    return JobHistory((*batches, ()), name="the run")
+
+
+def _earlier_ms(checkpoint: Checkpoint, judge: Judge, options: CheckOptions, lacking: Sequence[str]) -> int:
+    """Return the largest event time at which rows of the first batches can count: the next watermark says it.
+
+    Raises:
+        BadInput: Rows with later times may depend on them, too, or there is no such watermark.
+    """
+    plan, batches, sources = judge.declared.plan, checkpoint.batches, options.runner.sources
+    delays_us = delays_by_input(plan, sources)
+    others = sorted(name for name in plan.operators if name not in BOUNDED and not name.startswith("StreamingRelation"))
+    one_clock = len(sources) == 1 or options.run.watermark_policy == "max"
+    why = ""
+    if options.run.mode != "append":
+        why = f"in {options.run.mode} mode"
+    elif others:
+        why = f"with the operator {others[0]}"
+    elif not delays_us or not one_clock or len(batches) < 2:
+        why = "without a watermark of its own that says how far they went"
+    if why:
+        raise BadInput(
+            f"input {lacking[0]} no longer has the rows from before batch {batches[0].number + 1}, and a job {why} may "
+            "depend on them for ever: keep the rows, or set spark.sql.streaming.minBatchesToRetain to the number of "
+            "batches that are to be judged, and judge the next run from its start"
+        )
+    assert delays_us
+    # A session that begins later may go on with them. Spark cuts times to milliseconds.
+    sessions_us = sum(plan.durations_us) if plan.has_sessions else 0
+    return batches[1].watermark_ms + (max(delays_us.values()) + sessions_us) // 1_000 + 1
+
+
+def _watermarks(run: Run, judge: Judge, options: CheckOptions) -> list[int]:
     """Return the watermark of each batch: that of the checkpoint, or what follows from the rows where that is cut."""
-    known = {batch.number: batch.watermark_ms for batch in checkpoint.batches}
+    known: dict[int | None, int] = {batch.number: batch.watermark_ms for batch in run.checkpoint.batches}
+    if run.otherwise is not None:
+        known[None] = run.checkpoint.batches[0].watermark_ms  # the largest of theirs
     plan, sources = judge.declared.plan, options.runner.sources
     delays_us = delays_by_input(plan, sources) or dict.fromkeys(
         (source.name for source in sources), min(plan.delays_us, default=0)
     )
-    largest = [{source.name: source.latest_us(batch) for source in sources} for batch in history.batches]
+    largest = [{source.name: source.latest_us(batch) for source in sources} for batch in run.history.batches]
     policy = options.run.watermark_policy
     reckoned = micro_batches(largest, delays_us, policy=policy, trigger="available_now", follows=False)
-    return [
-        each.eviction_ms if number is None else known[number]
-        for number, each in zip(read.numbers, reckoned, strict=False)
-    ]
+    return [known.get(number, each.eviction_ms) for number, each in zip(run.numbers, reckoned, strict=False)]

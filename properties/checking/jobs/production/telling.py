@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....counterexamples.of_jobs import JobCounterexample
-from ....generators.columns.model import Expected, Row
+from ....generators.columns.model import Expected, Row, from_microseconds
 from ....generators.columns.shown import shown_row, typed_row
 from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
@@ -33,10 +33,7 @@ def report_of(judging: Judging, differing: Sequence[Wrong], judged: int) -> Repl
     judge, run = judging.judge, judging.run
     not_checked = [*judging.not_checked]
     if differing:
-        not_checked.append(
-            f"{len(differing):,} rows that differ, but depend on rows at or behind the watermark, of which "
-            f"{judge.oracle.name} can't tell whether they count: expect a rule, such as windows(…)"
-        )
+        not_checked.append(f"{len(differing):,} rows that differ, but depend on {_in_doubt(judging)}")
     if judged == sum(not one.is_expected for one in differing):
         why = f"can't be judged: {not_checked[-1]}" if judged else "isn't there, and none is due"
         raise Inconclusive(f"inconclusive: what the run of {judge.name} has written {why}", job=judge.name)
@@ -44,7 +41,7 @@ def report_of(judging: Judging, differing: Sequence[Wrong], judged: int) -> Repl
     return ReplayReport(
         job=judge.name,
         oracle=judge.oracle.name,
-        batches=(batches[0].number if run.checkpoint.is_whole else 0, batches[-1].number),
+        batches=(batches[0].number + 1 if run.lacking else 0, batches[-1].number),
         read=len(run.history.arrivals),
         written=judged,
         by_batch=judging.by_batch,
@@ -53,10 +50,30 @@ def report_of(judging: Judging, differing: Sequence[Wrong], judged: int) -> Repl
     )
 
 
+def _in_doubt(judging: Judging) -> str:
+    """Return on which rows those depend that can't be judged."""
+    run, name = judging.run, judging.judge.oracle.name
+    first = run.checkpoint.batches[0].number + 1
+    if run.lacking:
+        return f"rows from before batch {first:,}, which {' and '.join(run.lacking)} no longer has"
+    if run.otherwise is not None:
+        return f"the order of the batches before batch {first:,}, whose logs are gone"
+    return (
+        f"rows at or behind the watermark, of which {name} can't tell whether they count: expect a rule, such as "
+        "windows(…)"
+    )
+
+
 def _not_checked(judging: Judging) -> list[str]:
-    left = []
-    if judging.run.unreadable:
-        count = judging.run.unreadable
+    left, run = [], judging.run
+    if run.lacking:
+        first, until = run.checkpoint.batches[0].number + 1, from_microseconds(run.earlier_ms * 1_000)
+        left.append(
+            f"results with times up to {until:%Y-%m-%d %H:%M:%S} UTC: {' and '.join(run.lacking)} no longer has the "
+            f"rows from before batch {first:,}, which may count in them"
+        )
+    if run.unreadable:
+        count = run.unreadable
         left.append(f"{count:,} record{'s' * (count != 1)} whose payload is no row, which the job is to skip")
     if not judging.by_batch and judging.mode == "append":
         why = (

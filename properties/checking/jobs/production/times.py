@@ -23,6 +23,8 @@ class Uncertain:
     def __init__(self, key_columns: Callable[[Row], Sequence[str]]) -> None:
         self.key_columns = key_columns
         self.spans: dict[Any, list[Span]] = {}
+        self.until_ms: int | None = None
+        """Up to this time no key is certain; None: there is no such time."""
 
     def add(self, row: Row, around_ms: int = 0) -> None:
         """Add the times of a row, and those around them."""
@@ -32,7 +34,10 @@ class Uncertain:
 
     def has(self, row: Row) -> bool:
         """Whether the times of a row of the output overlap with them; a row without times overlaps with all."""
-        return any(_overlap(span_of(row), span) for span in self.spans.get(self._key(row), []))
+        span = span_of(row)
+        if self.until_ms is not None and (span is None or span[0] <= self.until_ms):
+            return True
+        return any(_overlap(span, other) for other in self.spans.get(self._key(row), []))
 
     def _key(self, row: Row) -> Any:
         return comparable([row[column] for column in self.key_columns(row)])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streamproof import Input, Sink, Violated, replay, windows
+from streamproof import Input, Sink, StreamproofError, replay, windows
 from streamproof.properties.witnesses.spark.session import spark_session
 
 ORDERS = Input("user string, at timestamp, amount int", key="user", name="orders", format="kafka")
@@ -26,8 +27,22 @@ def judged(expect: Any, broker: str, folder: Path) -> str:
     reads = {"orders": {"format": "kafka", "kafka.bootstrap.servers": broker}}
     try:
         return str(replay(folder / "cp", totals, ORDERS, output=str(folder / "out"), expect=expect, reads=reads))
-    except Violated as violated:
-        return str(violated).splitlines()[0]
+    except StreamproofError as error:
+        return str(error).splitlines()[0]
+
+
+def delete(spark: SparkSession, broker: str, before: Mapping[str, Mapping[str, int]]) -> None:
+    """Delete the records of topics that are before offsets, as a retention does."""
+    jvm: Any = spark._jvm
+    settings, upto, kafka = jvm.java.util.Properties(), jvm.java.util.HashMap(), jvm.org.apache.kafka
+    settings.put("bootstrap.servers", broker)
+    for topic, offsets in before.items():
+        for part, offset in offsets.items():
+            records = kafka.clients.admin.RecordsToDelete.beforeOffset(offset)
+            upto.put(kafka.common.TopicPartition(topic, int(part)), records)
+    admin = kafka.clients.admin.AdminClient.create(settings)
+    admin.deleteRecords(upto).all().get()
+    admin.close()
 
 
 def main() -> None:
@@ -35,7 +50,7 @@ def main() -> None:
     topic = Sink.kafka(lambda *frames: None)
     with tempfile.TemporaryDirectory() as name, topic.at(Path(name)) as (target, _):
         folder, (broker, orders) = Path(name), target.split("/")
-        for number in range(3):
+        for number in range(4):
             values = [
                 {"user": f"u{n % 3}", "at": f"2026-01-01T0{number}:{10 * (n % 6):02}:00Z", "amount": n}
                 for n in range(40)
@@ -48,7 +63,20 @@ def main() -> None:
             writer = totals(source.load()).writeStream.option("checkpointLocation", f"{folder}/cp")
             writer.format("parquet").trigger(availableNow=True).start(f"{folder}/out").awaitTermination()
         wrong = windows("1 hour", delay="10 minutes", aggregates={"total": ("max", "amount")})
-        print(json.dumps({"right": judged(RULE, broker, folder), "wrong": judged(wrong, broker, folder)}))
+        said: dict[str, str] = {}
+
+        def judge(when: str) -> None:
+            said.update({f"right{when}": judged(RULE, broker, folder), f"wrong{when}": judged(wrong, broker, folder)})
+
+        judge("")
+        for log in ("offsets", "commits"):
+            for batch in range(2):
+                (folder / "cp" / log / str(batch)).unlink()
+        judge(" without logs")
+        for batch, when in ((2, " without records"), (4, " without those of a batch")):
+            delete(spark, broker, json.loads((folder / f"cp/offsets/{batch}").read_text().splitlines()[2]))
+            judge(when)
+        print(json.dumps(said))
 
 
 if __name__ == "__main__":

@@ -151,6 +151,13 @@ class Run:
                         return int(log.name), rows[0]
         raise AssertionError("no batch has rows")
 
+    def forget(self, batches: int) -> Run:
+        """Remove the logs of the first batches, as Spark does but for the last hundred."""
+        for log in ("offsets", "commits"):
+            for number in range(batches):
+                (self.checkpoint / log / str(number)).unlink()
+        return self
+
     def judged(self, expect: Any = RULE, job: Any = totals, **more: Any) -> ReplayReport:
         return replay(self.checkpoint, job, CLICKS, output=str(self.output), expect=expect, **more)
 
@@ -163,9 +170,9 @@ def right(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A right run of 24 batches, whose checkpoint has the logs of the last few."""
+    """A right run of 12 batches, whose checkpoint has the logs of the last few."""
     settings = {"spark.sql.streaming.minBatchesToRetain": "4", "spark.sql.streaming.fileSink.log.cleanupDelay": "0"}
-    return Run(tmp_path_factory.mktemp("cut")).run(spark, totals, 24, **settings)
+    return Run(tmp_path_factory.mktemp("cut")).run(spark, totals, 12, **settings)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +242,7 @@ def test_a_run_whose_first_logs_are_gone(cut: Run, tmp_path: Path) -> None:
     assert not (cut.checkpoint / "offsets/0").exists()
     for expect in (RULE, SQL):
         report = cut.judged(expect)
-        assert report.read == 720
+        assert report.read == 360
         assert not report.by_batch
     run = cut.copy(tmp_path / "run")
     _, row = run.change(add_one)
@@ -280,7 +287,7 @@ def test_the_output_as_a_function_is_compared_at_the_end(right: Run) -> None:
 
 
 @pytest.mark.exhaustive
-def test_two_sources_joined(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_sources_joined_whether_or_not_the_first_logs_are_gone(spark: SparkSession, tmp_path: Path) -> None:
     write_inputs(tmp_path / "clicks", 5)
     write_inputs(tmp_path / "views", 5)
 
@@ -306,12 +313,18 @@ def test_two_sources_joined(spark: SparkSession, tmp_path: Path) -> None:
         SELECT c."user", c."at" AS clicked, v."at" AS viewed FROM clicks c JOIN views v
         ON c."user" = v."user" AND v."at" BETWEEN c."at" AND c."at" + INTERVAL 5 MINUTES
     """)
-    report = replay(tmp_path / "cp", both, CLICKS, views, output=str(tmp_path / "out"), expect=expect)
-    assert report.read == 300
-    assert report.written > 50
     wrong = sql(expect.statement.replace("5 MINUTES", "4 MINUTES"))
-    with pytest.raises(Violated):
-        replay(tmp_path / "cp", both, CLICKS, views, output=str(tmp_path / "out"), expect=wrong)
+    run = Run(tmp_path)
+    for forgotten in (0, 3):
+        run.forget(forgotten)
+        report = replay(run.checkpoint, both, CLICKS, views, output=str(run.output), expect=expect)
+        assert report.read == 300
+        assert report.written > 50
+        with pytest.raises(Violated):
+            replay(run.checkpoint, both, CLICKS, views, output=str(run.output), expect=wrong)
+    next((tmp_path / "views").glob("*000*")).unlink()
+    with pytest.raises(BadInput, match=r"input views no longer has .* and a job with the operator Join may depend on"):
+        replay(run.checkpoint, both, CLICKS, views, output=str(run.output), expect=expect)
 
 
 @pytest.mark.exhaustive
@@ -349,6 +362,19 @@ def test_a_delta_table(right: Run, spark: SparkSession, tmp_path: Path) -> None:
         (run.output / f"_delta_log/{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
     shutil.rmtree(run.output / "_spark_metadata")
     assert run.judged().by_batch
+
+
+def test_of_a_run_whose_first_rows_are_gone_the_later_windows_are_judged(right: Run, tmp_path: Path) -> None:
+    """The first file is gone, and the log of its batch: no window that may have rows of it is judged."""
+    run = right.copy(tmp_path / "run").forget(1)
+    next(run.input.glob("*000*")).unlink()
+    report = str(run.judged())
+    assert "in batches 2 to 8: 180 rows read" in report
+    assert "results with times up to 2026-01-01 00:5" in report
+    assert "clicks no longer has the rows from before batch 2" in report
+    _, row = run.change(add_one)
+    with pytest.raises(Violated, match=f"wrote user '{row['user']}', total {row['total'] + 1}"):
+        run.judged()
 
 
 @pytest.mark.parametrize(
@@ -421,6 +447,16 @@ def test_a_wrong_window_among_a_million_rows_is_found(spark: SparkSession, tmp_p
 @pytest.mark.weekly("a broker, and Spark's connector in a process of its own")
 def test_a_run_that_reads_kafka() -> None:
     said = said_with_kafka(Path(__file__).with_name("run_on_kafka.py"))
-    assert "in batches 0 to 5: 120 rows read, 6 rows written. Compared: the rows of each batch" in said["right"]
+    assert "in batches 0 to 7: 160 rows read, 9 rows written. Compared: the rows of each batch" in said["right"]
     assert "Not checked: 1 record whose payload is no row" in said["right"]
     assert "wrote user 'u0', total 273" in said["wrong"]
+    assert (
+        "in batches 0 to 7: 160 rows read, 9 rows written. Compared: all rows at the end" in said["right without logs"]
+    )
+    assert "in batches 3 to 7: 80 rows read" in said["right without records"]
+    assert (
+        "results with times up to 2026-01-01 01:50:00 UTC: orders no longer has the r" in said["right without records"]
+    )
+    for which in ("wrong without logs", "wrong without records"):
+        assert "wrote user 'u0', total" in said[which]
+    assert "begins at offset" in said["right without those of a batch"]

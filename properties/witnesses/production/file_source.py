@@ -1,0 +1,51 @@
+"""The rows that a query has read from files."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
+
+from ...generators.columns.model import Row
+from ...system.spark_versions import struct_of_arrow
+from ..job.rows import rows_of
+from .reading import Again, Gone, Place, format_of, in_order, reported_reading, with_time
+
+
+def read_files(place: Place) -> Again:
+    """Read the rows of a file source, whose own log names all files that it has ever read.
+
+    Before the checkpoint's first micro-batch the source's own batches count, of which each was a micro-batch.
+
+    Raises:
+        BadInput: A file can't be read, or its format isn't known.
+    """
+    checkpoint, first = place.checkpoint, place.first
+    ends = [(end or {}).get("logOffset", -1) for end in place.ends]
+    begins = ends[0]
+    numbers: dict[str, int] = {}
+    for own, path in checkpoint.files_read(place.folder):
+        if own > ends[-1]:
+            continue  # a micro-batch that isn't committed
+        # Of batches up to the first whose log is kept, the order alone is known.
+        before = first > 0 and own <= begins
+        numbers[path] = own - begins + first - 1 if before else checkpoint.batches[bisect_left(ends, own)].number
+    try:
+        return Again(_rows(place, numbers))
+    except Gone:
+        later = {path: number for path, number in numbers.items() if number >= first}
+        if not first or len(later) == len(numbers):
+            raise
+        return Again(_rows(place, later), lacks_earlier=True)
+
+
+def _rows(place: Place, numbers: Mapping[str, int]) -> Iterable[tuple[int, Row]]:
+    """Return the rows of files, each with the number of its micro-batch."""
+    source, reading, paths = place.source, place.reading, [*numbers]
+    if not paths:
+        return []
+    form = reading.format or format_of(place.checkpoint.files.where(), source.name, paths)
+    reader = place.spark.read.format(form).options(**reading.options).schema(struct_of_arrow(source.wire_schema))
+    with reported_reading(f"input {source.name}"):
+        table, order = in_order(reader.load([unquote(path) for path in paths]), paths)
+    return ((numbers[path], with_time(source, row)) for row, path in zip(rows_of(table), order, strict=True))

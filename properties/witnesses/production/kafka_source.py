@@ -1,0 +1,124 @@
+"""The rows that a query has read from Kafka."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference.core.errors import BadInput
+from ...generators.columns.model import Row
+from ...system.spark_versions import arrow_table_of, struct_of_arrow
+from ..job.rows import rows_of
+from .reading import Again, Place, reported_reading, with_time
+
+KAFKA = "kafka"
+EARLIEST = -2
+PARTS_BEFORE = 8
+"""Into so many parts the records are split, by their times, of batches whose order isn't known."""
+
+
+def read_kafka(place: Place) -> Again:
+    """Read the records of a Kafka source; the offsets of each micro-batch say which records it has read.
+
+    Raises:
+        BadInput: It isn't said where the broker is, records are gone, or the input's payload isn't JSON.
+    """
+    source, reading, checkpoint = place.source, place.reading, place.checkpoint
+    encoding = source.encoding
+    if encoding is None or encoding.format != KAFKA or encoding.value != "json":
+        raise BadInput(
+            f'input {source.name} was read from Kafka: declare its payload as JSON, Input(…, format="kafka"); others '
+            "can't be judged yet"
+        )
+    if not any(name.lower() == "kafka.bootstrap.servers" for name in reading.options):
+        raise BadInput(
+            f"input {source.name} was read from Kafka: say where the broker is, "
+            f'reads={{"{source.name}": {{"format": "kafka", "kafka.bootstrap.servers": "host:9092"}}}}'
+        )
+    start, last = checkpoint.start_of(place.folder), place.ends[-1]
+    if start is None and not place.first:
+        raise BadInput(f"{checkpoint.files.where(f'sources/{place.folder}/0')} is missing: copy the whole checkpoint")
+    # Records from before the first log may be gone: what is left is read then.
+    known = {} if place.first else start
+    begins = {
+        topic: {part: known.get(topic, {}).get(part, EARLIEST) for part in parts} for topic, parts in last.items()
+    }
+    rows = _records(place, begins, last)
+    ends = {
+        (topic, int(part)): [(end or {}).get(topic, {}).get(part, -1) for end in place.ends]
+        for topic, parts in last.items()
+        for part in parts
+    }
+    lacks = _lacks_earlier(place, rows, ends, start) if place.first else False
+    return Again(_with_batches(place, rows, ends), lacks)
+
+
+def _records(place: Place, begins: Mapping[str, Any], ends: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records between offsets, in the order of their times."""
+    from pyspark.sql import functions as F
+
+    assert place.source.encoding is not None
+    options = {
+        "assign": json.dumps({topic: [*map(int, parts)] for topic, parts in ends.items()}),
+        "startingOffsets": json.dumps(begins),
+        "endingOffsets": json.dumps(ends),
+        **place.reading.options,
+    }
+    columns = struct_of_arrow(place.source.encoding.columns)
+    with reported_reading(f"input {place.source.name}"):
+        frame = place.spark.read.format(KAFKA).options(**options).load()
+        payload = F.from_json(F.col("value").cast("string"), columns)
+        selected = frame.select(
+            *(F.col(name).alias(f"__{name}") for name in ("topic", "partition", "offset", "timestamp")),
+            payload.alias("payload"),
+            F.get_json_object(F.col("value").cast("string"), "$").isNull().alias("__unreadable"),
+        ).orderBy("__timestamp", "__topic", "__partition", "__offset")
+        return [*rows_of(arrow_table_of(selected))]
+
+
+def _lacks_earlier(
+    place: Place, rows: Sequence[Mapping[str, Any]], ends: Mapping[tuple[str, int], Sequence[int]], start: Any
+) -> bool:
+    """Whether records of the first micro-batches are gone.
+
+    Raises:
+        BadInput: Records of a micro-batch that is judged are gone, too.
+    """
+    least: dict[tuple[str, int], int] = {}
+    for row in rows:
+        partition = row["__topic"], row["__partition"]
+        least[partition] = min(row["__offset"], least.get(partition, row["__offset"]))
+    lacks = start is None
+    for (topic, part), of_batches in ends.items():
+        found, cut = least.get((topic, part), of_batches[-1]), max(of_batches[0], 0)
+        if found > cut:
+            raise BadInput(
+                f"input {place.source.name} can't be read again: partition {part} of {topic} begins at offset {found}, "
+                f"and batch {place.first + 1} at offset {cut}: raise the topic's retention.ms, and judge a later run"
+            )
+        began = (start or {}).get(topic, {}).get(str(part), 0)
+        lacks = lacks or found > began
+    return lacks
+
+
+def _with_batches(
+    place: Place, rows: Sequence[dict[str, Any]], ends: Mapping[tuple[str, int], Sequence[int]]
+) -> Iterator[tuple[int, Row | None]]:
+    """Yield the rows with their micro-batches."""
+    source, encoding, batches = place.source, place.source.encoding, place.checkpoint.batches
+    assert encoding is not None
+    places = [bisect_right(ends[row["__topic"], row["__partition"]], row["__offset"]) for row in rows]
+    before = [at for at, batch in enumerate(places) if place.first and not batch]
+    for at, (row, batch) in enumerate(zip(rows, places, strict=True)):
+        number = batches[batch].number
+        if place.first and not batch:
+            number = place.first - PARTS_BEFORE + bisect_left(before, at) * PARTS_BEFORE // len(before)
+        if row["__unreadable"] or row["payload"] is None:
+            yield number, None
+        else:
+            given = {**row["payload"]}
+            if encoding.is_records_time:
+                given[source.time] = row["__timestamp"]
+            yield number, with_time(source, given)

@@ -1,0 +1,177 @@
+"""How the rows of a source are read again, in the order in which the query has read them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....reference.core.errors import BadInput
+from ...generators.columns.model import Row, Source
+from ...system.spark_versions import arrow_table_of
+from ...system.visible import first_cause, first_line, visible
+from .checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS = {
+    "avro": "avro",
+    "csv": "csv",
+    "json": "json",
+    "jsonl": "json",
+    "ndjson": "json",
+    "orc": "orc",
+    "parquet": "parquet",
+    "txt": "text",
+}
+"""Spark's formats by the ends of files' names."""
+COMPRESSED = ("gz", "bz2", "zst", "snappy", "lz4", "deflate")
+FILE, BLOCK, NUMBER = "__streamproof_file", "__streamproof_block", "__streamproof_number"
+
+
+class Gone(BadInput):
+    """A source no longer has rows that the query has read."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source is read again.
+
+    Attributes:
+        format: Spark's format; None: by the ends of the files' names.
+        options: The reader's options.
+    """
+
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A source of a query: where it is read again, and how.
+
+    Attributes:
+        spark: The session.
+        checkpoint: The query's checkpoint.
+        folder: The name of the source's folder in it.
+        source: The input.
+        reading: How it is read.
+    """
+
+    spark: SparkSession
+    checkpoint: Checkpoint
+    folder: str
+    source: Source
+    reading: Reading
+
+    @property
+    def first(self) -> int:
+        """The id of the first micro-batch whose logs the checkpoint has; it ends where it says, but begins anywhere."""
+        return self.checkpoint.batches[0].number
+
+    @property
+    def ends(self) -> list[Any]:
+        """Up to where each micro-batch has read the source, as the source's own JSON; None: it had read nothing."""
+        return [batch.ends.get(self.folder) for batch in self.checkpoint.batches]
+
+
+@dataclass(frozen=True)
+class Again:
+    """The rows of a source, read again.
+
+    Attributes:
+        rows: Each row with the number of its micro-batch; None: a record whose payload is no row. Where logs are gone,
+            rows up to the end of the first micro-batch that has one have lower numbers, which say their order alone.
+        lacks_earlier: Whether the source doesn't have all of these rows any more.
+    """
+
+    rows: Iterable[tuple[int, Row | None]]
+    lacks_earlier: bool = False
+
+
+def in_order(frame: DataFrame, paths: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    """Return the rows of files in the order of the files and of their rows, and the path of each row's file.
+
+    Args:
+        frame: The frame that reads them.
+        paths: The paths of the files as Spark's logs have them.
+    """
+    from pyspark.sql import functions as F
+
+    names = frame.columns
+    numbers = {_plain(path): number for number, path in enumerate(paths)}
+    more = [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.file_block_start").alias(BLOCK)]
+    table = arrow_table_of(frame.select(*(F.col(f"`{name}`") for name in names), *more))
+    files = table.column(FILE).combine_chunks().dictionary_encode()
+    of_files = pa.array([numbers[_plain(path)] for path in files.dictionary.to_pylist()], pa.int64())
+    table = table.append_column(NUMBER, of_files.take(files.indices))
+    table = table.take(pc.sort_indices(table, [(NUMBER, "ascending"), (BLOCK, "ascending")]))
+    return table.select(names), [paths[number] for number in table.column(NUMBER).to_pylist()]
+
+
+def _plain(path: str) -> str:
+    """Return a file's address in one form: Spark writes `file:///tmp/a%20b`, and `file:/tmp/a%20b` elsewhere."""
+    return re.sub("^([A-Za-z][A-Za-z0-9+.-]*):/+", r"\1:/", unquote(path))
+
+
+def format_of(where: str, name: str, paths: Sequence[str]) -> str:
+    """Return Spark's format of files by the ends of their names.
+
+    Raises:
+        BadInput: They have several formats, or none that is known.
+    """
+    found = set()
+    for path in paths:
+        ends = [end for end in PurePosixPath(path).name.lower().split(".")[1:] if end not in COMPRESSED]
+        found.add(FORMATS.get(ends[-1], "") if ends else "")
+    if len(found) == 1 and "" not in found:
+        return found.pop()
+    raise BadInput(
+        f"{where}: the names of the files of {visible(name)} don't say their format, such as "
+        f'{visible(PurePosixPath(paths[0]).name)}: give it, reads={{"{name}": "json"}}'
+    )
+
+
+@contextlib.contextmanager
+def reported_reading(what: str) -> Iterator[None]:
+    """Raise `BadInput` if Spark can't read within it.
+
+    Args:
+        what: What messages call the read rows.
+
+    Raises:
+        Gone: A file is missing.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        said = first_line(_root(error)).rstrip(".")
+        if "PATH_NOT_FOUND" in said or "FileNotFoundException" in str(error):
+            raise Gone(
+                f"{what} can't be read again: {said}; restore the file: the run can't be judged without the rows that "
+                "it read"
+            ) from None
+        raise BadInput(f"{what} can't be read again: {said}; mend how it is read") from None
+
+
+def _root(error: Any) -> str:
+    """Return the text of an error; if it is Java's, of its first cause."""
+    java = getattr(error, "java_exception", None)
+    return str(error) if java is None else str(first_cause(java).toString())
+
+
+def with_time(source: Source, row: dict[str, Any]) -> Row:
+    """Return a row whose event time is a timestamp."""
+    form = source.encoding and source.encoding.form
+    return {**row, source.time: form.time(row[source.time])} if form else row

@@ -1,0 +1,49 @@
+"""Where it isn't certain what is expected of a run: by the order of its batches, and by rows that are gone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamproof.properties.checking.jobs.production.doubt import uncertain
+from streamproof.properties.generators.columns.model import Expected, Row
+from streamproof.properties.outcomes.equality import TWELVE_DIGITS
+from streamproof.properties.witnesses.job.plans import Plan
+
+HOUR_MS = 3_600_000
+
+
+def row(user: str, hour: int, total: int) -> Row:
+    return {"user": user, "at": datetime.fromtimestamp(hour * 3600, UTC), "total": total}
+
+
+def judging(**of_run: Any) -> Any:
+    """Return the judging of a run whose oracle expects the rows that it is given as a history."""
+    return SimpleNamespace(
+        run=SimpleNamespace(**{"otherwise": None, "lacking": (), "earlier_ms": 0, **of_run}),
+        declared=SimpleNamespace(plan=Plan()),
+        exact=False,
+        options=SimpleNamespace(equality=TWELVE_DIGITS),
+        key_columns=lambda row: ("user",),
+        given=lambda history: history,
+        expected=lambda histories: [Expected("end", [history]) for history in histories],
+        emitted=lambda expected: (expected, []),
+        at_end=lambda expected: [*expected.rows[-1]],
+    )
+
+
+@pytest.mark.parametrize(("hour", "doubtful"), [(1, True), (2, False)])
+def test_a_row_that_another_order_of_the_batches_changes_is_in_doubt(hour: int, doubtful: bool) -> None:
+    rows = [row("a", 1, 5), row("a", 2, 7), row("b", 1, 9)]
+    near = uncertain(judging(otherwise=[row("a", 1, 6), *rows[1:]]), Expected("end", [rows]))
+    assert near.has(row("a", hour, 0)) == doubtful
+    assert not near.has(row("b", hour, 0))
+
+
+def test_rows_with_times_up_to_those_that_are_gone_are_in_doubt_whatever_their_key() -> None:
+    near = uncertain(judging(lacking=["clicks"], earlier_ms=2 * HOUR_MS), Expected("end", [[]]))
+    assert near.has(row("a", 2, 0))
+    assert near.has({"user": "a", "total": 1})
+    assert not near.has(row("a", 3, 0))
