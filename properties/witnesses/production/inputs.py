@@ -11,6 +11,7 @@ from ....reference.core.errors import BadInput
 from ...generators.columns.model import Arrival, Source
 from ..job.plans import Plan
 from .checkpoint import Checkpoint
+from .delta_source import read_delta
 from .file_source import read_files
 from .kafka_source import read_kafka
 from .reading import Again, Place, Reading
@@ -130,9 +131,11 @@ def _reader(place: Place) -> Callable[[Place], Again]:
     end = next((end for end in reversed(place.ends) if end is not None), None)
     if end is None or (isinstance(end, dict) and "logOffset" in end):
         return read_files
+    if isinstance(end, dict) and "reservoirVersion" in end:
+        return read_delta
     if isinstance(end, dict) and end and all(isinstance(one, dict) for one in end.values()):
         return read_kafka
     raise BadInput(
-        f"{place.checkpoint.files.where()}: source {place.folder} has the offset {json.dumps(end)[:60]}, and files and "
-        "Kafka are the sources that can be read again: judge such a job with check_job"
+        f"{place.checkpoint.files.where()}: source {place.folder} has the offset {json.dumps(end)[:60]}, and files, "
+        "Kafka and Delta tables are the sources that can be read again: judge such a job with check_job"
     )

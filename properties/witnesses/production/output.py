@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +13,7 @@ from ...system.spark_versions import arrow_table_of
 from ..job.contract import called
 from ..job.rows import rows_of
 from .checkpoint import Checkpoint, entries, last_compact
+from .delta_log import LOG, DeltaLog, changing
 from .files import Files, numbered
 from .reading import format_of, in_order, reported_reading
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Target: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
 """The folder of a sink's files or of a Delta table; or a function that reads the table at the end."""
-SINK_LOG, DELTA_LOG = "_spark_metadata", "_delta_log"
+SINK_LOG = "_spark_metadata"
 _TYPED = ("parquet", "orc", "avro")
 """Formats of files that know the types of their columns."""
 
@@ -64,14 +64,14 @@ def read_output(spark: SparkSession, target: Target, checkpoint: Checkpoint, sch
         table = rows_of(called(target, [spark], []))
         return Written(table, [None] * len(table))
     files = Files(spark, target)
-    logs = [log for log in (SINK_LOG, DELTA_LOG) if files.names(log)]
+    logs = [log for log in (SINK_LOG, LOG) if files.names(log)]
     if not logs:
         raise BadInput(
-            f"{files.where()} has neither {SINK_LOG}, the log of Spark's file sink, nor {DELTA_LOG}: give "
+            f"{files.where()} has neither {SINK_LOG}, the log of Spark's file sink, nor {LOG}: give "
             "output= a function that reads the table, such as lambda spark: spark.table(…)"
         )
     last = checkpoint.batches[-1].number
-    if logs == [DELTA_LOG]:
+    if logs == [LOG]:
         found = _of_delta(files, checkpoint.query)
         if found is None:
             with reported_reading(files.where()):
@@ -117,15 +117,15 @@ def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
 
     It doesn't where rows were changed or removed, others wrote to the table, or the log's beginning was removed.
     """
-    numbers = numbered([name.removesuffix(".json") for name in files.names(DELTA_LOG) if name.endswith(".json")])
-    if not numbers or numbers[0] != 0:
+    log = DeltaLog(files)
+    if not log.versions or log.versions[0] != 0:
         return None
     found: dict[str, int | None] = {}
-    for number in numbers:
-        actions = [json.loads(line) for line in files.text(f"{DELTA_LOG}/{number:020d}.json").splitlines() if line]
-        if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
+    for version in log.versions:
+        actions = log.actions(version)
+        if changing(actions, "remove"):
             return None
-        added = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
+        added = changing(actions, "add")
         batch = next(
             (action["txn"]["version"] for action in actions if action.get("txn", {}).get("appId") == query), None
         )

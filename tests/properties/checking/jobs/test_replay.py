@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -25,12 +26,15 @@ from streamproof import (
     Inconclusive,
     Input,
     ReplayReport,
+    StreamproofError,
     Violated,
     as_batch,
     replay,
     sql,
     windows,
 )
+from streamproof.properties.system.environments import python_of
+from streamproof.properties.witnesses.kafka.jvm import Coordinates, kafka_jars
 from streamproof.properties.witnesses.spark.session import with_settings
 
 pytestmark = pytest.mark.spark
@@ -375,6 +379,141 @@ def test_of_a_run_whose_first_rows_are_gone_the_later_windows_are_judged(right: 
     _, row = run.change(add_one)
     with pytest.raises(Violated, match=f"wrote user '{row['user']}', total {row['total'] + 1}"):
         run.judged()
+
+
+class Table:
+    """A Delta table of the files that a run has read, a version a file, and the run as if it had read the table.
+
+    Each version has a file for each user, who is no column in it. At the first two versions the query began; the fifth
+    moves the rows of the first file to another.
+    """
+
+    def __init__(self, run: Run, spark: SparkSession) -> None:
+        self.run, self.folder = run, run.folder / "table é"
+        (self.folder / "_delta_log").mkdir(parents=True)
+        kinds = {"user": "string", "at": "timestamp", "amount": "integer"}
+        fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+        schema = {"type": "struct", "fields": fields}
+        metadata = {"id": "t1", "schemaString": json.dumps(schema), "partitionColumns": ["user"], "configuration": {}}
+        versions = [self.added(number, path) for number, path in enumerate(sorted(run.input.iterdir()))]
+        versions[0].insert(0, {"metaData": metadata})
+        first = versions[0][1]["add"]
+        shutil.copy(self.folder / unquote(first["path"]), self.folder / "moved.parquet")
+        moved = {"add": {**first, "path": "moved.parquet", "dataChange": False}}
+        versions.insert(4, [{"remove": {"path": first["path"], "dataChange": False}}, moved])
+        for version, actions in enumerate(versions):
+            self.log(version).write_text("\n".join(map(json.dumps, actions)))
+        ends = [(1, 3, True), (1, 7, True), *((version, -1, False) for version in (3, 4, 6, 7, 8, 9))]
+        for offsets in (run.checkpoint / "offsets").glob("[0-9]*"):
+            *head, end = offsets.read_text().splitlines()
+            names = ("reservoirVersion", "index", "isStartingVersion")
+            of_table = dict(zip(names, ends[json.loads(end)["logOffset"]], strict=True))
+            offset = {"sourceVersion": 1, "reservoirId": "t1", **of_table}
+            offsets.write_text("\n".join([*head, json.dumps(offset)]))
+            (offsets.parent / f".{offsets.name}.crc").unlink(missing_ok=True)
+
+    def log(self, version: int) -> Path:
+        return self.folder / f"_delta_log/{version:020}.json"
+
+    def added(self, number: int, path: Path) -> list[dict[str, Any]]:
+        """Write the rows of a file to one file a user, and return what adds these."""
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        actions: list[dict[str, Any]] = []
+        for user in USERS:
+            name = f"user={user}/part {number}.parquet"
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            columns = {
+                "at": [datetime.fromisoformat(row["at"]) for row in rows if row["user"] == user],
+                "amount": [row["amount"] for row in rows if row["user"] == user],
+            }
+            table = pa.table(columns, pa.schema([("at", TIME), ("amount", pa.int32())]))
+            pq.write_table(table, self.folder / name)
+            add = {"path": quote(name), "partitionValues": {"user": user}, "modificationTime": number}
+            actions.append({"add": {**add, "dataChange": True}})
+        return actions
+
+    def judged(self, **options: str) -> ReplayReport:
+        reads = {"format": "delta", "path": str(self.folder), **options}
+        return self.run.judged(reads={"clicks": reads})
+
+
+def test_a_run_that_reads_a_delta_table(right: Run, spark: SparkSession, tmp_path: Path) -> None:
+    """The log and the offsets are made by Delta's documented form; the weekly test has those that Delta writes."""
+    table = Table(right.copy(tmp_path / "run"), spark)
+    report = table.judged()
+    assert report.read == 240
+    assert report.by_batch
+    table.run.forget(4)
+    assert table.judged().read == 240
+    next((table.folder / "user=u1").glob("part 0*")).unlink()  # as VACUUM does
+    assert "clicks no longer has the rows from before batch 5" in str(table.judged())
+    _, row = table.run.change(add_one)
+    with pytest.raises(Violated, match=f"total {row['total'] + 1}"):
+        table.judged()
+
+
+@pytest.mark.exhaustive
+def test_what_cannot_be_read_of_a_delta_table_is_named(right: Run, spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(right.copy(tmp_path / "run"), spark)
+    with pytest.raises(BadInput, match=r"was read from a Delta table: say where it is, reads="):
+        table.run.judged()
+    with pytest.raises(BadInput, match="give the number of the version"):
+        table.judged(startingVersion="latest")
+    with pytest.raises(BadInput, match="is no Delta table"):
+        table.judged(path=str(tmp_path))
+    first, text = table.log(0), table.log(0).read_text()
+    for old, new, says in (
+        ('"id": "t1"', '"id": "t2"', "is the Delta table t2, and the query has read the table t1"),
+        ('"configuration": {}', '"configuration": {"delta.columnMapping.mode": "name"}', "maps the names of its colum"),
+        ("amount", "number", "has the columns user, at, number, and not amount"),
+        ('"dataChange": true', '"dataChange": true, "deletionVector": {"storageType": "u"}', "marked as removed by a"),
+    ):
+        first.write_text(text.replace(old, new))
+        with pytest.raises(BadInput, match=says):
+            table.judged()
+    first.write_text(text)
+    removed = {"remove": {"path": "user%3Du1/part%200.parquet", "dataChange": True}}
+    table.log(5).write_text(json.dumps(removed) + "\n" + table.log(5).read_text())
+    with pytest.raises(BadInput, match=r'changes rows, .* such as "ignoreChanges": "true"'):
+        table.judged()
+    assert table.judged(ignoreChanges="true").read == 240
+    with pytest.raises(Violated):
+        table.judged(skipChangeCommits="true")
+    first.unlink()
+    with pytest.raises(BadInput, match="no longer has version 0 of the table"):
+        table.judged()
+
+
+@pytest.mark.weekly("PySpark 4.2 in an environment of its own, and the jars of Delta")
+def test_a_run_that_reads_a_table_of_deltas_own(tmp_path: Path) -> None:
+    delta_run(tmp_path)
+    clicks = Input("user string, at timestamp, amount int, day date", key="user", name="clicks")
+    reads = {"clicks": {"format": "delta", "path": f"{tmp_path}/clicks é"}}
+    run = Run(tmp_path)
+    for forgotten in (0, 10):
+        run.forget(forgotten)
+        report = replay(run.checkpoint, totals, clicks, output=str(run.output), expect=RULE, reads=reads)
+        assert report.read == 26 * 30
+        assert report.written > 20
+    run.change(add_one)
+    with pytest.raises(Violated):
+        replay(run.checkpoint, totals, clicks, output=str(run.output), expect=RULE, reads=reads)
+
+
+def delta_run(folder: Path) -> None:
+    """Run a query on a Delta table, or skip the test."""
+    try:
+        python = python_of("4.2.1")
+        jars = kafka_jars(Coordinates("io.delta", "delta-spark_4.2_2.13", "4.4.0"))
+    except StreamproofError as missing:
+        pytest.skip(str(missing))
+    needed = [jar for jar in jars.glob("*.jar") if jar.name.startswith(("delta-", "unitycatalog-", "Roaring", "shims"))]
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, needed))} pyspark-shell"}
+    program = Path(__file__).with_name("run_on_delta.py")
+    done = subprocess.run(
+        [python, program, folder], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""The log of a Delta table: the actions of its versions, and the files that it has at a version.
+
+Source: the Delta transaction log protocol. Every so often a checkpoint has all actions that still count, as Parquet;
+versions before it are removed from the log after `delta.logRetentionDuration`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from ....reference.core.errors import BadInput
+from .files import Files, numbered
+from .reading import Gone, reported_reading
+
+LOG = "_delta_log"
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d+\.(\d+))?\.parquet")
+Action: TypeAlias = dict[str, Any]
+"""An action: its kind with what it says."""
+
+
+class DeltaLog:
+    """The log of a Delta table.
+
+    Args:
+        files: The table's folder.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files, self.names = files, files.names(LOG)
+        self.versions = numbered([name.removesuffix(".json") for name in self.names if name.endswith(".json")])
+
+    def actions(self, version: int) -> list[Action]:
+        """Return the actions of a version.
+
+        Raises:
+            Gone: The log no longer has it.
+        """
+        if version not in self.versions:
+            raise Gone(
+                f"{self.files.where(LOG)} no longer has version {version:,} of the table: raise the table's "
+                "delta.logRetentionDuration, and judge a later run"
+            )
+        name = f"{LOG}/{version:020d}.json"
+        try:
+            return [json.loads(line) for line in self.files.text(name).splitlines() if line]
+        except ValueError:
+            raise BadInput(f"{self.files.where(name)} is no log of a Delta table, or cut off: copy all of it") from None
+
+    def snapshot(self, version: int) -> tuple[list[Action], Action]:
+        """Return what adds the files that the table has at a version, as a stream reads them, and its metadata.
+
+        Raises:
+            Gone: The log no longer says it.
+        """
+        files: dict[tuple[str, str], Action] = {}
+        metadata: Action = {}
+        for action in self._until(version):
+            metadata = action.get("metaData", metadata)
+            for kind in action.keys() & {"add", "remove"}:
+                key = action[kind]["path"], json.dumps(action[kind].get("deletionVector"), sort_keys=True)
+                if kind == "add":
+                    files[key] = action["add"]
+                else:
+                    files.pop(key, None)
+        # As DeltaSourceSnapshot sorts them.
+        return sorted(files.values(), key=lambda add: (add["modificationTime"], add["path"].encode())), metadata
+
+    def _until(self, version: int) -> Iterator[Action]:
+        """Yield the actions by which a version follows: from a checkpoint, or from the first version."""
+        parts: dict[tuple[int, int], list[str]] = {}
+        for name in self.names:
+            match = _CHECKPOINT.fullmatch(name)
+            if match and int(match[1]) <= version:
+                parts.setdefault((int(match[1]), int(match[2] or 1)), []).append(name)
+        begins, count = max((key for key, names in parts.items() if len(names) == key[1]), default=(-1, 0))
+        yield from self._of_checkpoint(parts.get((begins, count), []))
+        for number in range(begins + 1, version + 1):
+            yield from self.actions(number)
+
+    def _of_checkpoint(self, names: Sequence[str]) -> Iterator[Action]:
+        from pyspark.sql import functions as F
+
+        if not names:
+            return
+        with reported_reading(self.files.where(LOG)):
+            frame = self.files.spark.read.parquet(*(f"{self.files.root}/{LOG}/{name}" for name in names))
+            for kind in ("metaData", "add"):
+                rows = frame.where(F.col(kind).isNotNull()).select(F.to_json(kind)).collect()
+                yield from ({kind: json.loads(row[0])} for row in rows)
+
+
+def changing(actions: Iterable[Action], kind: str) -> list[Action]:
+    """Return what a version adds or removes of the table's rows; moving rows to other files changes nothing."""
+    return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]
