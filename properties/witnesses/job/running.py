@@ -394,7 +394,8 @@ class JobQuery(PreparedQuery):
     def reader(self, name: str) -> DataStreamReader:
         """Return the reader of an input's stream; if the session's checkpoints know sources by name, with a name."""
         reader = super().reader(name)
-        if self.spark.conf.get(NAMED_SOURCES, "false") != "true":
+        # A PySpark before 4.2 ignores the setting: its checkpoints know sources by position.
+        if self.spark.conf.get(NAMED_SOURCES, "false") != "true" or not hasattr(reader, "name"):
             return reader
         if name == TIME:
             self.clocks += 1
