@@ -18,8 +18,8 @@ from .expressions import Expression, Tree, comparisons_of, trees_of
 
 DELAY_MS = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark."""
-SESSION = "spark.sessionWindow"
-"""The metadata of a column of session windows."""
+SESSION = "session_window"
+"""The name of the column that Spark makes for session windows, whatever it is renamed to."""
 _LONGEST_US = 400 * UNITS_US["day"]
 _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
 """Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
@@ -127,7 +127,7 @@ def plan_of(analyzed: Any) -> Plan:
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
         delays_us=sorted(delays_us),
         event_times=_event_times(watermarks, sources, expressions),
-        has_sessions=any(SESSION in (node.get("metadata") or ()) for each in expressions for node in each),
+        has_sessions=any(node.get("name") == SESSION for each in expressions for node in each),
         has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
         ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
         by_processing_time="ProcessingTime" in clocks,
