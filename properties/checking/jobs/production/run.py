@@ -114,6 +114,8 @@ def _earlier_ms(checkpoint: Checkpoint, judge: Judge, options: CheckOptions, lac
     """
     plan, batches, sources = judge.declared.plan, checkpoint.batches, options.runner.sources
     delays_us = delays_by_input(plan, sources)
+    if not delays_us and len(sources) == len(plan.event_times) == 1 and sources[0].wire_time is None:
+        delays_us = {sources[0].name: max(plan.delays_us)}  # the job reads the time from the payload
     others = sorted(name for name in plan.operators if name not in BOUNDED and not name.startswith("StreamingRelation"))
     one_clock = len(sources) == 1 or options.run.watermark_policy == "max"
     why = ""

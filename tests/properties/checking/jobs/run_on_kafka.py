@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from streamproof import Input, Sink, StreamproofError, replay, windows
+from streamproof import Input, Sink, StreamproofError, Violated, replay, windows
+from streamproof.properties.witnesses.job.sinks.kafka import _clients
+from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
 from streamproof.properties.witnesses.spark.session import spark_session
 
 ORDERS = Input("user string, at timestamp, amount int", key="user", name="orders", format="kafka")
@@ -27,22 +29,23 @@ def judged(expect: Any, broker: str, folder: Path) -> str:
     reads = {"orders": {"format": "kafka", "kafka.bootstrap.servers": broker}}
     try:
         return str(replay(folder / "cp", totals, ORDERS, output=str(folder / "out"), expect=expect, reads=reads))
-    except StreamproofError as error:
+    except (StreamproofError, Violated) as error:
         return str(error).splitlines()[0]
 
 
-def delete(spark: SparkSession, broker: str, before: Mapping[str, Mapping[str, int]]) -> None:
+def delete(before: Mapping[str, Mapping[str, int]]) -> None:
     """Delete the records of topics that are before offsets, as a retention does."""
-    jvm: Any = spark._jvm
-    settings, upto, kafka = jvm.java.util.Properties(), jvm.java.util.HashMap(), jvm.org.apache.kafka
-    settings.put("bootstrap.servers", broker)
+    clients, gateway = _clients(), kafka_jvm().gateway
+    upto, java = clients.jvm.java.util.HashMap(), clients.jvm.java
+    kinds, given = gateway.new_array(java.lang.Class, 1), gateway.new_array(java.lang.Object, 1)
+    kinds[0] = java.lang.Long.TYPE
+    records = java.lang.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete")
+    made = records.getMethod("beforeOffset", kinds)  # py4j finds the other method of this name
     for topic, offsets in before.items():
         for part, offset in offsets.items():
-            records = kafka.clients.admin.RecordsToDelete.beforeOffset(offset)
-            upto.put(kafka.common.TopicPartition(topic, int(part)), records)
-    admin = kafka.clients.admin.AdminClient.create(settings)
-    admin.deleteRecords(upto).all().get()
-    admin.close()
+            given[0] = java.lang.Long.valueOf(offset)
+            upto.put(clients.jvm.org.apache.kafka.common.TopicPartition(topic, int(part)), made.invoke(None, given))
+    clients.admin.deleteRecords(upto).all().get()
 
 
 def main() -> None:
@@ -74,7 +77,7 @@ def main() -> None:
                 (folder / "cp" / log / str(batch)).unlink()
         judge(" without logs")
         for batch, when in ((2, " without records"), (4, " without those of a batch")):
-            delete(spark, broker, json.loads((folder / f"cp/offsets/{batch}").read_text().splitlines()[2]))
+            delete(json.loads((folder / f"cp/offsets/{batch}").read_text().splitlines()[2]))
             judge(when)
         print(json.dumps(said))
 

@@ -505,9 +505,11 @@ def test_a_run_that_reads_a_table_of_deltas_own(tmp_path: Path) -> None:
         report = replay(run.checkpoint, totals, clicks, output=str(run.output), expect=RULE, reads=reads)
         assert report.read == 26 * 30
         assert report.written > 20
-    run.change(add_one)
-    with pytest.raises(Violated):
-        replay(run.checkpoint, totals, clicks, output=str(run.output), expect=RULE, reads=reads)
+        if not forgotten:  # the rows of windows may depend on the order of batches whose logs are gone
+            run.change(add_one)
+            with pytest.raises(Violated):
+                replay(run.checkpoint, totals, clicks, output=str(run.output), expect=RULE, reads=reads)
+            run.change(lambda rows: add_one(rows, -1))
 
 
 def delta_run(folder: Path) -> None:
@@ -600,7 +602,7 @@ def test_a_run_that_reads_kafka() -> None:
     assert "Not checked: 1 record whose payload is no row" in said["right"]
     assert "wrote user 'u0', total 273" in said["wrong"]
     assert (
-        "in batches 0 to 7: 160 rows read, 9 rows written. Compared: all rows at the end" in said["right without logs"]
+        "in batches 0 to 7: 160 rows read, 9 rows written. Compared: the table at the end" in said["right without logs"]
     )
     assert "in batches 3 to 7: 80 rows read" in said["right without records"]
     assert (
