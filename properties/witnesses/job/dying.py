@@ -27,21 +27,17 @@ class Killed(BaseException):
     """Ends a function in the middle of its work; not an Exception, because the user's code may catch exceptions."""
 
 
-class Steps:
-    """The lines of the user's own code that a function reaches, of which one may be its last.
+class Death:
+    """A death of a function in the middle of its work, which a trace of its code brings about.
 
     Attributes:
-        last: The number of lines after which the function dies; None: it doesn't.
-        reached: The number of lines that it has reached so far; a line that is reached often counts twice.
-        place: The line before which it has died, in words; empty if it hasn't.
+        place: Where it has died, in words; empty if it hasn't.
     """
 
-    def __init__(self, last: int | None = None) -> None:
-        self.last, self.reached, self.place = last, 0, ""
-        self._visits: Counter[tuple[Any, int]] = Counter()
+    place = ""
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function, and count its lines.
+        """Call a function, and let it die.
 
         Raises:
             PlannedCrash: It has died.
@@ -49,13 +45,33 @@ class Steps:
         before = sys.gettrace()
         sys.settrace(self._called)
         try:
-            function(*arguments)
+            self._call(function, *arguments)
         except Killed:
             pass
         finally:
             sys.settrace(before)
         if self.place:  # the function may catch whatever is raised
             raise PlannedCrash
+
+    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
+        function(*arguments)
+
+    def _called(self, frame: FrameType, event: str, given: Any) -> Any:
+        """Return the trace of a function that is called within it."""
+        raise NotImplementedError
+
+
+class Steps(Death):
+    """The lines of the user's own code that a function reaches, of which one may be its last.
+
+    Attributes:
+        last: The number of lines after which the function dies; None: it doesn't.
+        reached: The number of lines that it has reached so far; a line that is reached often counts twice.
+    """
+
+    def __init__(self, last: int | None = None) -> None:
+        self.last, self.reached = last, 0
+        self._visits: Counter[tuple[Any, int]] = Counter()
 
     def _called(self, frame: FrameType, event: str, given: Any) -> Any:
         path = frame.f_code.co_filename

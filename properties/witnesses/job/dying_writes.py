@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from unittest import mock
 
 from ..spark import connect
 from ..spark.failures import PlannedCrash, is_users
-from .dying import Killed, line_of
+from .dying import Death, Killed, line_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,41 +35,27 @@ _IN_PARTITION = (1 << 33) - 1
 """The bits of `monotonically_increasing_id` that number the rows of a partition."""
 
 
-class Writes:
-    """The writes of frames that a function asks Spark for, of which one may fail.
+class Writes(Death):
+    """Counts the writes of frames that a function asks Spark for, and lets one fail.
 
     Attributes:
         last: The place at which one fails, from 1 on: each write has as many as there are `CUTS`; None: none fails.
         reached: The number of places in the writes that it has asked for so far.
-        place: Where it has failed, in words; empty if it hasn't.
     """
 
     def __init__(self, last: int | None = None) -> None:
-        self.last, self.place = last, ""
+        self.last = last
         self._numbers = itertools.count()
         self.reached = 0
 
-    def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function, and let it die at the write that fails.
-
-        Raises:
-            PlannedCrash: It has died.
-        """
-        before = sys.gettrace()
-        sys.settrace(self._called)
+    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         try:
             with self.counted():
                 function(*arguments)
-        except Killed:
-            pass
         except Exception as error:
             if not _is_planned(error):
                 raise
             self.place = self.place or self._cut_in_words()
-        finally:
-            sys.settrace(before)
-        if self.place:  # the function may catch whatever is raised
-            raise PlannedCrash
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
@@ -161,5 +146,5 @@ def _after_a_row(function: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable
 
 
 def _is_planned(error: BaseException | None) -> bool:
-    """Return whether an error, or what it was raised for, is that of a write that was to fail."""
+    """Whether an error, or its cause, comes from a write that was to fail."""
     return error is not None and (PlannedCrash.__name__ in str(error) or _is_planned(error.__cause__))

@@ -50,7 +50,7 @@ class DeltaLog:
             raise BadInput(f"{self.files.where(name)} is no log of a Delta table, or cut off: copy all of it") from None
 
     def snapshot(self, version: int) -> tuple[list[Action], Action]:
-        """Return what adds the files that the table has at a version, as a stream reads them, and its metadata.
+        """Return the files that the table has at a version, in the order in which a stream reads them, and its metadata.
 
         Raises:
             Gone: The log no longer says it.
@@ -93,5 +93,5 @@ class DeltaLog:
 
 
 def changing(actions: Iterable[Action], kind: str) -> list[Action]:
-    """Return what a version adds or removes of the table's rows; moving rows to other files changes nothing."""
+    """Return the actions of a kind that change the table's rows; moving rows to other files changes nothing."""
     return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]

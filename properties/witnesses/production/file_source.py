@@ -15,7 +15,7 @@ from .reading import Again, Gone, Place, format_of, in_order, reported_reading, 
 def read_files(place: Place) -> Again:
     """Read the rows of a file source, whose own log names all files that it has ever read.
 
-    Before the checkpoint's first micro-batch the source's own batches count, of which each was a micro-batch.
+    Before the checkpoint's first micro-batch the source's own batches count; each was a micro-batch.
 
     Raises:
         BadInput: A file can't be read, or its format isn't known.

@@ -123,7 +123,7 @@ def read_inputs(
 
 
 def _reader(place: Place) -> Callable[[Place], Again]:
-    """Return what reads a source, by its offsets.
+    """Return the function that reads a source; the source's offsets say which.
 
     Raises:
         BadInput: It is a source that can't be read again.

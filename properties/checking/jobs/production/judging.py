@@ -86,7 +86,7 @@ class Judging:
         return history if self.mode == "append" or self.by_batches else _at_once(history)
 
     def expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
-        """Return what the oracle expects of each history."""
+        """Return the outcome of each history that the oracle expects."""
         return self.judge.expected(histories, Variation(self.options.run))
 
     def in_form(self, expected: Expected, emitted: Sequence[Sequence[Row]]) -> tuple[Expected, list[list[Row]]]:

@@ -138,7 +138,7 @@ def _earlier_ms(checkpoint: Checkpoint, judge: Judge, options: CheckOptions, lac
 
 
 def _watermarks(run: Run, judge: Judge, options: CheckOptions) -> list[int]:
-    """Return the watermark of each batch: that of the checkpoint, or what follows from the rows where that is cut."""
+    """Return each batch's watermark: the checkpoint's, or, if its log is gone, the watermark that its rows reach."""
     known: dict[int | None, int] = {batch.number: batch.watermark_ms for batch in run.checkpoint.batches}
     if run.otherwise is not None:
         known[None] = run.checkpoint.batches[0].watermark_ms  # the largest of theirs

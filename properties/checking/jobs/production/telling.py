@@ -23,7 +23,7 @@ def report_of(judging: Judging, differing: Sequence[Wrong], judged: int) -> Repl
 
     Args:
         judging: The judging of the run.
-        differing: The rows that differ, of which none is certainly wrong.
+        differing: The rows that differ; none is certainly wrong.
         judged: The number of rows that the run has written.
 
     Raises:
