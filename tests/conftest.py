@@ -48,7 +48,7 @@ def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def dying_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Give what lets queries die at one moment alone: at all moments a sink dies some thirty times."""
+    """Return a function that lets queries die at one moment alone: at all moments a sink dies some thirty times."""
     from streamproof.properties.witnesses.run_options import Crash, RunOptions
 
     everywhere = RunOptions.crashes_everywhere

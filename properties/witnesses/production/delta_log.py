@@ -31,13 +31,16 @@ class DeltaLog:
     def __init__(self, files: Files) -> None:
         self.files, self.names = files, files.names(LOG)
         self.versions = numbered([name.removesuffix(".json") for name in self.names if name.endswith(".json")])
+        self._read: dict[int, list[Action]] = {}
 
     def actions(self, version: int) -> list[Action]:
-        """Return the actions of a version.
+        """Return the actions of a version; its file is read once.
 
         Raises:
             Gone: The log no longer has it.
         """
+        if version in self._read:
+            return self._read[version]
         if version not in self.versions:
             raise Gone(
                 f"{self.files.where(LOG)} no longer has version {version:,} of the table: raise the table's "
@@ -45,12 +48,13 @@ class DeltaLog:
             )
         name = f"{LOG}/{version:020d}.json"
         try:
-            return [json.loads(line) for line in self.files.text(name).splitlines() if line]
+            actions = [json.loads(line) for line in self.files.text(name).splitlines() if line]
         except ValueError:
             raise BadInput(f"{self.files.where(name)} is no log of a Delta table, or cut off: copy all of it") from None
+        return self._read.setdefault(version, actions)
 
     def snapshot(self, version: int) -> tuple[list[Action], Action]:
-        """Return the files that the table has at a version, in the order in which a stream reads them, and its metadata.
+        """Return the files that the table has at a version, in a stream's order, and its metadata.
 
         Raises:
             Gone: The log no longer says it.

@@ -122,9 +122,8 @@ def other_statements(text: str) -> Iterator[tuple[str, Kind]]:
     for found in _INTO.finditer(text):
         names = [name.strip() for name in found[2].split(",")]
         for number in range(len(names) - 1):
-            names[number : number + 2] = names[number + 1], names[number]
-            yield _replaced(found, f"{found[1]}{', '.join(names)})"), "column"
-            names[number : number + 2] = names[number + 1], names[number]
+            other = [*names[:number], names[number + 1], names[number], *names[number + 2 :]]
+            yield _replaced(found, f"{found[1]}{', '.join(other)})"), "column"
 
 
 def other_schemas(text: str) -> Iterator[str]:

@@ -296,7 +296,7 @@ def test_no_change_is_made_where_it_would_be_none_or_nonsense(tmp_path: Path, li
 
 
 def texts(folder: Path, text: str) -> list[str]:
-    """Return what becomes of a text that is a constant of a module."""
+    """Return the values that the mutants give to a text, a constant of its module."""
     code = f"SQL = {text!r}\n\n\ndef job(a):\n    return a.run(SQL)\n"
     return [mutant.after.strip("'") for mutant in JobSource.of(job_of(folder, code, "job")).mutants([])]
 

@@ -27,7 +27,7 @@ Write = Callable[[DataFrame, int, Path], None]
 
 
 def but_for(*asked: str) -> list[str]:
-    """Return the invariants that aren't asked where these are: each is a query, and that of the crashes dies often."""
+    """Return all invariants but these: each takes a query, and a sink dies often."""
     assert {*asked} <= {*LAWS}
     return [law for law in LAWS if law not in asked]
 
