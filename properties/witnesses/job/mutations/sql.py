@@ -122,8 +122,8 @@ def other_statements(text: str) -> Iterator[tuple[str, Kind]]:
     for found in _INTO.finditer(text):
         names = [name.strip() for name in found[2].split(",")]
         for number in range(len(names) - 1):
-            other = [*names[:number], names[number + 1], names[number], *names[number + 2 :]]
-            yield _replaced(found, f"{found[1]}{', '.join(other)})"), "column"
+            exchanged = [*names[:number], names[number + 1], names[number], *names[number + 2 :]]
+            yield _replaced(found, f"{found[1]}{', '.join(exchanged)})"), "column"
 
 
 def other_schemas(text: str) -> Iterator[str]:
