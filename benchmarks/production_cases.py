@@ -198,7 +198,7 @@ WINDOWED = ("key", "window", "value")
 
 
 def joined(
-    join: Callable[..., DataFrame],
+    operator: Callable[..., DataFrame],
     inputs: Frames,
     further: Mapping[str, Any],
     *,
@@ -209,7 +209,7 @@ def joined(
     """Declare a join of `left` and `right`, in the form that this tree's operators take, or those of `EARLIER`.
 
     Args:
-        join: The operator.
+        operator: The operator.
         inputs: All inputs of the case, by name.
         further: `TODAY` or `EARLIER`.
         value: The left value.
@@ -218,11 +218,11 @@ def joined(
     """
     left, right = inputs["left"], inputs["right"]
     if further is EARLIER:
-        return join(left, right, value=value, right_value=right_value, **ARRIVED, **options, **further)
+        return operator(left, right, value=value, right_value=right_value, **ARRIVED, **options, **further)
     from streamproof.spark_impl.inputs import table
 
     other = value if right_value is None else right_value
-    return join(table(left, value=value, **ARRIVED), table(right, value=other, **ARRIVED), **options, **further)
+    return operator(table(left, value=value, **ARRIVED), table(right, value=other, **ARRIVED), **options, **further)
 
 
 def session_windows_case() -> Case:

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from streamproof.properties.witnesses.spark.failures import reported_failures
 
 from . import sampling
 from .earlier import COMMIT
@@ -159,8 +158,7 @@ def streamed(result: DataFrame, folder: Path | None, used: Callable[[], Used]) -
     with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
         writer = shown.writeStream.foreachBatch(write_batch).option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
-        with reported_failures():
-            query.awaitTermination()
+        query.awaitTermination()
         return [*ends, used()]
 
 
