@@ -250,9 +250,14 @@ def session_windows_case() -> Case:
 
 def window_aggregate_case() -> Case:
     """Sum fixed windows, which late records mend for a minute, beside Spark's `window` with such a watermark."""
-    from streamproof.spark_impl.inputs import stream
     from streamproof.spark_impl.window_aggregate import window_aggregate
     from streamproof.spark_impl.windowed_table import native_windowed_table
+
+    def by_spark(inputs: Frames) -> DataFrame:
+        from streamproof.spark_impl.inputs import stream  # the earlier commit has no such module
+
+        events = stream(inputs["events"], value="amount", **ARRIVED)
+        return native_windowed_table(events, size=SIZE, grace=GRACE, aggregate="sum")
 
     return Case(
         events,
@@ -266,9 +271,7 @@ def window_aggregate_case() -> Case:
             **grouped,
             **ARRIVED,
         ),
-        lambda inputs: native_windowed_table(
-            stream(inputs["events"], value="amount", **ARRIVED), size=SIZE, grace=GRACE, aggregate="sum"
-        ),
+        by_spark,
         "Spark's window",
         streaming=True,
         same=WINDOWED,

@@ -132,12 +132,24 @@ def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
         return inputs, options
 
     frames: Any = {"left": "orders", "right": "customers"}
-    declared = {"value": "amount", "right_value": "name", "how": "left"}
+    declared = {"value": "amount", "right_value": "name", "join": "left"}
     tables = (table(frames["left"], value="amount", **ARRIVED), table(frames["right"], value="name", **ARRIVED))
-    assert joined(join, frames, TODAY, **declared) == (tables, {"how": "left"})
+    assert joined(join, frames, TODAY, **declared) == (tables, {"join": "left"})
     assert joined(join, frames, EARLIER, **declared) == (("orders", "customers"), {**declared, **ARRIVED, **EARLIER})
     (_, right), _ = joined(join, frames, TODAY, value="amount")
     assert right.value == "amount"
+
+
+def test_each_case_can_be_declared_where_only_the_earlier_commit_is_imported(tmp_path: Path) -> None:
+    from benchmarks.earlier import COMMIT, lay_out
+
+    try:
+        environment = lay_out(COMMIT, tmp_path)
+    except MissingTool as error:
+        pytest.skip(str(error))
+    script = "from benchmarks.production_run import CASES; print(len([case() for case in CASES.values()]))"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.stdout.split() == ["10"], ran.stderr
 
 
 def test_a_commit_is_imported_from_where_it_is_laid_out_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
