@@ -36,6 +36,7 @@ BENCHMARKS: Mapping[str, str] = {
     "operators": "a cohort of every operator on Spark, against one query a history",
     "agreement": "10,000 histories of every operator on Spark and the reference; with --on, false alarms over millions",
     "production": "one million records through every operator, beside its earlier form and Spark's own or batch SQL",
+    "sql_plan": "the table-table join in SQL over its state and a batch, against the operator in Python",
     "state": "the size of the state against the retention, of the operators that have one",
     "real_foreign_keys": "336,776 flights joined with planes and airlines by foreign keys, against DuckDB's join",
     "flights": "336,776 flights on the reference, DuckDB and both Spark operators, how the time grows, and joined",

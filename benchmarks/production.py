@@ -70,14 +70,14 @@ def run(setting: Setting) -> list[Figure]:
                 with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
                     for form, program in programs.items():
                         words = ("through", form, operator, folder, str(rows), str(batches))
-                        found[form].append(_measured(setting, program, words))
+                        found[form].append(measure(setting, program, words))
             figures += through_figures(operator, found, rows, batches)
             if operator in FILLED:
                 figures += _over_state(setting, here, operator)
     return figures
 
 
-def _measured(setting: Setting, program: Program, words: Sequence[str]) -> Measured:
+def measure(setting: Setting, program: Program, words: Sequence[str]) -> Measured:
     """Start `benchmarks.production_run` with these words, and return what it prints last."""
     command = [sys.executable, "-m", "benchmarks.production_run", *words]
     message: Measured = {}
@@ -113,17 +113,17 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
         work = sizes if form != BASELINE or streaming else f"{rows:,} records at once"
         kinds = ", ".join(f"{kind} {median(run['used'][-1][kind] for run in runs):.1f}" for kind in runs[0]["used"][-1])
         work = f"{work}; CPU s: {kinds}; {median(run['seconds'] for run in runs):.1f} s"
-        return figure(name, UNIT, [rows / _cpu_seconds(run) for run in runs], work)
+        return figure(name, UNIT, [rows / cpu_seconds(run) for run in runs], work)
 
     today, earlier = rate(TODAYS, operator), rate(EARLIERS, f"{operator}, {COMMIT}")
     theirs, inputs = (
         rate(BASELINE, f"{operator}: {against}"),
         rate(INPUTS, f"{operator}: its inputs alone"),
     )
-    for_inputs = median(map(_cpu_seconds, found[INPUTS]))
+    for_inputs = median(map(cpu_seconds, found[INPUTS]))
 
     def beyond_inputs(form: str) -> Figure:
-        return figure(form, UNIT, [rows / (_cpu_seconds(run) - for_inputs) for run in found[form]], sizes)
+        return figure(form, UNIT, [rows / (cpu_seconds(run) - for_inputs) for run in found[form]], sizes)
 
     own = OVER_SPARKS_OWN if streaming else None
     over_earlier = Target("at least", OVER_EARLIER[operator]) if operator in OVER_EARLIER else None
@@ -141,7 +141,7 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
     ]
 
 
-def _cpu_seconds(run: Measured) -> float:
+def cpu_seconds(run: Measured) -> float:
     """Return the CPU seconds of a whole run, of all processes."""
     total: float = sum(run["used"][-1].values())
     return total
@@ -217,8 +217,8 @@ def _over_state(setting: Setting, program: Program, operator: str) -> list[Figur
     pair = (setting.size(20_000, 500), setting.size(60_000, 1_500))
     with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
         sizes = pair * setting.size(6, 2)
-        words = ("over", operator, folder, str(few), str(many), "--", *map(str, sizes))
-        found = _measured(setting, program, words)["batches"]
+        words = ("over", TODAYS, operator, folder, str(few), str(many), "--", *map(str, sizes))
+        found = measure(setting, program, words)["batches"]
     figures: list[Figure] = []
     for turn, size in enumerate(pair):
         name = f"{operator}: a batch of {size:,} records"

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.production_run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the streamproof
 that is imported (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; results go to the folder.
-`… over OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each prints its
+`… over FORM OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each prints its
 steps, and what it measured last, as JSON, a line each.
 
 All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers. A first run over
@@ -28,13 +28,14 @@ import pyarrow.parquet as pq
 from . import sampling
 from .earlier import COMMIT
 from .processes import CpuClock
-from .production_cases import CASES, EARLIER, FILLED, TODAY, Case, Columns, arrow, over_state
+from .production_cases import CASES, EARLIER, FILLED, TODAY, Case, Columns, arrow, over_state, unless_deleted
 from .queries import with_plain_hadoop
+from .sql_table_table_join import CHANGES, SqlTableTableJoin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TODAYS, EARLIERS, BASELINE, INPUTS = "today", COMMIT, "baseline", "inputs"
+TODAYS, EARLIERS, BASELINE, INPUTS, SQL = "today", COMMIT, "baseline", "inputs", "sql"
 FILL = 100_000
 
 Used = dict[str, float]
@@ -87,6 +88,10 @@ def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> 
         _report(f"{operator}: comparing the results")
         sides = [side for side in (TODAYS, EARLIERS) if (folder / f"{side} result").exists()]
         differing_rows = {side: _compared(spark, case, folder, side) for side in sides}
+    if form == SQL:
+        _report(f"{operator}: comparing the changelogs")
+        ours, theirs = (spark.read.parquet(str(folder / f"{side} result")) for side in (TODAYS, SQL))
+        differing_rows = {TODAYS: differing(ours.select(*CHANGES), theirs.select(*CHANGES))}
     about = {"against": case.against, "streaming": case.streaming}
     return {**about, "used": used, "seconds": taken, "stages": stages, "threads": doing, "results": differing_rows}
 
@@ -114,6 +119,10 @@ def _run(
         ends = streamed(together, result, used)
     elif form == BASELINE:
         ends = streamed(case.baseline(inputs), result, used)
+    elif form == SQL:
+        plan = SqlTableTableJoin(source.folder / ("state" if result else "measured state"), write)
+        rows = plan.rows({name: inputs[name] for name in source.still}, unless_deleted("amount"))
+        ends = streamed(rows, result, used, plan.write_batch)
     else:
         ends = streamed(case.build(inputs, TODAY if form == TODAYS else EARLIER), result, used)
     for name in settings:
@@ -122,8 +131,8 @@ def _run(
     return [*ends[: source.batches - 1], ends[-1]]
 
 
-def over(operator: str, folder: Path, keys: Sequence[int], sizes: Sequence[int]) -> Mapping[str, Any]:
-    """Run an operator in batches over a state of each number of keys, and return the CPU seconds of each batch."""
+def over(form: str, operator: str, folder: Path, keys: Sequence[int], sizes: Sequence[int]) -> Mapping[str, Any]:
+    """Run a form in batches over a state of each number of keys, and return the CPU seconds of each batch."""
     case = CASES[operator]()
     spark = _session()
     found: dict[str, list[float]] = {}
@@ -133,7 +142,7 @@ def over(operator: str, folder: Path, keys: Sequence[int], sizes: Sequence[int])
             fill = [*range(FILL, many, FILL), many]
             ends = [*fill, *(many + np.cumsum(sizes))]
             source = Source(spark, FILLED[operator](over_state(many, sizes)), ends, folder / str(turn))
-            used = _run(spark, case, TODAYS, source, clock, None)
+            used = _run(spark, case, form, source, clock, None)
             sums = [sum(each.values()) for each in used]
             found[str(many)] = [end - start for start, end in pairwise(sums[len(fill) - 1 :])]
     return {"batches": found}
@@ -147,12 +156,17 @@ def write(rows: DataFrame, folder: Path | None) -> None:
         rows.write.mode("overwrite").parquet(str(folder))
 
 
-def streamed(result: DataFrame, folder: Path | None, used: Callable[[], Used]) -> list[Used]:
+def streamed(
+    result: DataFrame,
+    folder: Path | None,
+    used: Callable[[], Used],
+    write_rows: Callable[[DataFrame, Path | None], None] = write,
+) -> list[Used]:
     """Run a streaming query, its results into a folder or nowhere; return the CPU seconds up to each batch's end."""
     shown, ends = result.drop("place"), []
 
     def write_batch(rows: DataFrame, batch: int) -> None:
-        write(rows, folder and folder / f"batch={batch}")
+        write_rows(rows, folder and folder / f"batch={batch}")
         ends.append(used())
 
     with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
@@ -209,9 +223,9 @@ def _main(job: str, *words: str) -> Mapping[str, Any]:
     if job == "through":
         form, operator, folder, rows, batches = words
         return through(form, operator, Path(folder), int(rows), int(batches))
-    operator, folder, *numbers = words
+    form, operator, folder, *numbers = words
     cut = numbers.index("--")
-    return over(operator, Path(folder), list(map(int, numbers[:cut])), list(map(int, numbers[cut + 1 :])))
+    return over(form, operator, Path(folder), list(map(int, numbers[:cut])), list(map(int, numbers[cut + 1 :])))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,75 @@
+"""Measures the table-table join as plain Spark SQL over its state and a batch, beside the operator in Python.
+
+Both forms compute the same changelog, which is compared to the row. Each runs in a process of its own. The state of
+the SQL form is in parquet files (`sql_table_table_join`), and that of the operator in RocksDB.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from .figures import Figure, Setting, Target, figure, ratio
+from .machine import ROOT
+from .processes import require_proc
+from .production import BATCHES, UNIT, Program, cpu_seconds, measure
+from .production_run import SQL, TODAYS
+from .sql_table_table_join import CHANGES, OPERATOR
+
+FORMS = {TODAYS: "in Python", SQL: "in SQL"}
+TIMES = Target("at least", 3)
+"""How many times as many records a CPU second the SQL form is to serve, while a batch is a tenth of the state."""
+
+
+def run(setting: Setting) -> list[Figure]:
+    """Measure both forms over the same records, and over states of several sizes; compare their changelogs."""
+    require_proc()
+    here = Program(ROOT, os.environ)
+    rows, batches = setting.size(1_000_000, 8_000), setting.size(BATCHES, 4)
+    with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
+        words = (OPERATOR, folder, str(rows), str(batches))
+        through = {form: measure(setting, here, ("through", form, *words)) for form in FORMS}
+    sizes = f"{rows:,} records in {batches} batches"
+    rates = {
+        form: figure(f"{OPERATOR}, {FORMS[form]}", UNIT, [rows / cpu_seconds(found)], sizes)
+        for form, found in through.items()
+    }
+    compared, different = through[SQL]["results"][TODAYS]
+    return [
+        *rates.values(),
+        ratio("the SQL form over Python", rates[SQL], rates[TODAYS]),
+        figure(
+            "changes that differ",
+            "rows",
+            [different if compared else 1],
+            f"of {compared:,}: {', '.join(CHANGES)}",
+            Target("at most", 0),
+        ),
+        *_over_states(setting, here),
+    ]
+
+
+def _over_states(setting: Setting, here: Program) -> list[Figure]:
+    """Measure batches of several sizes over states of several sizes."""
+    keys = [setting.size(many, many // 100) for many in (10_000, 100_000, 1_000_000)]
+    sizes = [setting.size(many, many // 100) for many in (10_000, 100_000)]
+    turns = setting.size(5, 2)
+    used: dict[str, Mapping[str, Sequence[float]]] = {}
+    for form in FORMS:
+        with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
+            words = ("over", form, OPERATOR, folder, *map(str, keys), "--", *map(str, sizes * turns))
+            used[form] = measure(setting, here, words)["batches"]
+    figures: list[Figure] = []
+    for many in keys:
+        for place, size in enumerate(sizes):
+            name = f"a batch of {size:,} records over {many:,} keys"
+            # The first batch of each size warms up.
+            costs = {form: used[form][str(many)][len(sizes) + place :: len(sizes)] for form in FORMS}
+            rates = [
+                figure(f"{name}, {FORMS[form]}", UNIT, [size / each for each in costs[form]], "a batch")
+                for form in (SQL, TODAYS)
+            ]
+            target = TIMES if 10 * size == many else None
+            figures += [*rates, ratio(f"{name}, the SQL form over Python", *rates, target)]
+    return figures
