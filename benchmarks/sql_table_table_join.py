@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 OPERATOR = "table_table_join"
-CHANGES = ("key", "value", "timestamp", "change", "cause", "ordinal")
+CHANGES = ("key", "value", "timestamp", "change", "cause")
+"""What is compared; a cause changes a key once, so that it orders the changes, too."""
 
 
 class Run(NamedTuple):
