@@ -42,6 +42,7 @@ BENCHMARKS: Mapping[str, str] = {
     "flights": "336,776 flights on the reference, DuckDB and both Spark operators, how the time grows, and joined",
     "cluster": "cohorts on a standalone Spark cluster on this machine, of one worker and of two",
     "memory": "peak resident memory of the driver for a large cohort",
+    "large": "100,000,000 records on clusters of one worker and of two, killed in the middle; only if named",
     "specs": "what the wrapper adds to TLC, the small models, and behaviours replayed on the reference and on Spark",
     "queries": "what a small stateful query costs, with the session's settings and without them",
     "spark_rules": "10,000 histories of Spark's own operators, against the reference of its rules; --histories others",
@@ -55,14 +56,17 @@ AGREEMENT = "agreement"
 """The one that takes a witness, a number of histories and a seed."""
 SPARK_RULES = "spark_rules"
 """The one that takes a number of histories and a seed without a witness."""
-BY_OPERATOR = ("operators", "agreement", "production", "state", "judging")
+BY_OPERATOR = ("operators", "agreement", "production", "large", "state", "judging")
 """Those that measure one operator alone where they are asked to, as `production:session_windows`."""
 MISSED, COULD_NOT_RUN = 1, 3
+LARGE = "large"
+"""Takes hours, so that it must be named; takes a number of records."""
 TABLE = "table"
 """Named instead of benchmarks: writes the table of the saved figures."""
 SMALL = "Sizes are small: this shows that the benchmarks run. Their figures say nothing, and no target is judged."
 NAMES_HELP = (
-    f"{', '.join(BENCHMARKS)}; all by default. {', '.join(BY_OPERATOR)} take an operator: production:session_windows."
+    f"{', '.join(BENCHMARKS)}; by default all but {LARGE}. {', '.join(BY_OPERATOR)} take an operator: "
+    "production:session_windows."
 )
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -125,6 +129,9 @@ def bench(
     seed: Annotated[
         int | None, typer.Option(help="agreement --on, spark_rules: the seed of the first round; 1 by default.")
     ] = None,
+    records: Annotated[
+        int | None, typer.Option(min=10_000, help="large: how many records; 100,000,000 by default.")
+    ] = None,
     file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
 ) -> None:
@@ -142,9 +149,9 @@ def bench(
             table.add_row(name, sentence)
         results.print(table)
         return
-    chosen = list(dict.fromkeys(names or BENCHMARKS))
+    chosen = list(dict.fromkeys(names or (name for name in BENCHMARKS if name != LARGE)))
     _check_names(chosen)
-    _check_options(chosen, on, histories, seed, rounds)
+    _check_options(chosen, on, histories, seed, rounds, records)
     small = size is Size.SMALL
     made_on = machine()
     results.print(", ".join(f"{name} {value}" for name, value in made_on.items()), markup=False, soft_wrap=True)
@@ -152,11 +159,11 @@ def bench(
         results.print(SMALL, style="yellow")
     measured: list[dict[str, Any]] = []
     missed: list[str] = []
-    options = {"rounds": rounds, "on": on, "histories": histories, "seed": seed}
+    options = {"rounds": rounds, "on": on, "histories": histories, "seed": seed, "records": records}
     for name in chosen:
         operator = name.partition(":")[2] or None
         first_seed = 1 if seed is None else seed
-        setting = Setting(small, rounds, partial(_step, name), operator, on, histories, first_seed)
+        setting = Setting(small, rounds, partial(_step, name), operator, on, histories, first_seed, records)
         found, figures = _measured(name, setting, _command(name, size, options))
         measured.append(found)
         if not small:
@@ -216,7 +223,12 @@ def _check_names(chosen: Sequence[str]) -> None:
 
 
 def _check_options(
-    chosen: Sequence[str], on: On | None, histories: int | None, seed: int | None, rounds: int | None
+    chosen: Sequence[str],
+    on: On | None,
+    histories: int | None,
+    seed: int | None,
+    rounds: int | None,
+    records: int | None,
 ) -> None:
     """Refuse options that the benchmarks don't take.
 
@@ -230,6 +242,8 @@ def _check_options(
         raise BadInput(
             f"{option} means nothing here: use it with {AGREEMENT} --on reference, --on spark, or {SPARK_RULES}"
         )
+    if records is not None and {name.partition(":")[0] for name in chosen} != {LARGE}:
+        raise BadInput(f"--records means nothing here: name the benchmark {LARGE}, and no other")
     if on is not None and rounds is not None:
         raise BadInput("--rounds means nothing with --on: say by --histories how many histories there are to be")
 

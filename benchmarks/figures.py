@@ -129,6 +129,7 @@ class Setting:
         on: The witness to measure, `reference` or `spark`, of a benchmark that has several.
         histories: How many histories to compare at least; the benchmark's own number by default.
         seed: What the first round is drawn from.
+        records: How many records to run at least; the benchmark's own number by default.
     """
 
     small: bool
@@ -138,6 +139,7 @@ class Setting:
     on: str | None = None
     histories: int | None = None
     seed: int = 1
+    records: int | None = None
 
     def size(self, full: int, small: int) -> int:
         """Choose a size."""

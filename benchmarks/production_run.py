@@ -2,8 +2,8 @@
 
 `python -m benchmarks.production_run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the streamproof
 that is imported (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; results go to the folder.
-`… over FORM OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each prints its
-steps, and what it measured last, as JSON, a line each.
+`… over FORM OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each
+prints its steps, and what it measured last, as JSON, a line each.
 
 All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers. A first run over
 the records writes the results to be compared, and is the warm-up, for the JVM goes on compiling what Spark runs once a

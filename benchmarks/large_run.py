@@ -1,0 +1,129 @@
+"""Runs one operator on a cluster of this machine, and prints the end of each batch as JSON, a line each.
+
+`python -m benchmarks.large_run OPERATOR WORKERS FOLDER RECORDS BATCHES` makes what is missing of the inputs, a file a
+batch, and goes on from the checkpoint in the folder, if there is one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .processes import CpuClock
+from .production_cases import BEHIND_MS, CASES, START_MS, STEP_MS, TODAY, skewed
+from .production_run import write
+from .queries import with_plain_hadoop
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEYS, RIGHT_KEYS = 1_000_000, 100_000
+MEGABYTES = 3072
+"""The memory of a worker's one executor."""
+
+
+def inputs_of(operator: str, batch: int, rows: int, keys: int) -> Mapping[str, pa.Table]:
+    """Return the records of a batch, by input, the same each time; the columns are those of `production`'s cases."""
+    numbers = np.random.default_rng([7, batch])
+    order = np.arange(batch * rows, (batch + 1) * rows)
+    behind = np.where(numbers.random(rows) < 0.1, numbers.integers(0, BEHIND_MS, rows), 0)
+    key = skewed(numbers, rows, keys)
+    columns = {
+        "order": order,
+        "time": START_MS + BEHIND_MS + STEP_MS * order - behind,
+        "amount": numbers.integers(0, 1000, rows),
+    }
+    if operator == "session_windows":
+        return {"events": pa.table({**columns, "key": _named("k", key)})}
+    is_right = numbers.random(rows) < 0.02
+    right_keys = max(1, keys * RIGHT_KEYS // KEYS)
+    # 1 row in 10 refers to another than its key mostly does.
+    refers = np.where(numbers.random(rows) < 0.1, skewed(numbers, rows, right_keys), key * right_keys // keys)
+    columns["deleted"] = numbers.random(rows) < 0.05
+    left = {name: column[~is_right] for name, column in columns.items()}
+    right = {name: column[is_right] for name, column in columns.items()}
+    changed = numbers.integers(0, right_keys, int(is_right.sum()))
+    return {
+        "left": pa.table({**left, "key": _named("k", key[~is_right]), "refers": _named("r", refers[~is_right])}),
+        "right": pa.table({**right, "key": _named("r", changed)}),
+    }
+
+
+def _named(prefix: str, numbers: np.ndarray[Any, Any]) -> pa.Array:
+    used, places = np.unique(numbers, return_inverse=True)
+    return pa.array([f"{prefix}{number:07d}" for number in used]).take(pa.array(places.reshape(-1)))
+
+
+def lay_out(operator: str, folder: Path, records: int, batches: int) -> list[str]:
+    """Write the inputs that aren't there, a folder an input and a file a batch, and return the inputs' names."""
+    rows = records // batches
+    keys = max(100, min(KEYS, records // 100))
+    names: list[str] = []
+    for batch in range(batches):
+        done = folder / f"{batch:06d}.done"
+        if batch and done.exists():
+            continue
+        tables = inputs_of(operator, batch, rows, keys)
+        names = list(tables)
+        for name, table in tables.items():
+            file = folder / name / f"{batch:06d}.parquet"
+            file.parent.mkdir(exist_ok=True)
+            pq.write_table(table, file)
+            # Spark takes the files in the order of their times.
+            os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
+        done.touch()
+    return names
+
+
+def run(operator: str, workers: int, folder: Path, records: int, batches: int) -> None:
+    """Run the operator until its inputs are used up."""
+    from streamproof.properties.witnesses.spark.session import spark_session
+
+    names = lay_out(operator, folder, records, batches)
+    # It waits for all workers before the first task.
+    together = {
+        "spark.scheduler.minRegisteredResourcesRatio": "1",
+        "spark.executor.memory": f"{MEGABYTES * 2 // 3}m",
+        "spark.sql.streaming.metricsEnabled": "false",
+    }
+    spark = spark_session(master=f"local-cluster[{workers},1,{MEGABYTES}]", settings=together)
+    with_plain_hadoop(spark)
+    inputs: dict[str, DataFrame] = {}
+    for name in names:
+        schema = spark.read.parquet(str(folder / name / "000000.parquet")).schema
+        inputs[name] = (
+            spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / name / "*.parquet"))
+        )
+    result = CASES[operator]().build(inputs, TODAY).drop("place")
+    with CpuClock(os.getpid()).running() as clock:
+
+        def write_batch(rows: DataFrame, batch: int) -> None:
+            write(rows, None)
+            _print({"batch": batch, "at": time.time(), "cpu": sum(clock.read().values())})
+
+        _print({"started": time.time(), "cpu": sum(clock.read().values())})
+        writer = result.writeStream.foreachBatch(write_batch).option("checkpointLocation", str(folder / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        operators = (query.lastProgress or {}).get("stateOperators", [])
+        used = sum(each["customMetrics"].get("rocksdbSstFileSize", 0) for each in operators)
+        _print({"ended": time.time(), "cpu": sum(clock.read().values()), "state": used})
+    spark.stop()
+
+
+def _print(message: Mapping[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    operator, workers, folder, records, batches = sys.argv[1:]
+    run(operator, int(workers), Path(folder), int(records), int(batches))
