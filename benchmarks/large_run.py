@@ -114,8 +114,9 @@ def run(operator: str, workers: int, folder: Path, records: int, batches: int) -
         writer = result.writeStream.foreachBatch(write_batch).option("checkpointLocation", str(folder / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        operators = (query.lastProgress or {}).get("stateOperators", [])
-        used = sum(each["customMetrics"].get("rocksdbSstFileSize", 0) for each in operators)
+        progress = query.lastProgress
+        assert progress is not None
+        used = sum(each["customMetrics"]["rocksdbSstFileSize"] for each in progress["stateOperators"])
         _print({"ended": time.time(), "cpu": sum(clock.read().values()), "state": used})
     spark.stop()
 

@@ -66,10 +66,10 @@ def _over_states(setting: Setting, here: Program) -> list[Figure]:
             name = f"a batch of {size:,} records over {many:,} keys"
             # The first batch of each size warms up.
             costs = {form: used[form][str(many)][len(sizes) + place :: len(sizes)] for form in FORMS}
-            rates = [
+            in_sql, in_python = (
                 figure(f"{name}, {FORMS[form]}", UNIT, [size / each for each in costs[form]], "a batch")
                 for form in (SQL, TODAYS)
-            ]
+            )
             target = TIMES if 10 * size == many else None
-            figures += [*rates, ratio(f"{name}, the SQL form over Python", *rates, target)]
+            figures += [in_sql, in_python, ratio(f"{name}, the SQL form over Python", in_sql, in_python, target)]
     return figures
