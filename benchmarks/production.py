@@ -70,16 +70,16 @@ def run(setting: Setting) -> list[Figure]:
                 with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
                     for form, program in programs.items():
                         words = ("through", form, operator, folder, str(rows), str(batches))
-                        found[form].append(measure(setting, program, words))
+                        found[form].append(measured(setting, program, "production_run", words))
             figures += through_figures(operator, found, rows, batches)
             if operator in FILLED:
                 figures += _over_state(setting, here, operator)
     return figures
 
 
-def measure(setting: Setting, program: Program, words: Sequence[str]) -> Measured:
-    """Start `benchmarks.production_run` with these words, and return what it prints last."""
-    command = [sys.executable, "-m", "benchmarks.production_run", *words]
+def measured(setting: Setting, program: Program, module: str, words: Sequence[str]) -> Measured:
+    """Start a module of the benchmarks with these words, and return what it prints last."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *words]
     message: Measured = {}
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory(prefix="streamproof-") as samples:
         environment = {**program.environment, VARIABLE: samples}
@@ -135,7 +135,7 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
         replace(ratio(f"{operator} over {COMMIT}", today, earlier, over_earlier), sizes=sizes),
         ratio(f"{operator} over {COMMIT}, beyond what its inputs cost", beyond_inputs(TODAYS), beyond_inputs(EARLIERS)),
         replace(ratio(f"{operator} over {against}", today, theirs, own), sizes=sizes),
-        *_growth(operator, found[TODAYS], rows, batches),
+        *growth(operator, found[TODAYS], rows, batches, GROWTH),
         *(_differing(operator, side, found[BASELINE]) for side in (TODAYS, EARLIERS)),
         *_stages(operator, found, rows),
     ]
@@ -147,30 +147,35 @@ def cpu_seconds(run: Measured) -> float:
     return total
 
 
-def _growth(operator: str, runs: Sequence[Measured], rows: int, batches: int) -> list[Figure]:
+def marks_among(batches: int) -> list[int]:
+    """Return after how many batches growth is measured: a few, each of twice as many as the one before, and all."""
+    return [*(count for count in (1, 2, 4, 8) if count < batches - 1), batches - 1]
+
+
+def growth(name: str, runs: Sequence[Measured], rows: int, batches: int, target: Target | None = None) -> list[Figure]:
     """Return how the CPU seconds after the first batch grow with the records after it."""
-    marks = [*(count for count in (1, 2, 4, 8) if count < batches - 1), batches - 1]
+    marks = marks_among(batches)
     used = [[sum(each.values()) for each in run["used"]] for run in runs]
 
-    def growth(counts: Sequence[int]) -> list[float]:
+    def exponents(counts: Sequence[int]) -> list[float]:
         return [growth_exponent([(count, sums[count] - sums[0]) for count in counts]) for sums in used]
 
     points = ", ".join(f"{median(sums[count] - sums[0] for sums in used):.1f}" for count in marks)
     each = rows // batches
     return [
         figure(
-            f"{operator}, growth",
+            f"{name}, growth",
             "exponent",
-            growth(marks),
+            exponents(marks),
             f"{each:,} to {marks[-1] * each:,} records after the first {each:,}: {points} CPU s",
-            GROWTH,
+            target,
         ),
         figure(
-            f"{operator}, growth at the end",
+            f"{name}, growth at the end",
             "exponent",
-            growth(marks[-2:]),
+            exponents(marks[-2:]),
             f"{marks[-2] * each:,} to {marks[-1] * each:,} records after the first {each:,}",
-            GROWTH,
+            target,
         ),
     ]
 
@@ -218,7 +223,7 @@ def _over_state(setting: Setting, program: Program, operator: str) -> list[Figur
     with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
         sizes = pair * setting.size(6, 2)
         words = ("over", TODAYS, operator, folder, str(few), str(many), "--", *map(str, sizes))
-        found = measure(setting, program, words)["batches"]
+        found = measured(setting, program, "production_run", words)["batches"]
     figures: list[Figure] = []
     for turn, size in enumerate(pair):
         name = f"{operator}: a batch of {size:,} records"

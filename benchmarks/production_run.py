@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +28,14 @@ import pyarrow.parquet as pq
 from . import sampling
 from .earlier import COMMIT
 from .processes import CpuClock
-from .production_cases import CASES, EARLIER, FILLED, TODAY, Case, Columns, arrow, over_state, unless_deleted
+from .production_cases import CASES, EARLIER, FILLED, TODAY, Case, arrow, over_state, unless_deleted
 from .queries import with_plain_hadoop
 from .sql_table_table_join import CHANGES, SqlTableTableJoin
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 TODAYS, EARLIERS, BASELINE, INPUTS, SQL = "today", COMMIT, "baseline", "inputs", "sql"
 FILL = 100_000
@@ -42,23 +44,30 @@ Used = dict[str, float]
 """CPU seconds, by kind of process."""
 
 
-class Source:
-    """The files of a case's inputs, a folder an input and a file a batch."""
+def write_batches(inputs: Mapping[str, pa.Table], ends: Sequence[int], folder: Path) -> None:
+    """Write inputs as files, a folder an input and a file a batch; each batch ends before one of these orders."""
+    for name, table in inputs.items():
+        source = folder / name
+        source.mkdir(parents=True)
+        cuts = [0, *np.searchsorted(table.column("order").to_numpy(), ends)]
+        for batch, (start, end) in enumerate(pairwise(cuts)):
+            write_file(table.slice(start, end - start), source, batch)
 
-    def __init__(self, spark: SparkSession, inputs: Mapping[str, Columns], ends: Sequence[int], folder: Path) -> None:
+
+def write_file(table: pa.Table, folder: Path, batch: int) -> None:
+    """Write the records of a batch of an input."""
+    file = folder / f"{batch:06d}.parquet"
+    pq.write_table(table, file)
+    # Spark takes the files in the order of their times.
+    os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
+
+
+class Source:
+    """The files of several inputs, as `write_batches` has written them."""
+
+    def __init__(self, spark: SparkSession, folder: Path, names: Iterable[str]) -> None:
         self.folder = folder
-        for name, columns in inputs.items():
-            source = folder / name
-            source.mkdir(parents=True)
-            table, order = arrow(columns), columns["order"]
-            cuts = [0, *np.searchsorted(order, ends)]
-            for batch, (start, end) in enumerate(pairwise(cuts)):
-                file = source / f"{batch:06d}.parquet"
-                pq.write_table(table.slice(start, end - start), file)
-                # Spark takes the files in the order of their times.
-                os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
-        self.batches = len(ends)
-        self.still = {name: spark.read.parquet(str(folder / name)) for name in inputs}
+        self.still = {name: spark.read.parquet(str(folder / name)) for name in names}
 
     def streaming(self, spark: SparkSession) -> Mapping[str, DataFrame]:
         """The inputs as streams; those that stand still are there too, as `still …`."""
@@ -72,24 +81,26 @@ class Source:
 def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> Mapping[str, Any]:
     """Run an operator in a form over so many records, and return what each batch and stage of it has cost."""
     case = CASES[operator]()
-    spark = _session()
+    spark = streaming_session(dict([sampling.SETTING]))
     with CpuClock(os.getpid()).running() as clock:
         ends = [rows * (batch + 1) // batches for batch in range(batches)]
-        source = Source(spark, case.make(rows), ends, folder / form)
+        inputs = case.make(rows)
+        write_batches({name: arrow(columns) for name, columns in inputs.items()}, ends, folder / form)
+        source = Source(spark, folder / form, inputs)
         for result in (folder / f"{form} result", None):
-            _report(f"{operator}, {form}: {rows:,} records, {'measured' if result is None else 'for their results'}")
+            report(f"{operator}, {form}: {rows:,} records, {'measured' if result is None else 'for their results'}")
             noted, threads, started = _noted(), clock.threads(), time.perf_counter()
-            used = _run(spark, case, form, source, clock, result)
+            used = _run(spark, case, form, source, batches, clock, result)
         taken = time.perf_counter() - started
         stages = {stage: at - noted.get(stage, 0) for stage, at in _noted().items()}
         doing = {what: at - threads[what] for what, at in clock.threads().items()}
     differing_rows: Mapping[str, tuple[int, int]] = {}
     if form == BASELINE:
-        _report(f"{operator}: comparing the results")
+        report(f"{operator}: comparing the results")
         sides = [side for side in (TODAYS, EARLIERS) if (folder / f"{side} result").exists()]
         differing_rows = {side: _compared(spark, case, folder, side) for side in sides}
     if form == SQL:
-        _report(f"{operator}: comparing the changelogs")
+        report(f"{operator}: comparing the changelogs")
         ours, theirs = (spark.read.parquet(str(folder / f"{side} result")) for side in (TODAYS, SQL))
         differing_rows = {TODAYS: differing(ours.select(*CHANGES), theirs.select(*CHANGES))}
     about = {"against": case.against, "streaming": case.streaming}
@@ -97,14 +108,10 @@ def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> 
 
 
 def _run(
-    spark: SparkSession, case: Case, form: str, source: Source, clock: CpuClock, result: Path | None
-) -> list[Mapping[str, float]]:
+    spark: SparkSession, case: Case, form: str, source: Source, batches: int, clock: CpuClock, result: Path | None
+) -> list[Used]:
     """Run a form, and return the CPU seconds up to the end of each batch; after the last one, of all."""
-    before = clock.read()
-
-    def used() -> Used:
-        return {kind: at - before[kind] for kind, at in clock.read().items()}
-
+    used = used_since_now(clock)
     if form == BASELINE and not case.streaming:
         write(case.baseline(source.still), result)
         return [used()]
@@ -127,22 +134,39 @@ def _run(
         ends = streamed(case.build(inputs, TODAY if form == TODAYS else EARLIER), result, used)
     for name in settings:
         spark.conf.unset(name)
-    # A batch without data may follow the last one, and belongs to it.
-    return [*ends[: source.batches - 1], ends[-1]]
+    return by_batch(ends, batches)
+
+
+def used_since_now(clock: CpuClock) -> Callable[[], Used]:
+    """Return what counts the CPU seconds from now on."""
+    before = clock.read()
+    return lambda: {kind: at - before[kind] for kind, at in clock.read().items()}
+
+
+def by_batch(ends: Sequence[Used], batches: int) -> list[Used]:
+    """Return the CPU seconds up to the end of each batch with data: one without may follow the last, and belongs to it.
+
+    Args:
+        ends: The CPU seconds up to the end of each batch, and of the query.
+        batches: How many batches have data.
+    """
+    return [*ends[: batches - 1], ends[-1]]
 
 
 def over(form: str, operator: str, folder: Path, keys: Sequence[int], sizes: Sequence[int]) -> Mapping[str, Any]:
     """Run a form in batches over a state of each number of keys, and return the CPU seconds of each batch."""
     case = CASES[operator]()
-    spark = _session()
+    spark = streaming_session(dict([sampling.SETTING]))
     found: dict[str, list[float]] = {}
     with CpuClock(os.getpid()).running() as clock:
         for turn, many in enumerate([min(keys), *keys]):
-            _report(f"{operator}: {'warming up' if turn == 0 else 'batches'} over {many:,} keys")
+            report(f"{operator}: {'warming up' if turn == 0 else 'batches'} over {many:,} keys")
             fill = [*range(FILL, many, FILL), many]
             ends = [*fill, *(many + np.cumsum(sizes))]
-            source = Source(spark, FILLED[operator](over_state(many, sizes)), ends, folder / str(turn))
-            used = _run(spark, case, form, source, clock, None)
+            inputs = FILLED[operator](over_state(many, sizes))
+            write_batches({name: arrow(columns) for name, columns in inputs.items()}, ends, folder / str(turn))
+            source = Source(spark, folder / str(turn), inputs)
+            used = _run(spark, case, form, source, len(ends), clock, None)
             sums = [sum(each.values()) for each in used]
             found[str(many)] = [end - start for start, end in pairwise(sums[len(fill) - 1 :])]
     return {"batches": found}
@@ -161,8 +185,17 @@ def streamed(
     folder: Path | None,
     used: Callable[[], Used],
     write_rows: Callable[[DataFrame, Path | None], None] = write,
+    ended: Callable[[StreamingQuery], None] = lambda query: None,
 ) -> list[Used]:
-    """Run a streaming query, its results into a folder or nowhere; return the CPU seconds up to each batch's end."""
+    """Run a streaming query, its results into a folder or nowhere; return the CPU seconds up to each batch's end.
+
+    Args:
+        result: The query's result.
+        folder: Where the results go; None: nowhere.
+        used: Returns the CPU seconds so far.
+        write_rows: Writes the rows of a batch.
+        ended: Is called with the query at its end.
+    """
     shown, ends = result.drop("place"), []
 
     def write_batch(rows: DataFrame, batch: int) -> None:
@@ -173,7 +206,9 @@ def streamed(
         writer = shown.writeStream.foreachBatch(write_batch).option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        return [*ends, used()]
+        after = used()
+        ended(query)
+        return [*ends, after]
 
 
 def _compared(spark: SparkSession, case: Case, folder: Path, side: str) -> tuple[int, int]:
@@ -201,12 +236,11 @@ def last_changes(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     return last.select(*keys, F.col("row.value").alias("value"))
 
 
-def _session() -> SparkSession:
+def streaming_session(settings: Mapping[str, str]) -> SparkSession:
+    """Start a session as a streaming job has it, whose JVM has both its compilers."""
     from streamproof.properties.witnesses.spark.session import spark_session
 
-    session = spark_session(
-        settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC", **dict([sampling.SETTING])},
-    )
+    session = spark_session(settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC", **settings})
     with_plain_hadoop(session)  # as at ce10c6f, and in a user's session
     return session
 
@@ -215,7 +249,8 @@ def _noted() -> Mapping[str, float]:
     return sampling.seconds_by_stage(Path(os.environ[sampling.VARIABLE]))
 
 
-def _report(step: str) -> None:
+def report(step: str) -> None:
+    """Print a step, for the process that has started this."""
     print(json.dumps({"step": step}), flush=True)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from .figures import Figure, Setting, Target, figure, ratio
 from .machine import ROOT
 from .processes import require_proc
-from .production import BATCHES, UNIT, Program, cpu_seconds, measure
+from .production import BATCHES, UNIT, Program, cpu_seconds, measured
 from .production_run import SQL, TODAYS
 from .sql_table_table_join import CHANGES, OPERATOR
 
@@ -29,7 +29,7 @@ def run(setting: Setting) -> list[Figure]:
     rows, batches = setting.size(1_000_000, 8_000), setting.size(BATCHES, 4)
     with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
         words = (OPERATOR, folder, str(rows), str(batches))
-        through = {form: measure(setting, here, ("through", form, *words)) for form in FORMS}
+        through = {form: measured(setting, here, "production_run", ("through", form, *words)) for form in FORMS}
     sizes = f"{rows:,} records in {batches} batches"
     rates = {
         form: figure(f"{OPERATOR}, {FORMS[form]}", UNIT, [rows / cpu_seconds(found)], sizes)
@@ -59,7 +59,7 @@ def _over_states(setting: Setting, here: Program) -> list[Figure]:
     for form in FORMS:
         with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
             words = ("over", form, OPERATOR, folder, *map(str, keys), "--", *map(str, sizes * turns))
-            used[form] = measure(setting, here, words)["batches"]
+            used[form] = measured(setting, here, "production_run", words)["batches"]
     figures: list[Figure] = []
     for many in keys:
         for place, size in enumerate(sizes):
