@@ -25,6 +25,7 @@ from streamproof.reference.core.operator import operator_named
 
 from .figures import Figure, Setting
 from .machine import load_average, machine
+from .nexmark_queries import QUERIES
 from .table import PAGE, write
 
 BENCHMARKS: Mapping[str, str] = {
@@ -37,6 +38,7 @@ BENCHMARKS: Mapping[str, str] = {
     "agreement": "10,000 histories of every operator on Spark and the reference; with --on, false alarms over millions",
     "production": "one million records through every operator, beside its earlier form and Spark's own or batch SQL",
     "sql_plan": "the table-table join in SQL over its state and a batch, against the operator in Python",
+    "nexmark": "seven queries of Nexmark by the operators, beside Spark's own and DuckDB; latency at several rates",
     "state": "the size of the state against the retention, of the operators that have one",
     "real_foreign_keys": "336,776 flights joined with planes and airlines by foreign keys, against DuckDB's join",
     "flights": "336,776 flights on the reference, DuckDB and both Spark operators, how the time grows, and joined",
@@ -58,6 +60,8 @@ SPARK_RULES = "spark_rules"
 """The one that takes a number of histories and a seed without a witness."""
 BY_OPERATOR = ("operators", "agreement", "production", "large", "state", "judging")
 """Those that measure one operator alone where they are asked to, as `production:session_windows`."""
+NEXMARK = "nexmark"
+"""The one that runs one query alone where it is asked to, as `nexmark:q7`."""
 MISSED, COULD_NOT_RUN = 1, 3
 LARGE = "large"
 """Takes hours, so that it must be named; takes a number of records."""
@@ -66,7 +70,7 @@ TABLE = "table"
 SMALL = "Sizes are small: this shows that the benchmarks run. Their figures say nothing, and no target is judged."
 NAMES_HELP = (
     f"{', '.join(BENCHMARKS)}; by default all but {LARGE}. {', '.join(BY_OPERATOR)} take an operator: "
-    "production:session_windows."
+    f"production:session_windows. {NEXMARK} takes a query: {NEXMARK}:q7."
 )
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -216,6 +220,10 @@ def _check_names(chosen: Sequence[str]) -> None:
         benchmark, _, operator = name.partition(":")
         if benchmark not in BENCHMARKS:
             raise BadInput(f"unknown benchmark {benchmark!r}: use some of {', '.join(BENCHMARKS)}")
+        if operator and benchmark == NEXMARK:
+            if operator not in QUERIES:
+                raise BadInput(f"{name}: there is no query {operator!r}: use one of {', '.join(QUERIES)}")
+            continue
         if operator and benchmark not in BY_OPERATOR:
             raise BadInput(f"{name}: no operator can be named here, only in {', '.join(BY_OPERATOR)}: leave it out")
         if operator:

@@ -147,14 +147,9 @@ def cpu_seconds(run: Measured) -> float:
     return total
 
 
-def marks_among(batches: int) -> list[int]:
-    """Return after how many batches growth is measured: a few, each of twice as many as the one before, and all."""
-    return [*(count for count in (1, 2, 4, 8) if count < batches - 1), batches - 1]
-
-
 def growth(name: str, runs: Sequence[Measured], rows: int, batches: int, target: Target | None = None) -> list[Figure]:
     """Return how the CPU seconds after the first batch grow with the records after it."""
-    marks = marks_among(batches)
+    marks = [*(count for count in (1, 2, 4, 8) if count < batches - 1), batches - 1]
     used = [[sum(each.values()) for each in run["used"]] for run in runs]
 
     def exponents(counts: Sequence[int]) -> list[float]:
