@@ -246,6 +246,24 @@ def test_a_query_that_is_not_there_is_refused_with_the_names_of_those_that_are(
     )
 
 
+@pytest.mark.parametrize("query", ["q7", "q11"])
+def test_bytewax_has_the_rows_of_duckdb(query: str, tmp_path: Path) -> None:
+    pytest.importorskip("bytewax", reason="the benchmark runs Bytewax where it is installed")
+    from benchmarks.nexmark_bytewax import through
+    from benchmarks.nexmark_events import events
+    from benchmarks.nexmark_sql import compared, load
+    from benchmarks.production_run import write_batches
+
+    count = 20_000
+    write_batches(events(count, rate=1000, closing=True)._asdict(), [count // 2, count + 3], tmp_path)
+    used = through(query, tmp_path, tmp_path / "rows")["used"]
+    assert sum(used[-1].values()) > 0
+    with duckdb.connect(":memory:") as connection:
+        load(connection, str(tmp_path))
+        found = compared(connection, query, f"{tmp_path}/rows/*.parquet")
+    assert (found.rows > 1, found.differing) == (True, 0)
+
+
 @pytest.mark.weekly("it starts two sessions of Spark, and none of our commits but those of a benchmark changes it")
 def test_a_small_run_of_a_query_has_the_rows_of_duckdb(
     benchmarks: Callable[..., tuple[object, str, str]], tmp_path: Path
