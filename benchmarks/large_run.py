@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from .processes import CpuClock
 from .production_cases import BEHIND_MS, CASES, START_MS, STEP_MS, TODAY, skewed
-from .production_run import write
+from .production_run import write, write_file
 from .queries import with_plain_hadoop
 
 if TYPE_CHECKING:
@@ -75,11 +74,8 @@ def lay_out(operator: str, folder: Path, records: int, batches: int) -> list[str
         tables = inputs_of(operator, batch, rows, keys)
         names = list(tables)
         for name, table in tables.items():
-            file = folder / name / f"{batch:06d}.parquet"
-            file.parent.mkdir(exist_ok=True)
-            pq.write_table(table, file)
-            # Spark takes the files in the order of their times.
-            os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
+            (folder / name).mkdir(exist_ok=True)
+            write_file(table, folder / name, batch)
         done.touch()
     return names
 
