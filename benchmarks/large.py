@@ -1,8 +1,8 @@
 """Measures 100,000,000 records through an operator on clusters of one and of two workers, killed in the middle.
 
 Each worker has one core of this machine. When half of the batches have ended, the process, its cluster included, is
-killed by SIGKILL, and another goes on from the checkpoint. The records are made anew from a seed, in 200 batches, over
-1,000,000 keys.
+killed by SIGKILL, and another goes on from the checkpoint. The records are made anew from a seed, in batches of
+500,000, over 1,000,000 keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .processes import require_proc
 
 OPERATORS = ("session_windows", "foreign_key_join")
 WORKERS = (2, 1)
-RECORDS, BATCHES = 100_000_000, 200
+RECORDS, OF_BATCH = 100_000_000, 500_000
 GROWTH = Target("at most", 1.05)
 Message = Mapping[str, Any]
 
@@ -44,7 +44,8 @@ class Halves(NamedTuple):
 def run(setting: Setting) -> list[Figure]:
     """Measure each operator on each number of workers; all read the same files."""
     require_proc()
-    records, batches = setting.records or setting.size(RECORDS, 40_000), setting.size(BATCHES, 8)
+    records = setting.records or setting.size(RECORDS, 40_000)
+    batches = max(8, records // OF_BATCH)
     figures: list[Figure] = []
     for operator in setting.among(OPERATORS):
         with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as name:
