@@ -77,7 +77,7 @@ def replay(
     Raises:
         Violated: The run has written other rows; the message names the first batch and key, and the smallest part of
             what was read that shows it.
-        Inconclusive: No row could be judged.
+        Inconclusive: No row could be judged, or fewer than those that differ in a way that can't be judged.
         BadInput: The checkpoint, a source or the output can't be read, or is of another job.
         StreamproofError: A query failed, or took too long.
     """
@@ -112,7 +112,7 @@ def _judged(judging: Judging) -> ReplayReport:
     found = [one for one in differing if not doubtful.has(one.row)]
     if found:
         raise violated(judging, found, len(emitted))
-    return report_of(judging, differing, len(emitted))
+    return report_of(judging, differing, emitted, doubtful)
 
 
 def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Reading]:

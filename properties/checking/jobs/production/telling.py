@@ -15,35 +15,48 @@ from ..reports import ReplayReport
 from ..verdicts import Inconclusive, Violated
 from .judging import Judging, Wrong
 from .narrowing import Narrowing
-from .times import place_of
+from .times import Uncertain, place_of
 
 
-def report_of(judging: Judging, differing: Sequence[Wrong], judged: int) -> ReplayReport:
+def report_of(
+    judging: Judging, differing: Sequence[Wrong], written: Sequence[Row], doubtful: Uncertain
+) -> ReplayReport:
     """Return the report of a run that has no wrong row.
 
     Args:
         judging: The judging of the run.
         differing: The rows that differ; none is certainly wrong.
-        judged: The number of rows that the run has written.
+        written: The rows that the run has written.
+        doubtful: The times at which it isn't certain what is expected.
 
     Raises:
-        Inconclusive: No row could be judged.
+        Inconclusive: No row could be judged, or fewer than those that differ.
     """
     __tracebackhide__ = True
     judge, run = judging.judge, judging.run
     not_checked = [*judging.not_checked]
     if differing:
         not_checked.append(f"{len(differing):,} rows that differ, but depend on {_in_doubt(judging)}")
-    if judged == sum(not one.is_expected for one in differing):
-        why = f"can't be judged: {not_checked[-1]}" if judged else "isn't there, and none is due"
-        raise Inconclusive(f"inconclusive: what the run of {judge.name} has written {why}", job=judge.name)
+    # Of the times of rows that are gone nothing is asked, so rows of these times show nothing.
+    unsure = [one for one in differing if not doubtful.is_before(one.row)]
+    missing = sum(one.is_expected for one in unsure)
+    surplus = len(unsure) - missing
+    as_expected = sum(not doubtful.is_before(row) for row in written) - surplus
+    if not as_expected or max(missing, surplus) > as_expected:
+        why = f"what the run of {judge.name} has written isn't there, and none is due"
+        if differing or written:
+            most = "most of " if as_expected else ""
+            left = not_checked[-1] if differing else _not_checked(judging)[0]
+            why = f"{most}what the run of {judge.name} has written can't be judged: {left}"
+            why += f"; {as_expected:,} row{'s are' if as_expected > 1 else ' is'} as expected" if as_expected else ""
+        raise Inconclusive(f"inconclusive: {why}", job=judge.name)
     batches = run.checkpoint.batches
     return ReplayReport(
         job=judge.name,
         oracle=judge.oracle.name,
         batches=(batches[0].number + 1 if run.lacking else 0, batches[-1].number),
         read=len(run.history.arrivals),
-        written=judged,
+        written=len(written),
         by_batch=judging.by_batch,
         not_checked=[*not_checked, *_not_checked(judging)],
         equality=judging.options.equality,
@@ -57,7 +70,10 @@ def _in_doubt(judging: Judging) -> str:
     if run.lacking:
         return f"rows from before batch {first:,}, which {' and '.join(run.lacking)} no longer has"
     if run.otherwise is not None:
-        return f"the order of the batches before batch {first:,}, whose logs are gone"
+        return (
+            f"the order of the batches before batch {first:,}, whose logs are gone "
+            "(spark.sql.streaming.minBatchesToRetain keeps more)"
+        )
     return (
         f"rows at or behind the watermark, of which {name} can't tell whether they count: expect a rule, such as "
         "windows(…)"

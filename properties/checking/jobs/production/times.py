@@ -35,9 +35,12 @@ class Uncertain:
     def has(self, row: Row) -> bool:
         """Whether the times of a row of the output overlap with them; a row without times overlaps with all."""
         span = span_of(row)
-        if self.until_ms is not None and (span is None or span[0] <= self.until_ms):
-            return True
-        return any(_overlap(span, other) for other in self.spans.get(self._key(row), []))
+        return self.is_before(row) or any(_overlap(span, other) for other in self.spans.get(self._key(row), []))
+
+    def is_before(self, row: Row) -> bool:
+        """Whether a row of the output is of the times at which no key is certain; a row without times is."""
+        span = span_of(row)
+        return self.until_ms is not None and (span is None or span[0] <= self.until_ms)
 
     def _key(self, row: Row) -> Any:
         return comparable([row[column] for column in self.key_columns(row)])
