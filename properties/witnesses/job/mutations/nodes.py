@@ -114,6 +114,13 @@ def called(node: cst.Call, name: str) -> cst.Call:
     return node.with_changes(func=cst.ensure_type(node.func, cst.Attribute).with_changes(attr=cst.Name(name)))
 
 
+def method_of(rows: cst.BaseExpression, name: str, *given: cst.BaseExpression) -> cst.Call:
+    """Return a call of a method of an expression."""
+    if not (rows.lpar or isinstance(rows, (cst.Attribute, cst.Call, cst.Name, cst.Subscript))):
+        rows = in_parentheses(rows)
+    return cst.Call(cst.Attribute(rows, cst.Name(name)), [cst.Arg(value) for value in given])
+
+
 def in_parentheses(node: Expression) -> Expression:
     """Return an expression in parentheses."""
     return node.with_changes(lpar=[cst.LeftParen(), *node.lpar], rpar=[*node.rpar, cst.RightParen()])

@@ -29,8 +29,20 @@ from .names import (
     VALUES_OF,
     WITH_SQL,
 )
-from .nodes import Text, called, dotted, ended, in_parentheses, names_in, only_text, text_of, with_text, without
-from .python import PythonChanges
+from .nodes import (
+    Text,
+    called,
+    dotted,
+    ended,
+    in_parentheses,
+    method_of,
+    names_in,
+    only_text,
+    text_of,
+    with_text,
+    without,
+)
+from .returns import ReturnChanges, Returned
 from .sql import is_statement, other_durations, other_schemas, other_sql, other_statements, smaller_type
 
 _ZONE = re.compile(r"[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+")
@@ -63,7 +75,7 @@ class Functions(NamedTuple):
         return node.with_changes(func=cst.Attribute(cst.Name(OWN_NAME), cst.Name(name)))
 
 
-class Changes(PythonChanges):
+class Changes(ReturnChanges):
     """Collects the changes of the code that it visits.
 
     Args:
@@ -71,6 +83,7 @@ class Changes(PythonChanges):
         values: The columns of the inputs that are no key.
         functions: How the module names functions of Spark.
         with_options: Whether options are left out: those of a query's writer, if its sink is run.
+        returned: The DataFrame that the job returns; None: it is a sink or a script.
     """
 
     def __init__(
@@ -79,10 +92,10 @@ class Changes(PythonChanges):
         values: Sequence[str] = (),
         functions: Functions | None = None,
         with_options: bool = True,
+        returned: Returned | None = None,
     ) -> None:
-        super().__init__()
-        self.with_options = with_options
-        self.alike, self.values, self.functions = alike, values, functions or Functions()
+        super().__init__(alike, returned)
+        self.with_options, self.values, self.functions = with_options, values, functions or Functions()
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
         text = text_of(node)
@@ -120,8 +133,7 @@ class Changes(PythonChanges):
         """Let no row of a batch be written twice."""
         is_file = node.attr.value == "write" and not isinstance(self.parent(node), cst.Attribute)
         if node.attr.value in OUT and not is_file:
-            distinct = cst.Call(cst.Attribute(node.value, cst.Name("distinct")))
-            self.add(node.value, distinct, "step", node.attr)
+            self.add(node.value, method_of(node.value, "distinct"), "step", node.attr)
 
     def visit_Comparison(self, node: cst.Comparison) -> None:
         super().visit_Comparison(node)
@@ -165,6 +177,12 @@ class Changes(PythonChanges):
             self._exchange(node, function)
         if name in OTHER_STEPS:
             self.add(node, called(node, OTHER_STEPS[name]), "step", function.attr)
+        if (
+            name == "withWatermark"
+            and len(node.args) == 2
+            and isinstance(delay := node.args[1].value, cst.SimpleString)
+        ):
+            self.add(delay, with_text(delay, "0 seconds"), "duration")
         if name in DEDUPLICATIONS:
             self._other_columns(node)
         if name in BY_COLUMNS:
@@ -231,7 +249,7 @@ class Changes(PythonChanges):
         if names:
             subset = ", ".join(f'"{name}"' for name in names)
             argument = cst.ensure_type(cst.parse_expression(f"f(subset=[{subset}])"), cst.Call).args
-            dropped = cst.Call(cst.Attribute(function.value, cst.Name("dropna")), argument)
+            dropped = method_of(function.value, "dropna").with_changes(args=argument)
             self.add(node, node.with_changes(func=function.with_changes(value=dropped)), "null", function.attr)
 
     def _other_join(self, node: cst.Call) -> None:
@@ -250,6 +268,20 @@ class Changes(PythonChanges):
                     fewer = listed.with_changes(elements=without(listed.elements, number))
                     self.add(listed, fewer, "column", element)
             self._without_nulls(node, cst.ensure_type(node.func, cst.Attribute), [argument])
+            self._other_keys(node, argument.value)
+
+    def _other_keys(self, node: cst.Call, given: cst.BaseExpression) -> None:
+        """Join by another column of the same type on the left."""
+        listed = [element.value for element in given.elements] if isinstance(given, (cst.List, cst.Tuple)) else [given]
+        for key in listed:
+            name = text_of(key)
+            for other in self.alike.get(name or "", ())[:1]:
+                if isinstance(key, cst.SimpleString) and other not in names_in(node.args[1:2]):
+                    named = with_text(key, other)
+                    right = method_of(node.args[0].value, "withColumnRenamed", key, named)
+                    joined = cst.ensure_type(node.with_deep_changes(key, value=named.value), cst.Call)
+                    args = [joined.args[0].with_changes(value=right), *joined.args[1:]]
+                    self.add(node, joined.with_changes(args=args), "column", key)
 
     def _named(self, given: Iterable[cst.BaseExpression]) -> None:
         """Take another column of the same type for each that is given by its name."""

@@ -97,8 +97,13 @@ class PythonChanges(cst.CSTVisitor):
             self.add(node, cst.Integer(str(node.evaluated_value + 1)), "number")
 
     def visit_Name(self, node: cst.Name) -> None:
-        if node.value in ("True", "False"):
+        if node.value in ("True", "False") and not self._is_strict(node):
             self.add(node, cst.Name("False" if node.value == "True" else "True"), "condition")
+
+    def _is_strict(self, node: cst.Name) -> bool:
+        """Whether a name is the `strict=` of `zip`, which changes no result."""
+        argument = self.parent(node)
+        return isinstance(argument, cst.Arg) and argument.keyword is not None and argument.keyword.value == "strict"
 
     def visit_If(self, node: cst.If) -> None:
         is_not = isinstance(node.test, cst.UnaryOperation) and isinstance(node.test.operator, cst.Not)

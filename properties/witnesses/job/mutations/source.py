@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -20,9 +20,10 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.model import Source
 from ..contract import location
 from ..scripts.script import Script
-from .names import FUNCTIONS, OWN_NAME
+from .names import BY_KEYS, FUNCTIONS, OWN_NAME
 from .nodes import Change, Kind
 from .operators import Changes, Functions
+from .returns import Returned
 
 SPARKS = "pyspark.sql.functions"
 MAX_SHOWN = 60
@@ -130,12 +131,18 @@ class JobSource:
             found = getattr(found, part)
         return found if self.script is None else self.script.changed(source=found)
 
-    def mutants(self, sources: Sequence[Source], static: Mapping[str, pa.Table] = MappingProxyType({})) -> list[Mutant]:
+    def mutants(
+        self,
+        sources: Sequence[Source],
+        static: Mapping[str, pa.Table] = MappingProxyType({}),
+        returns_rows: bool = False,
+    ) -> list[Mutant]:
         """Return the mutants of the function, and of what it uses in its module.
 
         Args:
             sources: The inputs of the job, whose columns of one type are exchanged.
             static: Its tables that don't change, whose columns are exchanged, too.
+            returns_rows: Whether the function returns a DataFrame, whose rows are changed; a sink returns a query.
         """
         given = [source.schema if source.has_payload else source.wire_schema for source in sources]
         schemas = given + [table.schema for table in static.values()]
@@ -144,18 +151,26 @@ class JobSource:
         values = dict.fromkeys(name for schema in given for name in schema.names if name not in keys)
         wrapper = MetadataWrapper(cst.parse_module(self.text))
         reached = _reached(self.text, self.name.partition(".")[0])
+        returned = Returned(self.name, self._may_repeat(reached), *_of_inputs(sources)) if returns_rows else None
         changes: list[Change] = []
         for statement in wrapper.module.body:
             if not self.name or _names_of(statement) & reached:
-                visitor = Changes(alike, [*values], functions, self.script is None)
+                visitor = Changes(alike, [*values], functions, self.script is None, returned)
                 with visitor.resolve(wrapper):
                     statement.visit(visitor)
                 changes += visitor.found
         made: dict[tuple[int, str], Mutant] = {}
         for change in changes:
             mutant = self._mutant(wrapper.module, change)
-            made.setdefault((id(change.node), mutant.after), mutant)
+            if mutant.after != mutant.before:
+                made.setdefault((id(change.node), mutant.after), mutant)
         return [*made.values()]
+
+    def _may_repeat(self, reached: Set[str]) -> bool:
+        """Whether a result may have a row twice: the code that is reached neither groups nor deduplicates."""
+        code = [statement for statement in ast.parse(self.text).body if reached & {*_defined(statement)}]
+        nodes = (node for statement in code for node in ast.walk(statement))
+        return not any(isinstance(node, ast.Attribute) and node.attr in BY_KEYS | {"distinct"} for node in nodes)
 
     def _mutant(self, module: cst.Module, change: Change) -> Mutant:
         nodes = change.shown or (change.node, change.replacement)
@@ -185,6 +200,12 @@ def _apart(before: str, after: str) -> tuple[str, str]:
 def _alike_at_first(one: str, other: str) -> int:
     """Return the number of characters by which two texts begin alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _of_inputs(sources: Sequence[Source]) -> tuple[bool, Mapping[str, Sequence[str]]]:
+    """Return whether a value of the inputs may be null, and the columns of each input."""
+    values = (field for source in sources for field in source.schema if field.name not in {*source.key, source.time})
+    return any(field.nullable for field in values), {source.name: source.wire_schema.names for source in sources}
 
 
 def _alike(schemas: Sequence[pa.Schema]) -> Mapping[str, Sequence[str]]:

@@ -143,7 +143,10 @@ def smaller_type(name: str) -> str | None:
 
 
 def other_durations(text: str) -> Iterator[str]:
-    """Yield a duration, or an interval in an expression: one more, one less, a thousand times it, in a smaller unit."""
+    """Yield a duration, or an interval in an expression: one more, one less, a thousand times it, in a smaller unit.
+
+    Of `1 hour`, one more and one less of the smaller unit, too.
+    """
     if (whole := _DURATION.fullmatch(text.strip())) is not None:
         try:
             microseconds_of("", text)
@@ -152,7 +155,8 @@ def other_durations(text: str) -> Iterator[str]:
         for number in _near(int(whole[1])):
             yield f"{number}{whole[2]}"
         if int(whole[1]) == 1 and (smaller := _UNITS.get(whole[2].strip().lower().removesuffix("s"))):
-            yield f"{smaller[1]} {smaller[0]}s"
+            for number in (smaller[1], smaller[1] + 2):
+                yield f"{number} {smaller[0]}s"
         if (unit := _smaller_unit(whole[2])) != whole[2]:
             yield f"{whole[1]}{unit}"
         return

@@ -20,6 +20,7 @@ def test_what_a_job_uses_in_its_module_is_changed_and_nothing_else(tmp_path: Pat
         '`"1 hour"` → `"2 hour"`',
         '`"1 hour"` → `"1000 hour"`',
         '`"1 hour"` → `"59 minutes"`',
+        '`"1 hour"` → `"61 minutes"`',
         '`"1 hour"` → `"1 minute"`',
         '`clicks.where(F.col("amount") > LIMIT)` → `clicks`',
         '`F.col("amount") > LIMIT` → `(F.col("amount") >= LIMIT)`',
@@ -28,6 +29,7 @@ def test_what_a_job_uses_in_its_module_is_changed_and_nothing_else(tmp_path: Pat
         '`…).groupBy("user", hours)` → `…).groupBy("user")`',
         '`…, "10 minutes").groupBy("user", …` → `…, "10 minutes").dropna(subset=["user"]).groupBy("user", …`',
         '`large.withWatermark("at", "10 minutes")` → `large`',
+        '`"10 minutes"` → `"0 seconds"`',
         '`"10 minutes"` → `"11 minutes"`',
         '`"10 minutes"` → `"9 minutes"`',
         '`"10 minutes"` → `"10000 minutes"`',
@@ -236,6 +238,14 @@ def test_a_script_is_changed_in_memory_without_the_lines_that_change_no_result(t
             'a.dropDuplicates(["user", "x.y"])',
             ['→ `a.dropna(subset=["user"]).dropDuplicates(["user"'],
         ),
+        (
+            'a.join(b, "amount", "left")',
+            ['`a.join(b, "amount", "left")` → `a.join(b.withColumnRenamed("amount", "other"), "other", "left")`'],
+        ),
+        (
+            'a.join(b if c else a, on=["user", "amount"])',
+            ['→ `a.join((b if c else a).withColumnRenamed("amount", "other"), on=["user", "other"])`'],
+        ),
         ('a.join(b, ["k"], "left")', ['`a.join(b, ["k"], "left")` → `a.dropna(subset=["k"]).join(b, ["k"], "left")`']),
         (
             'a.join(b, F.col("k") == F.col("l"))',
@@ -286,6 +296,9 @@ def test_steps_columns_and_texts_of_spark_are_changed(tmp_path: Path, line: str,
         ('f("deleted from the table where it was")', '→ `"deleted from the table"`'),  # no statement
         ('f("select a number where it is 5")', 'number"`'),  # none either
         ('a.open("b").write("c")', "distinct"),  # a file
+        ('a.join(b, ["amount", "other"])', "withColumnRenamed"),  # both are keys already
+        ('a.withWatermark("at", "0 seconds")', '→ `"0 seconds"`'),
+        ("zip(a, b, strict=True)", "False"),  # it changes no result
         ('a.execute("UPDATE t SET b = c")', "<>"),  # an assignment
         ('a.execute("CREATE OR REPLACE TABLE t (b INT)")', "AND"),
     ],
