@@ -277,7 +277,7 @@ class Changes(ReturnChanges):
             name = text_of(key)
             for other in self.alike.get(name or "", ())[:1]:
                 if isinstance(key, cst.SimpleString) and other not in names_in(node.args[1:2]):
-                    named = with_text(key, other)
+                    named = cst.ensure_type(with_text(key, other), cst.SimpleString)
                     right = method_of(node.args[0].value, "withColumnRenamed", key, named)
                     joined = cst.ensure_type(node.with_deep_changes(key, value=named.value), cst.Call)
                     args = [joined.args[0].with_changes(value=right), *joined.args[1:]]
