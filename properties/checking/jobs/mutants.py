@@ -59,7 +59,7 @@ ADVICE: Mapping[str, str] = {
 OTHERWISE = "more histories, or values and timeouts that reach it"
 TOO_WEAK = "its rows differ, and what is expected accepts them: expect more columns, or a rule, a class or sql(…)"
 ALIKE = "its rows differ, and so do those of the batch that it is compared with: expect a rule, a class or sql(…)"
-NO_COLUMN = "its result lacks a column, of which nothing is expected"
+NO_COLUMN = "its result lacks a column, and what is expected accepts that: expect sql(…), a class or a function"
 _LOG = logging.getLogger("streamproof")
 
 
