@@ -27,6 +27,8 @@ CLICKS = Input("user string, at timestamp, amount int", key="user", name="clicks
 VIEWS = Input("user string, at timestamp, amount int", key="user", name="views")
 DELAY = "10 minutes"
 NAMED = {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"}
+NAMES_KEPT = {"spark.sql.streaming.offsetLog.formatVersion": "2"}
+"""PySpark 4.2 takes names of sources without this setting, but its checkpoints know the sources by position then."""
 HDFS = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
     "HDFSBackedStateStoreProvider"
@@ -187,7 +189,7 @@ KINDS: dict[str, tuple[str, Job, Job, dict[str, Any]]] = {
     "timers": ("4.0", timed, timed, {}),
     "transformWithState": ("4.1", transformed_as_rows, transformed_as_rows, {}),
     "timers, of transformWithState": ("4.1", timed_as_rows, timed_as_rows, {}),
-    "inputs in another order, by name": ("4.2", both, both_swapped, {"settings": NAMED}),
+    "inputs in another order, by name": ("4.2", both, both_swapped, {"settings": NAMED, "old_settings": NAMES_KEPT}),
 }
 """Each kind of state: the first PySpark that has it, the old job, the new one, and more arguments."""
 HERE = installed("pyspark")
@@ -230,8 +232,13 @@ def test_what_the_older_pyspark_lacks_is_named_with_its_line(version: str, job: 
     [
         ("4.0.5", transformed, transformed_as_rows, {}, "stateful operators can't be added, removed or replaced"),
         ("4.1.4", both, both, {"settings": NAMED}, "Cannot enable streaming source evolution on a checkpoint"),
+        ("4.2.1", both, both, {"settings": NAMED}, "Cannot enable streaming source evolution on a checkpoint"),
     ],
-    ids=["rows for frames", "names of sources, which the older PySpark hasn't"],
+    ids=[
+        "rows for frames",
+        "names of sources, which the older PySpark hasn't",
+        "names of sources, which it didn't keep",
+    ],
 )
 def test_spark_refuses_to_go_on(version: str, old: Job, new: Job, more: dict[str, Any], said: str) -> None:
     with pytest.raises(UpgradeRefused, match=said) as refused:
