@@ -39,6 +39,7 @@ def changes_of_returns(folder: Path, body: str, *given: Input) -> list[str]:
             'clicks.select("user", F.lit(1))',
             ['clicks.select("user", F.lit(1)).dropna()', 'clicks.select("user", F.lit(1)).distinct()'],
         ),
+        ('clicks.drop("other")', ['clicks.drop("other").dropna()', 'clicks.drop("other").distinct()']),
         ('clicks.groupBy("user").agg(F.count("at"))', ['clicks.groupBy("user").agg(F.count("at")).dropna()']),
         (
             "clicks if views else views",
