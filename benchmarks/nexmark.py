@@ -34,13 +34,15 @@ AT_RATES = ("q11", "q20")
 RATES = (2_500, 5_000, 10_000, 20_000, 40_000)
 FORMS: Mapping[str, str] = {OPERATORS: "", SPARKS: "Spark's own", BYTEWAX: "Bytewax"}
 RUN = "nexmark_run"
-HERE = Program(ROOT, os.environ)
+HERE = Program(ROOT, {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+"""Even where Python is told to write nothing compiled: else each of Spark's workers compiles all modules anew."""
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure, query by query; the forms take turns, each time in a fresh process."""
+    """Measure; each form of a query runs in a fresh process, each time; in a small run all share one."""
     require_proc()
     count, batches = setting.size(1_000_000, 20_000), setting.size(BATCHES, 4)
+    queries = setting.among(QUERIES)
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
         folder = Path(name)
@@ -50,13 +52,19 @@ def run(setting: Setting) -> list[Figure]:
         write_batches(made._asdict(), ends, folder)
         with duckdb.connect(":memory:") as connection:
             load(connection, str(folder))
-            for query in setting.among(QUERIES):
-                found = _through(setting, query, folder, batches)
+            words: tuple[str, ...] = ("through", name, str(batches), str(setting.size(2, 1)))
+            runs = _measured(setting, words, {query: _forms(query) for query in queries}, setting.times(1))
+            for query, found in runs.items():
                 results = {form: compared(connection, query, f"{folder / query} {form}/*.parquet") for form in found}
                 figures += query_figures(query, found, results, _records(query, made), batches)
-    for query in setting.among(QUERIES):
-        if query in AT_RATES:
-            figures += _at_rates(setting, query)
+    # Both forms of one are enough to show that they run.
+    at_rates = {query: _of_spark(query) for query in queries if query in AT_RATES[: setting.size(len(AT_RATES), 1)]}
+    seconds, rates = setting.size(24, 4), RATES[: setting.size(len(RATES), 1)]
+    with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
+        words = ("at-rates", name, *map(str, (seconds, *rates)))
+        for query, found in _measured(setting, words, at_rates, 1).items():
+            for form, (measured_there,) in found.items():
+                figures += rate_figures(_named(query, form), measured_there, seconds)
     return figures
 
 
@@ -68,12 +76,22 @@ def _of_spark(query: str) -> list[str]:
     return [OPERATORS] if QUERIES[query].own is None else [OPERATORS, SPARKS]
 
 
-def _through(setting: Setting, query: str, folder: Path, batches: int) -> dict[str, list[Measured]]:
+def _forms(query: str) -> list[str]:
     others = [BYTEWAX] if query in nexmark_bytewax.QUERIES and nexmark_bytewax.is_installed() else []
-    found: dict[str, list[Measured]] = {form: [] for form in [*_of_spark(query), *others]}
-    for _ in range(setting.times(1)):
-        for form, runs in found.items():
-            runs.append(measured(setting, HERE, RUN, ("through", form, query, str(folder), str(batches))))
+    return [*_of_spark(query), *others]
+
+
+def _measured(
+    setting: Setting, words: Sequence[str], forms: Mapping[str, Sequence[str]], rounds: int
+) -> dict[str, dict[str, list[Any]]]:
+    """Run each form of each query; return what is measured of it, round by round."""
+    found: dict[str, dict[str, list[Any]]] = {query: {form: [] for form in of} for query, of in forms.items()}
+    pairs = [f"{query}:{form}" for query, of in forms.items() for form in of]
+    groups = [pairs] if setting.small and pairs else [[pair] for pair in pairs]
+    for group in groups * rounds:
+        for pair, measured_there in measured(setting, HERE, RUN, (*words, *group)).items():
+            query, _, form = pair.partition(":")
+            found[query][form].append(measured_there)
     return found
 
 
@@ -126,17 +144,6 @@ def _differing(name: str, result: Compared) -> Figure:
 
 
 NONE = Target("at most", 0)
-
-
-def _at_rates(setting: Setting, query: str) -> list[Figure]:
-    seconds, rates = setting.size(24, 8), RATES[: setting.size(len(RATES), 1)]
-    figures: list[Figure] = []
-    for form in _of_spark(query):
-        with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
-            words = ("at-rates", form, query, folder, str(seconds), *map(str, rates))
-            found = measured(setting, HERE, RUN, words)["rates"]
-        figures += rate_figures(_named(query, form), found, seconds)
-    return figures
 
 
 def rate_figures(name: str, found: Mapping[str, Any], seconds: int) -> list[Figure]:

@@ -108,7 +108,7 @@ def through(name: str, folder: Path, result: Path) -> Mapping[str, Any]:
         taken = time.perf_counter() - started
         after = used()
     rows = [row for key, (_, aggregate) in found for row in query.rows(key, aggregate)]
-    result.mkdir()
+    result.mkdir(exist_ok=True)
     pq.write_table(
         pa.table({str(place): list(column) for place, column in enumerate(zip(*rows, strict=True))}),
         result / "rows.parquet",

@@ -52,7 +52,7 @@ def at_rates(
     folder: Path,
     seconds: int,
     rates: Sequence[int],
-) -> Mapping[str, Any]:
+) -> Mapping[int, Any]:
     """Run a query at each rate, up to the first with which it doesn't keep up; return the latencies (s) by percentile.
 
     Args:
@@ -73,7 +73,7 @@ def at_rates(
         found[rate] = {"latency": percentiles(latencies[quarter:], weights[quarter:]), "keeps up": keeps_up}
         if not keeps_up:
             break
-    return {"rates": found}
+    return found
 
 
 def _latencies(
@@ -92,7 +92,7 @@ def _latencies(
     rows = {kind: _rows(table.column("order").to_numpy(), ends) for kind, table in tables.items()}
     streams = {}
     for kind in tables:
-        (folder / kind).mkdir()
+        (folder / kind).mkdir(parents=True)
         schema = spark.read.parquet(str(folder / "to come" / kind)).schema
         streams[kind] = spark.readStream.schema(schema).parquet(str(folder / kind))
     with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:

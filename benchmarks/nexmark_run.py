@@ -1,9 +1,9 @@
-"""Runs a query of Nexmark in one form, in a process of its own, and counts the CPU seconds of the process tree.
+"""Runs queries of Nexmark in a process of their own, and counts the CPU seconds of the process tree.
 
-`python -m benchmarks.nexmark_run through FORM QUERY FOLDER BATCHES` runs the query by the `operators`, by `spark` or
-by `bytewax`, over the events in the folder, to which its rows go. `… at-rates FORM QUERY FOLDER SECONDS RATES…` runs it
-over events that arrive so many seconds long at each of these rates. Each prints its steps, and what it measured last,
-as JSON, a line each.
+`python -m benchmarks.nexmark_run through FOLDER BATCHES RUNS QUERY:FORM…` runs each query by the `operators`, by
+`spark` or by `bytewax`, over the events in the folder, to which its rows go. `… at-rates FOLDER SECONDS RATES…
+QUERY:FORM…` runs it over events that arrive so many seconds long at each of these rates. Each prints its steps, and
+what it measured last, as JSON, a line each.
 
 A first run writes the results to be compared, and is the warm-up, as in `production_run`; the second one is measured.
 The state's files are those of the first run, which brings them to their least size after each batch.
@@ -15,7 +15,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,10 @@ COMPACT = "spark.sql.streaming.stateStore.rocksdb.compactOnCommit"
 """Else the files hold what later batches have replaced too, until RocksDB finds the time."""
 
 
-def through(form: str, name: str, folder: Path, batches: int) -> Mapping[str, Any]:
-    """Run a query over the events, and return the CPU seconds and the bytes of the state up to each batch's end."""
+def through(name: str, form: str, folder: Path, batches: int, runs: int) -> Mapping[str, Any]:
+    """Run a query over the events, once or twice; return the CPU seconds and the bytes of the state batch by batch."""
+    if form == BYTEWAX:
+        return nexmark_bytewax.through(name, folder, folder / f"{name} {form}")
     query, spark = QUERIES[name], streaming_session({})
     source = Source(spark, folder, query.reads)
     sizes: list[list[int]] = []
@@ -54,7 +57,7 @@ def through(form: str, name: str, folder: Path, batches: int) -> Mapping[str, An
         sizes.append(state_sizes(ended))
 
     with CpuClock(os.getpid()).running() as clock:
-        for result in (folder / f"{name} {form} result", None):
+        for result in (folder / f"{name} {form} result", None)[:runs]:
             report(f"{name}, {form}: {'measured' if result is None else 'for its results and its state'}")
             spark.conf.set(COMPACT, str(result is not None).lower())
             inputs, started = source.streaming(spark), time.perf_counter()
@@ -86,15 +89,19 @@ def state_sizes(query: StreamingQuery) -> list[int]:
     ]
 
 
-def _main(job: str, form: str, name: str, *words: str) -> Mapping[str, Any]:
-    folder = Path(words[0])
-    numbers: Sequence[int] = [int(word) for word in words[1:]]
-    if form == BYTEWAX:
-        return nexmark_bytewax.through(name, folder, folder / f"{name} {form}")
-    if job == "through":
-        return through(form, name, folder, *numbers)
-    query, spark = QUERIES[name], streaming_session({})
-    return at_rates(spark, query, lambda inputs: declared(query, form, inputs), folder, numbers[0], numbers[1:])
+def _main(job: str, folder: str, *words: str) -> Mapping[str, Any]:
+    numbers = [int(word) for word in words if word.isdigit()]
+    found: dict[str, Any] = {}
+    for word in words:
+        name, _, form = word.partition(":")
+        if form and job == "through":
+            found[word] = through(name, form, Path(folder), *numbers)
+        elif form:
+            declare = partial(declared, QUERIES[name], form)
+            spark = streaming_session({})
+            report(f"{name}, {form}: at several rates")
+            found[word] = at_rates(spark, QUERIES[name], declare, Path(folder, word), numbers[0], numbers[1:])
+    return found
 
 
 if __name__ == "__main__":
