@@ -3,7 +3,7 @@
 A file of events of every kind arrives each quarter of a second: it is renamed into the folder that the query reads. The
 query starts a micro-batch a second, or as soon as the last one is done, with all files that are there. An event's
 latency lasts from its file's arrival to the end of the micro-batch that has taken it. Those of the first quarter of
-the time don't count, for they wait for the query's start. The results go nowhere.
+the time don't count; its first file comes alone, and the others once the query has taken it. The results go nowhere.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def at_rates(
     found: dict[int, Any] = {}
     for rate in rates:
         report(f"{rate:,} events a second, for {seconds} s")
-        latencies, weights = _latencies(spark, query, declare, folder / str(rate), seconds, rate)
-        keeps_up, quarter = keeps(latencies, weights), len(latencies) // 4
+        latencies, weights, done = _latencies(spark, query, declare, folder / str(rate), seconds, rate)
+        keeps_up, quarter = done and keeps(latencies, weights), len(latencies) // 4
         found[rate] = {"latency": percentiles(latencies[quarter:], weights[quarter:]), "keeps up": keeps_up}
         if not keeps_up:
             break
@@ -83,8 +83,8 @@ def _latencies(
     folder: Path,
     seconds: int,
     rate: int,
-) -> tuple[list[float], list[int]]:
-    """Return the latency (s) of each file of each kind, by arrival, and how many events it has."""
+) -> tuple[list[float], list[int], bool]:
+    """Return the latency (s) and the events of each file of each kind, by arrival, and whether all are done."""
     tables = {kind: table for kind, table in events(rate * seconds, rate=rate)._asdict().items() if kind in query.reads}
     parts = seconds * FILES_A_SECOND
     ends = [rate * seconds * (part + 1) // parts for part in range(parts)]
@@ -98,9 +98,10 @@ def _latencies(
     with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
         writer = declare(streams).writeStream.format("noop").option("checkpointLocation", checkpoint)
         running = writer.trigger(processingTime=TRIGGER).start()
-        # The first batch, without data, has started what the query needs.
+        arrived = [_arrive(folder, list(tables), 0)]
+        # The first batch starts what the query needs.
         running.processAllAvailable()
-        arrived = _feed(folder, list(tables), parts)
+        arrived += _feed(folder, list(tables), parts)
         batches = _batches(running, {kind: sum(of_kind) for kind, of_kind in rows.items()})
         running.stop()
     now = time.time()
@@ -109,7 +110,7 @@ def _latencies(
         for kind in tables:
             weights.append(rows[kind][part])
             latencies.append(done_at(rows[kind], part, batches[kind], now) - at)
-    return latencies, weights
+    return latencies, weights, all(sum(batches[kind].rows) == sum(rows[kind]) for kind in tables)
 
 
 def _rows(orders: np.ndarray[Any, Any], ends: Sequence[int]) -> list[int]:
@@ -118,17 +119,21 @@ def _rows(orders: np.ndarray[Any, Any], ends: Sequence[int]) -> list[int]:
 
 
 def _feed(folder: Path, kinds: Sequence[str], parts: int) -> list[float]:
-    """Let the files arrive when they are due, and return when each did (s)."""
+    """Let all files after the first arrive when they are due, and return when each did (s)."""
     arrived, started = [], time.time()
-    for part in range(parts):
-        due = started + (part + 1) / FILES_A_SECOND
+    for part in range(1, parts):
+        due = started + part / FILES_A_SECOND
         time.sleep(max(0.0, due - time.time()))
-        for kind in kinds:
-            file = folder / "to come" / kind / f"{part:06d}.parquet"
-            os.utime(file)
-            file.rename(folder / kind / file.name)
-        arrived.append(time.time())
+        arrived.append(_arrive(folder, kinds, part))
     return arrived
+
+
+def _arrive(folder: Path, kinds: Sequence[str], part: int) -> float:
+    for kind in kinds:
+        file = folder / "to come" / kind / f"{part:06d}.parquet"
+        os.utime(file)
+        file.rename(folder / kind / file.name)
+    return time.time()
 
 
 def _batches(query: StreamingQuery, rows: Mapping[str, int]) -> dict[str, Batches]:
