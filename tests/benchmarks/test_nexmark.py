@@ -208,6 +208,18 @@ def test_a_query_keeps_up_as_long_as_the_latency_stays() -> None:
     assert not keeps([1 + 0.1 * second for second in range(40)], same)
 
 
+def test_rates_rise_until_one_is_too_high_or_leaves_events_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from benchmarks import nexmark_rates
+
+    even, same = [1.0] * 8, [1] * 8
+    found = {10: (even, same, True), 20: (even, same, False), 40: (even, same, True)}
+    monkeypatch.setattr(nexmark_rates, "_latencies", lambda *words: found[words[-1]])
+    measured: Any = nexmark_rates.at_rates(*[None] * 3, tmp_path, 24, [10, 20, 40])  # type: ignore[arg-type]
+    assert {rate: of_rate["keeps up"] for rate, of_rate in measured.items()} == {10: True, 20: False}
+
+
 def test_figures_are_those_of_made_up_numbers() -> None:
     from benchmarks.nexmark import query_figures, rate_figures
     from benchmarks.nexmark_sql import Compared
