@@ -41,7 +41,7 @@ HERE = Program(ROOT, {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
 def run(setting: Setting) -> list[Figure]:
     """Measure; each form of a query runs in a fresh process, each time; in a small run all share one."""
     require_proc()
-    count, batches = setting.size(1_000_000, 20_000), setting.size(BATCHES, 4)
+    count, batches = setting.size(1_000_000, 20_000), setting.size(BATCHES, 3)
     queries = setting.among(QUERIES)
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
