@@ -281,9 +281,11 @@ class _Checking:
             return "survived", NO_COLUMN
         try:
             is_alike = check.is_as(self.original, self.histories)
-        except (Inconclusive, StreamproofError) as error:
+        except Inconclusive as error:
             _LOG.info("%s: %s", mutant, error)
             is_alike = True
+        except StreamproofError as error:
+            return "no difference", f"it couldn't be compared with the job as it is: {error.message}"
         if is_alike:
             return "no difference", ADVICE.get(mutant.kind, OTHERWISE)
         oracle = check.judge.oracle

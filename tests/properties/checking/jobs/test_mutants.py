@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from changed_jobs import CLICKS, TOTALS, job_of
 from streamproof import BadInput, Script, as_batch, check_job, sql
 from streamproof.properties.checking.jobs import mutants as module
+from streamproof.reference.core.errors import StreamproofError
 
 BY_HOUR = """
     SELECT user, time_bucket(INTERVAL 1 HOUR, clicks."at") AS start, start + INTERVAL 1 HOUR AS "end",
@@ -98,3 +101,16 @@ def test_mutants_of_a_script_are_checked(tmp_path: Path) -> None:
         '`"amount > 100"` → `"amount > 101"`',
     )
     assert fates == dict.fromkeys(killed, "killed")
+
+
+def test_a_mutant_that_cannot_be_compared_with_the_job_as_it_is_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_as(original: Any, histories: int) -> bool:
+        raise StreamproofError("the query took longer than 30 s")
+
+    judge = SimpleNamespace(declared=SimpleNamespace(columns=["total"]))
+    check = SimpleNamespace(judge=judge, is_as=is_as)
+    monkeypatch.setattr(module._Checking, "checked", lambda self, make: (check, "survived", ""))
+    given: Any = [SimpleNamespace(judge=judge), None, 100, None, None]
+    mutant: Any = SimpleNamespace(make=None, kind="null")
+    why = "it couldn't be compared with the job as it is: the query took longer than 30 s"
+    assert module._Checking(*given).fate(mutant) == ("no difference", why)
