@@ -59,7 +59,7 @@ def run(setting: Setting) -> list[Figure]:
                 figures += query_figures(query, found, results, _records(query, made), batches)
     # Both forms of one are enough to show that they run.
     at_rates = {query: _of_spark(query) for query in queries if query in AT_RATES[: setting.size(len(AT_RATES), 1)]}
-    seconds, rates = setting.size(24, 4), RATES[: setting.size(len(RATES), 1)]
+    seconds, rates = setting.size(20, 4), RATES[: setting.size(len(RATES), 1)]
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
         words = ("at-rates", name, *map(str, (seconds, *rates)))
         for query, found in _measured(setting, words, at_rates, 1).items():
