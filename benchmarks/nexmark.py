@@ -8,7 +8,6 @@ that arrive at several rates.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,13 +18,12 @@ import duckdb
 
 from . import nexmark_bytewax
 from .figures import Figure, Setting, Target, figure, growth_exponent, ratio
-from .machine import ROOT
 from .nexmark_events import Events, events
 from .nexmark_queries import QUERIES
 from .nexmark_run import BYTEWAX, OPERATORS, SPARKS
 from .nexmark_sql import Compared, compared, load
 from .processes import require_proc
-from .production import UNIT, Measured, Program, cpu_seconds, growth, measured
+from .production import HERE, UNIT, Measured, cpu_seconds, growth, measured
 from .production_run import write_batches
 
 BATCHES = 16
@@ -34,8 +32,6 @@ AT_RATES = ("q11", "q20")
 RATES = (2_500, 5_000, 10_000, 20_000, 40_000)
 FORMS: Mapping[str, str] = {OPERATORS: "", SPARKS: "Spark's own", BYTEWAX: "Bytewax"}
 RUN = "nexmark_run"
-HERE = Program(ROOT, {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
-"""Even where Python is told to write nothing compiled: else each of Spark's workers compiles all modules anew."""
 
 
 def run(setting: Setting) -> list[Figure]:

@@ -56,14 +56,17 @@ class Program(NamedTuple):
     environment: Mapping[str, str]
 
 
+HERE = Program(ROOT, os.environ)
+
+
 def run(setting: Setting) -> list[Figure]:
     """Measure, operator by operator; the forms take turns, each time in a fresh process."""
     require_proc()
     rows, batches, rounds = setting.size(1_000_000, 8_000), setting.size(BATCHES, 4), setting.times(1)
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix=f"streamproof-{COMMIT}-") as name:
-        here, earlier = Program(ROOT, os.environ), Program(Path(name), lay_out(COMMIT, Path(name)))
-        programs = {TODAYS: here, EARLIERS: earlier, INPUTS: here, BASELINE: here}
+        earlier = Program(Path(name), lay_out(COMMIT, Path(name)))
+        programs = {TODAYS: HERE, EARLIERS: earlier, INPUTS: HERE, BASELINE: HERE}
         for operator in setting.among(CASES):
             found: dict[str, list[Measured]] = {form: [] for form in programs}
             for _ in range(rounds):
@@ -73,7 +76,7 @@ def run(setting: Setting) -> list[Figure]:
                         found[form].append(measured(setting, program, "production_run", words))
             figures += through_figures(operator, found, rows, batches)
             if operator in FILLED:
-                figures += _over_state(setting, here, operator)
+                figures += _over_state(setting, operator)
     return figures
 
 
@@ -82,7 +85,8 @@ def measured(setting: Setting, program: Program, module: str, words: Sequence[st
     command = [sys.executable, "-m", f"benchmarks.{module}", *words]
     message: Measured = {}
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory(prefix="streamproof-") as samples:
-        environment = {**program.environment, VARIABLE: samples}
+        # Without compiled modules each worker compiles its imports.
+        environment = {**program.environment, VARIABLE: samples, "PYTHONDONTWRITEBYTECODE": ""}
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": errors, "text": True}
         with subprocess.Popen(command, cwd=program.folder, env=environment, **pipes) as process:
             assert process.stdout is not None
@@ -210,7 +214,7 @@ def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -
     ]
 
 
-def _over_state(setting: Setting, program: Program, operator: str) -> list[Figure]:
+def _over_state(setting: Setting, operator: str) -> list[Figure]:
     """Measure how much more a batch costs over a state of many keys than over one of few."""
     few, many = setting.size(10_000, 1_000), setting.size(1_000_000, 4_000)
     # The first two also end what the filling of the state has left to do.
@@ -218,7 +222,7 @@ def _over_state(setting: Setting, program: Program, operator: str) -> list[Figur
     with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
         sizes = pair * setting.size(6, 2)
         words = ("over", TODAYS, operator, folder, str(few), str(many), "--", *map(str, sizes))
-        found = measured(setting, program, "production_run", words)["batches"]
+        found = measured(setting, HERE, "production_run", words)["batches"]
     figures: list[Figure] = []
     for turn, size in enumerate(pair):
         name = f"{operator}: a batch of {size:,} records"

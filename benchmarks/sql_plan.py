@@ -6,14 +6,12 @@ the SQL form is in parquet files (`sql_table_table_join`), and that of the opera
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 
 from .figures import Figure, Setting, Target, figure, ratio
-from .machine import ROOT
 from .processes import require_proc
-from .production import BATCHES, UNIT, Program, cpu_seconds, measured
+from .production import BATCHES, HERE, UNIT, cpu_seconds, measured
 from .production_run import SQL, TODAYS
 from .sql_table_table_join import CHANGES, OPERATOR
 
@@ -25,11 +23,10 @@ TIMES = Target("at least", 3)
 def run(setting: Setting) -> list[Figure]:
     """Measure both forms over the same records, and over states of several sizes; compare their changelogs."""
     require_proc()
-    here = Program(ROOT, os.environ)
     rows, batches = setting.size(1_000_000, 8_000), setting.size(BATCHES, 4)
     with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
         words = (OPERATOR, folder, str(rows), str(batches))
-        through = {form: measured(setting, here, "production_run", ("through", form, *words)) for form in FORMS}
+        through = {form: measured(setting, HERE, "production_run", ("through", form, *words)) for form in FORMS}
     sizes = f"{rows:,} records in {batches} batches"
     rates = {
         form: figure(f"{OPERATOR}, {FORMS[form]}", UNIT, [rows / cpu_seconds(found)], sizes)
@@ -46,11 +43,11 @@ def run(setting: Setting) -> list[Figure]:
             f"of {compared:,}: {', '.join(CHANGES)}",
             Target("at most", 0),
         ),
-        *_over_states(setting, here),
+        *_over_states(setting),
     ]
 
 
-def _over_states(setting: Setting, here: Program) -> list[Figure]:
+def _over_states(setting: Setting) -> list[Figure]:
     """Measure batches of several sizes over states of several sizes."""
     keys = [setting.size(many, many // 100) for many in (10_000, 100_000, 1_000_000)]
     sizes = [setting.size(many, many // 100) for many in (10_000, 100_000)]
@@ -59,7 +56,7 @@ def _over_states(setting: Setting, here: Program) -> list[Figure]:
     for form in FORMS:
         with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
             words = ("over", form, OPERATOR, folder, *map(str, keys), "--", *map(str, sizes * turns))
-            used[form] = measured(setting, here, "production_run", words)["batches"]
+            used[form] = measured(setting, HERE, "production_run", words)["batches"]
     figures: list[Figure] = []
     for many in keys:
         for place, size in enumerate(sizes):
