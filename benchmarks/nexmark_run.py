@@ -61,7 +61,7 @@ def through(name: str, form: str, folder: Path, batches: int, runs: int) -> Mapp
             report(f"{name}, {form}: {'measured' if result is None else 'for its results and its state'}")
             spark.conf.set(COMPACT, str(result is not None).lower())
             inputs, started = source.streaming(spark), time.perf_counter()
-            ends = streamed(declared(query, form, inputs), result, used_since_now(clock), note_state)
+            ends = streamed(declared(query, form, inputs), result, used_since_now(clock), ended=note_state)
         taken = time.perf_counter() - started
     report(f"{name}, {form}: its rows")
     write(rows_of(spark, query, form, folder / f"{name} {form} result"), folder / f"{name} {form}")

@@ -129,7 +129,7 @@ def _run(
     elif form == SQL:
         plan = SqlTableTableJoin(source.folder / ("state" if result else "measured state"), write)
         rows = plan.rows({name: inputs[name] for name in source.still}, unless_deleted("amount"))
-        ends = streamed(rows, result, used, plan.write_batch)
+        ends = streamed(rows, result, used, write_rows=plan.write_batch)
     else:
         ends = streamed(case.build(inputs, TODAY if form == TODAYS else EARLIER), result, used)
     for name in settings:
@@ -184,6 +184,7 @@ def streamed(
     result: DataFrame,
     folder: Path | None,
     used: Callable[[], Used],
+    *,
     write_rows: Callable[[DataFrame, Path | None], None] = write,
     ended: Callable[[StreamingQuery], None] = lambda query: None,
 ) -> list[Used]:
