@@ -35,6 +35,8 @@ WAIT_SECONDS = 20
 WARM_UP_SECONDS = 15
 GROWS = 1.5
 """A query doesn't keep up if the latency in the last quarter is more than so many times that in the second quarter."""
+MOST_SECONDS = 5
+"""Nor does it if the latency in the last quarter is more than this: one large batch after another hides the growth."""
 PERCENTILES = (50, 95, 99)
 
 
@@ -184,10 +186,10 @@ def percentiles(latencies: Sequence[float], weights: Sequence[int]) -> dict[int,
 
 
 def keeps(latencies: Sequence[float], weights: Sequence[int]) -> bool:
-    """Whether the latency stays: its median in the last quarter is hardly above that in the second one."""
+    """Whether the latency stays: its median in the last quarter is low, and hardly above that in the second one."""
     quarter = len(latencies) // 4
 
     def median(start: int, end: int) -> float:
         return percentiles(latencies[start:end], weights[start:end])[50]
 
-    return median(3 * quarter, len(latencies)) <= GROWS * median(quarter, 2 * quarter)
+    return median(3 * quarter, len(latencies)) <= min(MOST_SECONDS, GROWS * median(quarter, 2 * quarter))

@@ -204,6 +204,8 @@ def test_a_query_keeps_up_as_long_as_the_latency_stays() -> None:
     same = [1] * 40
     assert keeps([1.0, 0.8, 1.2, 1.1] * 10, same)
     assert keeps([9.0] * 10 + [1.0] * 30, same)
+    assert keeps([4.9] * 40, same)
+    assert not keeps([5.1] * 40, same)
     # Of each second that passes a tenth is left over.
     assert not keeps([1 + 0.1 * second for second in range(40)], same)
 
