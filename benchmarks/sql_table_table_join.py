@@ -3,7 +3,7 @@
 The changelog is computed by window functions over the rows of the batch and the rows of the state with the batch's
 keys. The state is a folder of parquet files, a log-structured merge tree: each batch adds a run of the rows that it
 changed, and runs of like size are merged. A file names the runs after the last batch that has ended, and is replaced
-at once, so that a repeated batch begins from the same state as before.
+at once, as a restart would need it; here nothing restarts, and nothing reads it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OPERATOR = "table_table_join"
 CHANGES = ("key", "value", "timestamp", "change", "cause")
-"""What is compared; a cause changes a key once, so that it orders the changes, too."""
+"""The columns that are compared; a row changes its key once, so that the causes order the changes, too."""
 
 
 class Run(NamedTuple):
@@ -115,14 +115,15 @@ class SqlTableTableJoin:
 
     def commit(self, spark: SparkSession, runs: Sequence[Run]) -> None:
         """Merge runs of like size, and replace the file that names the runs."""
-        kept, merged = list(runs), list(runs)
+        merged, replaced = list(runs), []
         while len(merged) > 1 and merged[-2].rows <= 2 * merged[-1].rows:
             *merged, older, newer = merged
+            replaced += [older, newer]
             merged.append(self.written(self.newest(self.read(spark, [older, newer])), f"{newer.name}-{len(merged)}"))
         staged = self.current.with_suffix(".new")
         staged.write_text(json.dumps({"batch": self.batch, "runs": merged}))
         os.replace(staged, self.current)
-        for run in {*self.runs, *kept} - {*merged}:
+        for run in replaced:
             shutil.rmtree(self.folder / run.name)
         self.runs, self.batch = merged, self.batch + 1
 
