@@ -198,8 +198,8 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> Mutants
     script = function.script if isinstance(function, StartOf) else function
     source = JobSource.of_script(script) if isinstance(script, Script) else JobSource.of(function)
     plain = JobCheck(replace(options, folder=None), oracle_of(expect, job), Variation(options.run))
-    sources, static, returns_rows = options.runner.sources, options.runner.static, job is function and script is job
-    mutants = source.mutants(sources, static, returns_rows)
+    returns_rows = not isinstance(job, (Sink, Script))
+    mutants = source.mutants(options.runner.sources, options.runner.static, returns_rows)
     why = ""
     with no_log_of_refusals():
         # Sessions side by side, one partition and state in memory change no fate; where they do, all is as in the test.
