@@ -8,12 +8,7 @@ killed by SIGKILL, and another goes on from the checkpoint. The records are made
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -21,21 +16,19 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from streamproof.reference.core.errors import StreamproofError
-
-from .figures import Figure, Setting, Target, figure, growth_exponent, ratio
-from .machine import ROOT
+from .figures import Figure, Setting, figure, growth_exponent, ratio
+from .large_run import lay_out
 from .processes import require_proc
+from .production import GROWTH, HERE, UNIT, messages_of
 
 OPERATORS = ("session_windows", "foreign_key_join")
 WORKERS = (2, 1)
 RECORDS, OF_BATCH = 100_000_000, 500_000
-GROWTH = Target("at most", 1.05)
 Message = Mapping[str, Any]
 
 
 class Halves(NamedTuple):
-    """What a run printed until it was killed, and what the run printed that went on."""
+    """The messages of a run until it was killed, and the messages of the run that went on."""
 
     first: Sequence[Message]
     second: Sequence[Message]
@@ -50,8 +43,9 @@ def run(setting: Setting) -> list[Figure]:
     for operator in setting.among(OPERATORS):
         with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as name:
             found = {}
+            lay_out(operator, Path(name, "inputs"), records, batches)
             for workers in WORKERS:
-                words = [operator, str(workers), name, str(records), str(batches)]
+                words = [operator, str(workers), name]
                 setting.progress(f"{operator}: {records:,} records, workers: {workers}")
                 halves = Halves(_half(words, batches // 2), _half(words, None))
                 found[workers] = figures_of(operator, workers, halves, records, batches)
@@ -66,27 +60,13 @@ def run(setting: Setting) -> list[Figure]:
 
 def _half(words: Sequence[str], batches: int | None) -> list[Message]:
     """Run until so many batches have ended, and kill the process in the next batch; to the end where it is None."""
-    command = [sys.executable, "-m", "benchmarks.large_run", *words]
     messages: list[Message] = []
-    with tempfile.TemporaryFile("w+") as errors:
-        # A group of its own, so that the executors end with it.
-        with subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
-        ) as process:
-            assert process.stdout is not None
-            try:
-                for line in process.stdout:
-                    messages.append(json.loads(line))
-                    # This batch is repeated, for Spark has not yet noted its end.
-                    if batches is not None and messages[-1].get("batch") == batches:
-                        return messages
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode or "ended" not in messages[-1]:
-            errors.seek(0)
-            last = (errors.read().strip().splitlines() or ["?"])[-1]
-            raise StreamproofError(f"`{' '.join(command)}` failed: {last}")
+    with contextlib.closing(messages_of(HERE, "large_run", words)) as printed:
+        for message in printed:
+            messages.append(message)
+            # This batch is repeated, for Spark has not yet noted its end.
+            if batches is not None and message.get("batch") == batches:
+                break
     return messages
 
 
@@ -100,7 +80,7 @@ def figures_of(operator: str, workers: int, halves: Halves, records: int, batche
     exponents = [growth_exponent([(count * rows, sum(cpu[:count])) for count in _marks(len(cpu))])]
     return [
         figure(f"{name}: records a second", "records/s", [rows * len(took) / sum(took)], sizes),
-        figure(f"{name}: records a CPU second", "records/CPU s", [rows * len(cpu) / sum(cpu)], sizes),
+        figure(f"{name}: records a CPU second", UNIT, [rows * len(cpu) / sum(cpu)], sizes),
         figure(f"{name}: a batch", "seconds", took, f"{rows:,} records"),
         figure(f"{name}: growth of the CPU seconds", "exponent", exponents, sizes, GROWTH),
         figure(f"{name}: from the restart to its first batch's end", "seconds", [recovery], sizes),
@@ -110,7 +90,7 @@ def figures_of(operator: str, workers: int, halves: Halves, records: int, batche
 
 
 def _of_batches(halves: Halves, of: str) -> list[float]:
-    """Return what each batch took, without the first batch of each half, which starts the query."""
+    """Return the seconds of each batch but the first of each half, which starts the query."""
     differences: list[float] = []
     for messages in halves:
         ends = [message[of] for message in messages if "batch" in message]

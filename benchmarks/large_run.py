@@ -1,7 +1,7 @@
 """Runs one operator on a cluster of this machine, and prints the end of each batch as JSON, a line each.
 
-`python -m benchmarks.large_run OPERATOR WORKERS FOLDER RECORDS BATCHES` makes what is missing of the inputs, a file a
-batch, and goes on from the checkpoint in the folder, if there is one.
+`python -m benchmarks.large_run OPERATOR WORKERS FOLDER` reads the folder's `inputs`, which `lay_out` has written, and
+goes on from the `checkpoint` there, if there is one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from .processes import CpuClock
 from .production_cases import BEHIND_MS, CASES, START_MS, STEP_MS, TODAY, skewed
-from .production_run import write, write_file
+from .production_run import Source, write, write_file
 from .queries import with_plain_hadoop
 
 if TYPE_CHECKING:
@@ -62,29 +62,19 @@ def _named(prefix: str, numbers: np.ndarray[Any, Any]) -> pa.Array:
     return pa.array([f"{prefix}{number:07d}" for number in used]).take(pa.array(places.reshape(-1)))
 
 
-def lay_out(operator: str, folder: Path, records: int, batches: int) -> list[str]:
-    """Write the inputs that aren't there, a folder an input and a file a batch, and return the inputs' names."""
-    rows = records // batches
+def lay_out(operator: str, folder: Path, records: int, batches: int) -> None:
+    """Write the inputs, a folder an input and a file a batch."""
     keys = max(100, min(KEYS, records // 100))
-    names: list[str] = []
     for batch in range(batches):
-        done = folder / f"{batch:06d}.done"
-        if batch and done.exists():
-            continue
-        tables = inputs_of(operator, batch, rows, keys)
-        names = list(tables)
-        for name, table in tables.items():
-            (folder / name).mkdir(exist_ok=True)
+        for name, table in inputs_of(operator, batch, records // batches, keys).items():
+            (folder / name).mkdir(parents=True, exist_ok=True)
             write_file(table, folder / name, batch)
-        done.touch()
-    return names
 
 
-def run(operator: str, workers: int, folder: Path, records: int, batches: int) -> None:
+def run(operator: str, workers: int, folder: Path) -> None:
     """Run the operator until its inputs are used up."""
     from streamproof.properties.witnesses.spark.session import spark_session
 
-    names = lay_out(operator, folder, records, batches)
     # It waits for all workers before the first task.
     together = {
         "spark.scheduler.minRegisteredResourcesRatio": "1",
@@ -93,13 +83,8 @@ def run(operator: str, workers: int, folder: Path, records: int, batches: int) -
     }
     spark = spark_session(master=f"local-cluster[{workers},1,{MEGABYTES}]", settings=together)
     with_plain_hadoop(spark)
-    inputs: dict[str, DataFrame] = {}
-    for name in names:
-        schema = spark.read.parquet(str(folder / name / "000000.parquet")).schema
-        inputs[name] = (
-            spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / name / "*.parquet"))
-        )
-    result = CASES[operator]().build(inputs, TODAY).drop("place")
+    source = Source(spark, folder / "inputs", [input.name for input in (folder / "inputs").iterdir()])
+    result = CASES[operator]().build(source.streaming(spark), TODAY).drop("place")
     with CpuClock(os.getpid()).running() as clock:
 
         def write_batch(rows: DataFrame, batch: int) -> None:
@@ -122,5 +107,5 @@ def _print(message: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    operator, workers, folder, records, batches = sys.argv[1:]
-    run(operator, int(workers), Path(folder), int(records), int(batches))
+    operator, workers, folder = sys.argv[1:]
+    run(operator, int(workers), Path(folder))

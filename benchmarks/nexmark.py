@@ -17,13 +17,13 @@ from typing import Any
 import duckdb
 
 from . import nexmark_bytewax
-from .figures import Figure, Setting, Target, figure, growth_exponent, ratio
+from .figures import Figure, Setting, figure, growth_exponent, ratio
 from .nexmark_events import Events, events
 from .nexmark_queries import QUERIES
 from .nexmark_run import BYTEWAX, OPERATORS, SPARKS
 from .nexmark_sql import Compared, compared, load
 from .processes import require_proc
-from .production import HERE, UNIT, Measured, cpu_seconds, growth, measured
+from .production import HERE, UNIT, Measured, cpu_seconds, differing, growth, measured
 from .production_run import write_batches
 
 BATCHES = 16
@@ -113,7 +113,7 @@ def query_figures(
         name = _named(query, form)
         taken = sum(run["seconds"] for run in runs) / len(runs)
         rates[form] = figure(name, UNIT, [records / cpu_seconds(run) for run in runs], f"{sizes}; {taken:.1f} s")
-        figures += [rates[form], _differing(name, results[form])]
+        figures += [rates[form], differing(f"{name}: rows that differ from DuckDB's", [results[form]])]
         if form != BYTEWAX:
             figures += [*growth(name, runs, records, batches), *_state(name, runs, records, batches)]
     for form in [*found][1:]:
@@ -131,15 +131,6 @@ def _state(name: str, runs: Sequence[Measured], records: int, batches: int) -> l
         figure(f"{name}, state", "MB", [of_run[-1][1] / 1e6 for of_run in points], sizes),
         figure(f"{name}, growth of the state", "exponent", [growth_exponent(of_run) for of_run in points], grown),
     ]
-
-
-def _differing(name: str, result: Compared) -> Figure:
-    # No row at all agrees with anything.
-    different = result.differing if result.rows else 1
-    return figure(f"{name}: rows that differ from DuckDB's", "rows", [different], f"of {result.rows:,}", NONE)
-
-
-NONE = Target("at most", 0)
 
 
 def rate_figures(name: str, found: Mapping[str, Any], seconds: int) -> list[Figure]:

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-START_MS = 1_767_225_600_000
-DAY_MS = 86_400_000
+from .production_cases import DAY_MS, START_MS
+
 CYCLE, PEOPLE, AUCTIONS = 50, 1, 3
 FIRST_ID, FIRST_CATEGORY, CATEGORIES = 1000, 10, 5
 HOT_EACH = 100
@@ -65,7 +65,7 @@ def events(count: int, *, seed: int = 1, rate: int = RATE, out_of_order: int = 1
         count: How many.
         seed: What they are drawn from.
         rate: How many lie in a second of event time.
-        out_of_order: In groups of so many they arrive in another order than that of their times; 1: in order.
+        out_of_order: The size of the groups in which events arrive in another order than their times'; 1: in order.
         closing: Whether a person, an auction and a bid follow a day later, which close all before them. Their ids are
             -1, so that they meet nothing else.
     """

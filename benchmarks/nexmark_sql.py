@@ -60,7 +60,7 @@ FIRST_OF_CLOSING = {"person": "id >= 0", "auction": "id >= 0", "bid": "auction >
 
 
 class Compared(NamedTuple):
-    """How many rows a query has by DuckDB, how many of the result's or of these the other side lacks, and the time."""
+    """How many rows a query has by DuckDB, and how many rows of either side the other lacks."""
 
     rows: int
     differing: int

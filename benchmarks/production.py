@@ -11,12 +11,14 @@ which also starts the query.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -82,22 +84,36 @@ def run(setting: Setting) -> list[Figure]:
 
 def measured(setting: Setting, program: Program, module: str, words: Sequence[str]) -> Measured:
     """Start a module of the benchmarks with these words, and return what it prints last."""
-    command = [sys.executable, "-m", f"benchmarks.{module}", *words]
     message: Measured = {}
+    for message in messages_of(program, module, words):
+        if "step" in message:
+            setting.progress(message["step"])
+    return message
+
+
+def messages_of(program: Program, module: str, words: Sequence[str]) -> Iterator[Measured]:
+    """Start a module of the benchmarks with these words, and yield what it prints; kill it if it isn't read to its end.
+
+    Raises:
+        StreamproofError: It failed; the message has the last line of its errors.
+    """
+    command = [sys.executable, "-m", f"benchmarks.{module}", *words]
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory(prefix="streamproof-") as samples:
         # Without compiled modules each worker compiles its imports.
         environment = {**program.environment, VARIABLE: samples, "PYTHONDONTWRITEBYTECODE": ""}
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": errors, "text": True}
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": errors, "text": True, "start_new_session": True}
         with subprocess.Popen(command, cwd=program.folder, env=environment, **pipes) as process:
             assert process.stdout is not None
-            for line in process.stdout:
-                message = json.loads(line)
-                if "step" in message:
-                    setting.progress(message["step"])
+            try:
+                yield from map(json.loads, process.stdout)
+            except BaseException:
+                # It leads a group, so that a cluster's executors end with it.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
         if process.returncode:
             errors.seek(0)
             raise StreamproofError(f"`{' '.join(command)}` failed: {(errors.read().strip().splitlines() or ['?'])[-1]}")
-    return message
 
 
 def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows: int, batches: int) -> list[Figure]:
@@ -140,7 +156,13 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
         ratio(f"{operator} over {COMMIT}, beyond what its inputs cost", beyond_inputs(TODAYS), beyond_inputs(EARLIERS)),
         replace(ratio(f"{operator} over {against}", today, theirs, own), sizes=sizes),
         *growth(operator, found[TODAYS], rows, batches, GROWTH),
-        *(_differing(operator, side, found[BASELINE]) for side in (TODAYS, EARLIERS)),
+        *(
+            differing(
+                f"{operator}, {side}: results that differ from the baseline's",
+                [run["results"][side] for run in found[BASELINE]],
+            )
+            for side in (TODAYS, EARLIERS)
+        ),
         *_stages(operator, found, rows),
     ]
 
@@ -179,12 +201,11 @@ def growth(name: str, runs: Sequence[Measured], rows: int, batches: int, target:
     ]
 
 
-def _differing(operator: str, side: str, runs: Sequence[Measured]) -> Figure:
-    results = runs[0]["results"][side][0]
+def differing(name: str, compared: Sequence[tuple[int, int]]) -> Figure:
+    """Return how many rows differ, of each comparison's number of rows and of rows that differ."""
     # No result at all agrees with anything.
-    different = [differing if count else 1 for count, differing in (run["results"][side] for run in runs)]
-    name = f"{operator}, {side}: results that differ from the baseline's"
-    return figure(name, "rows", different, f"of {results:,}", Target("at most", 0))
+    different = [differ if rows else 1 for rows, differ in compared]
+    return figure(name, "rows", different, f"of {compared[0][0]:,}", Target("at most", 0))
 
 
 def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -> list[Figure]:

@@ -138,7 +138,7 @@ def _run(
 
 
 def used_since_now(clock: CpuClock) -> Callable[[], Used]:
-    """Return what counts the CPU seconds from now on."""
+    """Return a function that counts the CPU seconds from now on."""
     before = clock.read()
     return lambda: {kind: at - before[kind] for kind, at in clock.read().items()}
 

@@ -1,17 +1,18 @@
 """Measures the table-table join as plain Spark SQL over its state and a batch, beside the operator in Python.
 
-Both forms compute the same changelog, which is compared to the row. Each runs in a process of its own. The state of
-the SQL form is in parquet files (`sql_table_table_join`), and that of the operator in RocksDB.
+Both forms compute the same changelog, which is compared to the row. Each runs in a process of its own. The SQL form
+(`sql_table_table_join`) keeps its state in parquet files, and the operator keeps its state in RocksDB.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from .figures import Figure, Setting, Target, figure, ratio
 from .processes import require_proc
-from .production import BATCHES, HERE, UNIT, cpu_seconds, measured
+from .production import BATCHES, HERE, UNIT, cpu_seconds, differing, measured
 from .production_run import SQL, TODAYS
 from .sql_table_table_join import CHANGES, OPERATOR
 
@@ -32,17 +33,11 @@ def run(setting: Setting) -> list[Figure]:
         form: figure(f"{OPERATOR}, {FORMS[form]}", UNIT, [rows / cpu_seconds(found)], sizes)
         for form, found in through.items()
     }
-    compared, different = through[SQL]["results"][TODAYS]
+    changes = differing("changes that differ", [through[SQL]["results"][TODAYS]])
     return [
         *rates.values(),
         ratio("the SQL form over Python", rates[SQL], rates[TODAYS]),
-        figure(
-            "changes that differ",
-            "rows",
-            [different if compared else 1],
-            f"of {compared:,}: {', '.join(CHANGES)}",
-            Target("at most", 0),
-        ),
+        replace(changes, sizes=f"{changes.sizes}: {', '.join(CHANGES)}"),
         *_over_states(setting),
     ]
 

@@ -143,9 +143,9 @@ def test_events_have_the_published_proportions_and_the_hot_their_share() -> None
     prices = np.log10(bid["price"].to_numpy() / 100)
     assert (prices.min(), prices.max()) == pytest.approx((0, 6), abs=0.01)
     assert np.quantile(prices, [0.25, 0.5, 0.75]) == pytest.approx([1.5, 3, 4.5], abs=0.03)
-    categories, of_each = np.unique(auction["category"].to_numpy(), return_counts=True)
+    categories, counts = np.unique(auction["category"].to_numpy(), return_counts=True)
     assert list(categories) == [10, 11, 12, 13, 14]
-    assert of_each / auction.num_rows == pytest.approx([1 / 5] * 5, abs=0.01)
+    assert counts / auction.num_rows == pytest.approx([1 / 5] * 5, abs=0.01)
     open_for = auction["expires"].to_numpy() - auction["time"].to_numpy()
     # Twice the 166 ms in which the next 100 auctions come, at 10,000 events a second.
     assert (open_for.min(), open_for.max()) == (1, 332)

@@ -62,7 +62,7 @@ class Death:
 
 
 class Steps(Death):
-    """The lines of the user's own code that a function reaches, of which one may be its last.
+    """Counts the lines of the user's own code that a function reaches, and may let it die after one of them.
 
     Attributes:
         last: The number of lines after which the function dies; None: it doesn't.
