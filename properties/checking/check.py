@@ -320,6 +320,7 @@ class Check:
             progress=self.progress,
             witness=self.witness,
             seed=self.seed,
+            found=self.turn.found,
         )
 
     @property

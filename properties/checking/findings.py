@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class Findings:
         progress: Called with the name of each step before it starts.
         witness: Runs on Spark.
         seed: The seed of the round.
+        found: Called with the report after each new counterexample that has been asked again and shrunk.
     """
 
     report: Report
@@ -35,6 +37,7 @@ class Findings:
     progress: Progress
     witness: QueryWitness
     seed: int
+    found: Callable[[Report], None]
 
     def replay(self) -> None:
         """Replay the saved counterexamples of the same kind of check, each by its law; that covers no goal."""
@@ -48,6 +51,7 @@ class Findings:
                 violation = Violation(one.case, comparison)
                 result.violations.append(violation)
                 self._save(self._counterexample(result, violation, "", one.seed))
+                self.found(self.report)
 
     def violated(self, result: LawResult, violation: Violation) -> None:
         """Save a law's first violation, ask about it again alone, and replace it by the smallest violation.
@@ -64,6 +68,7 @@ class Findings:
         self.report.found.remove(written)
         if self._save(again)[1] != written[1]:
             self.store.forget(written[1])
+        self.found(self.report)
 
     def _asked(self, histories: int) -> None:
         """Count the histories that were asked again."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..generators.draws import HistorySettings
+from .report import Report
 
 RECORDS = HistorySettings.arrivals
 """The number of records in a history of the first round."""
@@ -52,11 +53,13 @@ class Round:
         number: Its number, from 0.
         is_over: Whether the time is up: a further round ends then; the first round is always finished.
         work: Counts the steps done.
+        found: Called with a report that has a new counterexample, already asked again and shrunk.
     """
 
     number: int = 0
     is_over: Callable[[], bool] = lambda: False
     work: Work = field(default_factory=Work)
+    found: Callable[[Report], None] = lambda report: None
 
     @property
     def records(self) -> int:
@@ -102,10 +105,12 @@ class Budget:
         """Whether the time is up."""
         return self.minutes is None or self.elapsed >= 60 * self.minutes
 
-    def rounds(self, work: Work | None = None) -> Iterator[Round]:
-        """Yield rounds until the time is up, at least one; all count their steps in `work`."""
+    def rounds(
+        self, work: Work | None = None, found: Callable[[Report], None] = lambda report: None
+    ) -> Iterator[Round]:
+        """Yield rounds until the time is up, at least one; all count their steps in `work`, and call `found`."""
         work = work or Work()
         number = 0
         while number == 0 or not self.is_over():
-            yield Round(number, self.is_over, work)
+            yield Round(number, self.is_over, work, found)
             number += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -29,6 +29,7 @@ from .witnesses import start_spark
 if TYPE_CHECKING:
     from ..checking.report import Report
     from ..checking.rounds import Budget, Round
+    from ..counterexamples.counterexample import Counterexample
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import LawResult
     from ..report.content import Content
@@ -128,7 +129,7 @@ def require_room(shared: Path | None, otherwise: str = "") -> None:
 
 @dataclass
 class _Gate:
-    """A run of the command: its operators, its time, and the reports that are still to be printed."""
+    """A run of the command: its operators, its time, and the reports and counterexamples that have been printed."""
 
     names: Sequence[str]
     store: FolderStore
@@ -139,6 +140,7 @@ class _Gate:
     budget: Budget
     laws: Sequence[str] = ()
     printed: list[Report] = field(default_factory=list)
+    shown: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         from ..checking.recheck import witness_of
@@ -180,7 +182,7 @@ class _Gate:
             self.store.saved(name, "spark", None)  # an unreadable counterexample is reported before anything is run
         try:
             with searched_seldom(), signals.interrupting(), steps(is_counted=True) as self.progress:
-                for turn in self.budget.rounds(self.work):
+                for turn in self.budget.rounds(self.work, self.found):
                     self.check(turn)
         except BaseException:
             if signals.received():
@@ -210,7 +212,7 @@ class _Gate:
         """Print a report whose last sample is judged; if further rounds follow, its verdict so far."""
         with self.progress.hidden():
             if self.budget.minutes is None:
-                _print_report(report)
+                _print_report(report, self.shown)
                 self.printed.append(report)
             elif turn.is_first:
                 _print_verdict(report, "so far ")
@@ -219,7 +221,18 @@ class _Gate:
         """Print the reports that aren't printed yet."""
         for report in reports:
             if not any(report is one for one in self.printed):
-                _print_report(report)
+                _print_report(report, self.shown)
+
+    def found(self, report: Report) -> None:
+        """Print the counterexamples of a report that haven't been printed: the rest of the check takes its time."""
+        with self.progress.hidden():
+            for counterexample, path in report.found:
+                if path not in self.shown:
+                    asked = f"the law {counterexample.law}, the first counterexample:"
+                    results.print(f"{report.checked.name}: {asked}", markup=False)
+                    _print_counterexample(counterexample, path)
+                    results.print()
+                    self.shown.add(path)
 
 
 def _asked_by(
@@ -239,9 +252,7 @@ def _asked_by(
     return of_reference if {*laws} & {*of} else (), on_spark if {*laws} & {*on} else ()
 
 
-def _print_report(report: Report) -> None:
-    from ..counterexamples.text import counterexample_text
-
+def _print_report(report: Report, shown: Container[Path]) -> None:
     table = titled_table(report.checked.name, "law", "verdict", "histories", "violations", "what it says")
     for result in report.results:
         said = result.sentence
@@ -262,9 +273,19 @@ def _print_report(report: Report) -> None:
         results.print(f"Not checked: {reasons}.", markup=False)
     for counterexample, path in report.found:
         results.print()
-        results.out(counterexample_text(counterexample), f"Written to {visible(path)}", sep="\n")
+        if path in shown:
+            results.print(counterexample.sentence, markup=False)
+            results.out(f"Shown above; written to {visible(path)}")
+        else:
+            _print_counterexample(counterexample, path)
     print_divergences(report.divergences)
     _print_verdict(report)
+
+
+def _print_counterexample(counterexample: Counterexample, path: Path) -> None:
+    from ..counterexamples.text import counterexample_text
+
+    results.out(counterexample_text(counterexample), f"Written to {visible(path)}", sep="\n")
 
 
 def _print_verdict(report: Report, when: str = "") -> None:

@@ -11,6 +11,7 @@ import pytest
 from streamproof.properties.checking import findings
 from streamproof.properties.checking.check import check_reference
 from streamproof.properties.checking.report import Report
+from streamproof.properties.checking.rounds import Round
 from streamproof.properties.checking.samples import drawn_under, plan_of_reference
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.coverage import AHEAD, MOVED, count_goals_met, coverage_goals, goals_met
@@ -233,6 +234,32 @@ def test_a_behaviour_that_differs_from_its_meaning_is_found_shrunk_and_written(
     assert (path / "history.jsonl").read_text() == counterexample.history.to_text()
     # The behaviour keeps the row of a right side that is gone, which its meaning has not.
     assert re.search(r"the reference emits a=.+, and the meaning nothing\.$", counterexample.sentence)
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_a_counterexample_is_told_shrunk_before_the_next_sample_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = table_table_join.TableJoin.change
+
+    def silent(self: Any, side: str, row: Any, value: Any, timestamp: int) -> list[Change]:
+        return [] if side == "right" else right(self, side, row, value, timestamp)
+
+    monkeypatch.setattr(table_table_join.TableJoin, "change", silent)
+    told: list[tuple[list[str], int, bool]] = []
+
+    def found(report: Report) -> None:
+        shrunk = all(one.confirmed and len(one.history.records) < 4 for one, _ in report.found)
+        told.append(([one.law for one, _ in report.found], report.histories, shrunk))
+
+    report = check_reference("table_table_join", FolderStore(tmp_path), turn=Round(found=found))
+    assert [laws for laws, _, _ in told] == [[one.law for one, _ in report.found][: count + 1] for count in range(len(told))]
+    assert len(told) == len(report.found) > 1
+    assert all(shrunk for _, _, shrunk in told)
+    assert told[0][1] < report.histories / 4
+    again: list[Report] = []
+    report = check_reference("table_table_join", FolderStore(tmp_path), 8, turn=Round(found=again.append))
+    assert len(again) >= len(report.found) > 1  # a saved counterexample that is still wrong is told, too
 
 
 @pytest.mark.usefixtures("no_kafka")

@@ -570,6 +570,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         early: bool = False,
         seconds: float = 0,
         in_round: int = 0,
+        told: bool = False,
     ) -> None:
         now = [0.0]
         monkeypatch.setattr(rounds, "Budget", partial(rounds.Budget, clock=lambda: now[0]))
@@ -601,6 +602,9 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                     comparison = Comparison(found.left, found.right, found.differences)
                     result.violations.append(Violation(Case(found.history), comparison))
                     report.found.append((found, store.save(found)))
+                    if told:
+                        turn.found(report)
+                        progress("a step after it")
             if early:
                 ready(reports[operators[0]])
             if stopped_by is not None and turn.number == in_round:
@@ -666,6 +670,22 @@ def test_check_prints_a_counterexample_and_where_it_is(
     assert "violated: it is." in said.out
     assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in said.out
     assert f"Written to {tmp_path / 'session_windows' / counterexample().name}" in said.out
+
+
+@pytest.mark.parametrize("stopped_by", [None, KeyboardInterrupt()])
+def test_a_counterexample_is_printed_as_soon_as_it_is_found_and_only_once(
+    command: Command, checked: Callable[..., None], tmp_path: Path, stopped_by: BaseException | None
+) -> None:
+    checked(violated=True, told=True, stopped_by=stopped_by)
+    said = command("check", "session_windows", "--findings", tmp_path)
+    path = tmp_path / "session_windows" / counterexample().name
+    before, after = said.out.split(f"Written to {path}")
+    assert "session_windows, on Spark: the law" in before
+    assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in before
+    assert "what it says" not in before.split("session_windows, on Spark: the law")[1]
+    assert "violated: it is." in after
+    assert f"Shown above; written to {path}" in after
+    assert '"timestamp": 10}' not in after
 
 
 def test_an_interrupted_check_prints_what_it_found_and_saves_it(
