@@ -1,26 +1,28 @@
-"""Measures the queries of Nexmark by the operators, beside Spark's own; the results are compared with DuckDB's.
+"""Measures the queries of Nexmark by the operators, beside what a user would pick; the rows are compared with DuckDB's.
 
 The events are parquet files, one a micro-batch of each kind. A query runs over them in a process of its own, by the
-operators, and in another by Spark's own operators, where one streaming query can. Two of them also run on Bytewax,
-where it is installed. An event of a kind that the query reads counts as a record. Then some queries run over events
-that arrive at several rates.
+operators, and in another in each other form (`FORMS`) that it has. An event of a kind that the query reads counts as a
+record. Then some queries run over events that arrive at several rates.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
-from . import nexmark_bytewax
+from . import nexmark_bytewax, nexmark_kafka, nexmark_merge, nexmark_pandas
 from .figures import Figure, Setting, figure, growth_exponent, ratio
-from .nexmark_events import Events, events
+from .nexmark_events import RATE, Events, events
+from .nexmark_kafka import BROKER
+from .nexmark_merge import DELTA, DUCKDB
 from .nexmark_queries import QUERIES
-from .nexmark_run import BYTEWAX, OPERATORS, SPARKS
+from .nexmark_run import BYTEWAX, KAFKA, OPERATORS, PANDAS, SPARKS
 from .nexmark_sql import Compared, compared, load
 from .processes import require_proc
 from .production import HERE, UNIT, Measured, cpu_seconds, differing, growth, measured
@@ -30,29 +32,46 @@ BATCHES = 16
 AT_RATES = ("q11", "q20")
 """The queries that run at several rates: of one stage with a state that is bounded, and of three that keep all."""
 RATES = (2_500, 5_000, 10_000, 20_000, 40_000)
-FORMS: Mapping[str, str] = {OPERATORS: "", SPARKS: "Spark's own", BYTEWAX: "Bytewax"}
+FORMS: Mapping[str, str] = {
+    OPERATORS: "",
+    SPARKS: "Spark's own",
+    PANDAS: "applyInPandasWithState",
+    DUCKDB: "a merge into DuckDB",
+    DELTA: "a merge into Delta",
+    KAFKA: "Kafka Streams",
+    BYTEWAX: "Bytewax",
+}
+FEWER = (PANDAS,)
+"""The forms that run over a tenth of the events: a million would take most of an hour."""
 RUN = "nexmark_run"
+
+
+class Through(NamedTuple):
+    """What was found of a form of a query.
+
+    Attributes:
+        records: How many records the query reads.
+        runs: What was measured, run by run.
+        compared: How the rows of the first run compare with DuckDB's.
+    """
+
+    records: int
+    runs: Sequence[Measured]
+    compared: Compared
 
 
 def run(setting: Setting) -> list[Figure]:
     """Measure; each form of a query runs in a fresh process, each time; in a small run all share one."""
     require_proc()
-    count, batches = setting.size(1_000_000, 20_000), setting.size(BATCHES, 3)
     queries = setting.among(QUERIES)
+    forms = {query: _forms(setting, query) for query in queries}
+    runs = _through(setting, forms, setting.size(1_000_000, 20_000), RATE, lambda form: form not in FEWER)
+    # They last as long, so that as many sessions end before the last batch.
+    count, rate = setting.size(100_000, 20_000), setting.size(RATE // 10, RATE)
+    fewer = _through(setting, forms, count, rate, lambda form: form in FEWER)
     figures: list[Figure] = []
-    with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
-        folder = Path(name)
-        setting.progress(f"{count:,} events")
-        made = events(count, seed=setting.seed, closing=True)
-        ends = [*(count * batch // batches for batch in range(1, batches)), count + len(made)]
-        write_batches(made._asdict(), ends, folder)
-        with duckdb.connect(":memory:") as connection:
-            load(connection, str(folder))
-            words: tuple[str, ...] = ("through", name, str(batches), str(setting.size(2, 1)))
-            runs = _measured(setting, words, {query: _forms(query) for query in queries}, setting.times(1))
-            for query, found in runs.items():
-                results = {form: compared(connection, query, f"{folder / query} {form}/*.parquet") for form in found}
-                figures += query_figures(query, found, results, _records(query, made), batches)
+    for query in queries:
+        figures += query_figures(query, {**runs[query], **fewer[query]}, setting.size(BATCHES, 3))
     # Both forms of one are enough to show that they run.
     at_rates = {query: _of_spark(query) for query in queries if query in AT_RATES[: setting.size(len(AT_RATES), 1)]}
     seconds, rates = setting.size(20, 4), RATES[: setting.size(len(RATES), 1)]
@@ -60,11 +79,36 @@ def run(setting: Setting) -> list[Figure]:
         words = ("at-rates", name, *map(str, (seconds, *rates)))
         for query, found in _measured(setting, words, at_rates, 1).items():
             for form, (measured_there,) in found.items():
-                figures += rate_figures(_named(query, form), measured_there, seconds)
+                figures += rate_figures(named(query, form), measured_there, seconds)
     return figures
 
 
-def _named(query: str, form: str) -> str:
+def _through(
+    setting: Setting, forms: Mapping[str, Sequence[str]], count: int, rate: int, chosen: Callable[[str], bool]
+) -> dict[str, dict[str, Through]]:
+    """Run the chosen forms over so many events, so many a second; return what is found, by query and form."""
+    batches = setting.size(BATCHES, 3)
+    wanted = {query: [form for form in of if chosen(form)] for query, of in forms.items()}
+    if not any(wanted.values()):
+        return {query: {} for query in wanted}
+    found: dict[str, dict[str, Through]] = {query: {} for query in wanted}
+    with tempfile.TemporaryDirectory(prefix="streamproof-") as name, duckdb.connect(":memory:") as connection:
+        folder = Path(name)
+        setting.progress(f"{count:,} events")
+        made = events(count, seed=setting.seed, rate=rate, closing=True)
+        ends = [*(count * batch // batches for batch in range(1, batches)), count + len(made)]
+        write_batches(made._asdict(), ends, folder)
+        load(connection, name)
+        words = ("through", name, str(batches), str(setting.size(2, 1)))
+        for query, of_query in _measured(setting, words, wanted, setting.times(1)).items():
+            for form, runs in of_query.items():
+                rows = compared(connection, query, f"{folder / query} {form}/*.parquet")
+                found[query][form] = Through(_records(query, made), runs, rows)
+    return found
+
+
+def named(query: str, form: str) -> str:
+    """Return the name of a form of a query, with which the names of its figures begin."""
     return f"{query}: {FORMS[form]}" if FORMS[form] else query
 
 
@@ -72,9 +116,30 @@ def _of_spark(query: str) -> list[str]:
     return [OPERATORS] if QUERIES[query].own is None else [OPERATORS, SPARKS]
 
 
-def _forms(query: str) -> list[str]:
-    others = [BYTEWAX] if query in nexmark_bytewax.QUERIES and nexmark_bytewax.is_installed() else []
-    return [*_of_spark(query), *others]
+def _forms(setting: Setting, query: str) -> list[str]:
+    """Return the forms of a query that can run here."""
+    why = {
+        **dict.fromkeys((PANDAS, DUCKDB)),
+        DELTA: None if nexmark_merge.is_installed() else "deltalake isn't installed",
+        KAFKA: _why_not_kafka() if query in nexmark_kafka.QUERIES else None,
+        BYTEWAX: None if nexmark_bytewax.is_installed() else "it isn't installed",
+    }
+    have: Mapping[str, Container[str]] = {
+        PANDAS: nexmark_pandas.QUERIES,
+        **nexmark_merge.TABLES,
+        KAFKA: nexmark_kafka.QUERIES,
+        BYTEWAX: nexmark_bytewax.QUERIES,
+    }
+    others = [form for form, of_form in have.items() if query in of_form]
+    for form in others:
+        if why[form] is not None:
+            setting.progress(f"{query}: without {FORMS[form]}: {why[form]}")
+    return [*_of_spark(query), *(form for form in others if why[form] is None)]
+
+
+@cache
+def _why_not_kafka() -> str | None:
+    return nexmark_kafka.why_not()
 
 
 def _measured(
@@ -95,30 +160,37 @@ def _records(query: str, made: Events) -> int:
     return sum(getattr(made, kind).num_rows - 1 for kind in QUERIES[query].reads)
 
 
-def query_figures(
-    query: str, found: Mapping[str, Sequence[Measured]], results: Mapping[str, Compared], records: int, batches: int
-) -> list[Figure]:
+def query_figures(query: str, found: Mapping[str, Through], batches: int) -> list[Figure]:
     """Return the figures of a query.
 
     Args:
         query: Its name.
-        found: What was measured of each form, run by run.
-        results: How the rows of each form's first run compare with DuckDB's.
-        records: How many records the query reads.
-        batches: In how many batches.
+        found: What was found of each form.
+        batches: In how many batches the records came.
     """
-    sizes = f"{records:,} records in {batches} batches"
     figures, rates = [], {}
-    for form, runs in found.items():
-        name = _named(query, form)
+    for form, (records, runs, rows) in found.items():
+        name, sizes = named(query, form), f"{records:,} records in {batches} batches"
         taken = sum(run["seconds"] for run in runs) / len(runs)
         rates[form] = figure(name, UNIT, [records / cpu_seconds(run) for run in runs], f"{sizes}; {taken:.1f} s")
-        figures += [rates[form], differing(f"{name}: rows that differ from DuckDB's", [results[form]])]
-        if form != BYTEWAX:
-            figures += [*growth(name, runs, records, batches), *_state(name, runs, records, batches)]
+        figures.append(rates[form])
+        if form == KAFKA:
+            both = [records / (cpu_seconds(run) + run[BROKER]) for run in runs]
+            figures.append(figure(f"{name} and its broker", UNIT, both, sizes))
+        figures.append(differing(f"{name}: rows that differ from DuckDB's", [rows]))
+        if len(runs[0]["used"]) == batches:
+            figures += growth(name, runs, records, batches)
+        if "state" in runs[0]:
+            figures += _state(name, runs, records, batches)
     for form in [*found][1:]:
-        figures.append(replace(ratio(f"{query} over {FORMS[form]}", rates[OPERATORS], rates[form]), sizes=sizes))
+        over = ratio(f"{query} over {FORMS[form]}", rates[OPERATORS], rates[form])
+        figures.append(replace(over, sizes=_sizes(found[OPERATORS], found[form], batches)))
     return figures
+
+
+def _sizes(one: Through, other: Through, batches: int) -> str:
+    counts = dict.fromkeys((one.records, other.records))
+    return f"{' / '.join(f'{count:,}' for count in counts)} records in {batches} batches"
 
 
 def _state(name: str, runs: Sequence[Measured], records: int, batches: int) -> list[Figure]:

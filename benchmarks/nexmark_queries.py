@@ -22,6 +22,8 @@ Frames: TypeAlias = "Mapping[str, DataFrame]"
 
 WINDOW, GAP, GRACE = "10 seconds", "10 seconds", "4 seconds"
 """The published sizes, and how far the published watermark is behind."""
+CATEGORY = "category = 10"
+"""Of the auctions of q20."""
 LONGEST = "1 second"
 """Three times as long as an auction is open at most; so also a session that holds all bids for one auction."""
 ARRIVED: Mapping[str, Any] = {"timestamp": "time", "order": "order"}
@@ -172,7 +174,7 @@ def _q7_own(inputs: Frames) -> DataFrame:
     from pyspark.sql import functions as F
 
     highest = F.max_by(_row(*OF_BID), F.struct("price", -F.col("order"))).alias("value")
-    return _timed(inputs["bid"]).groupBy(F.window("at", WINDOW)).agg(highest).select("value.*")
+    return timed(inputs["bid"]).groupBy(F.window("at", WINDOW)).agg(highest).select("value.*")
 
 
 def _q8(inputs: Frames) -> DataFrame:
@@ -199,8 +201,8 @@ def _q8_own(inputs: Frames) -> DataFrame:
     from pyspark.sql import functions as F
 
     window = F.window("at", WINDOW).alias("window")
-    people = _timed(inputs["person"]).groupBy("id", "name", window).agg(F.lit(1).alias("one")).drop("one")
-    sellers = _timed(inputs["auction"]).groupBy(F.col("seller").alias("id"), window).agg(F.lit(1).alias("one"))
+    people = timed(inputs["person"]).groupBy("id", "name", window).agg(F.lit(1).alias("one")).drop("one")
+    sellers = timed(inputs["auction"]).groupBy(F.col("seller").alias("id"), window).agg(F.lit(1).alias("one"))
     return people.join(sellers.drop("one"), ["id", "window"]).select("id", "name", _start("window.start"))
 
 
@@ -211,8 +213,8 @@ def _q9(inputs: Frames) -> DataFrame:
 def _q9_own(inputs: Frames) -> DataFrame:
     from pyspark.sql import functions as F
 
-    auctions = _timed(inputs["auction"]).select(_row(*AUCTION).alias("left"), F.col("at").alias("open"))
-    bids = _timed(inputs["bid"]).select(_row(*OF_BID, "order").alias("right"), "at")
+    auctions = timed(inputs["auction"]).select(_row(*AUCTION).alias("left"), F.col("at").alias("open"))
+    bids = timed(inputs["bid"]).select(_row(*OF_BID, "order").alias("right"), "at")
     meet = "left.id = right.auction AND at BETWEEN open AND open + INTERVAL 1 SECOND AND right.time <= left.expires"
     pairs = auctions.join(bids, F.expr(meet)).withColumn("id", F.col("left.id"))
     by = F.struct("right.price", -F.col("right.time"), -F.col("right.order"))
@@ -254,7 +256,7 @@ def _q18_own(inputs: Frames) -> DataFrame:
     from pyspark.sql import functions as F
 
     last = F.max_by(_row(*BID), F.struct("time", "order")).alias("value")
-    pairs = _timed(inputs["bid"]).groupBy("bidder", "auction", F.session_window("at", GAP))
+    pairs = timed(inputs["bid"]).groupBy("bidder", "auction", F.session_window("at", GAP))
     return pairs.agg(last).select("value.*")
 
 
@@ -265,7 +267,7 @@ def _q20(inputs: Frames) -> DataFrame:
 
     return foreign_key_join(
         table(inputs["bid"], key=F.col("order").alias("number"), value=_row(*BID), **ARRIVED),
-        table(inputs["auction"].filter("category = 10"), key="id", value=_row(*AUCTION), **ARRIVED),
+        table(inputs["auction"].filter(CATEGORY), key="id", value=_row(*AUCTION), **ARRIVED),
         foreign_key=F.col("auction"),
     )
 
@@ -273,12 +275,13 @@ def _q20(inputs: Frames) -> DataFrame:
 def _q20_own(inputs: Frames) -> DataFrame:
     from pyspark.sql import functions as F
 
-    auctions = inputs["auction"].filter("category = 10").select(_row(*AUCTION).alias("right"))
+    auctions = inputs["auction"].filter(CATEGORY).select(_row(*AUCTION).alias("right"))
     bids = inputs["bid"].select(_row(*BID).alias("left"))
     return bids.join(auctions, F.col("left.auction") == F.col("right.id")).select(*_of_pair("left", BID, "right"))
 
 
-def _timed(events: DataFrame) -> DataFrame:
+def timed(events: DataFrame) -> DataFrame:
+    """Add an event's time as a timestamp with a watermark."""
     from pyspark.sql import functions as F
 
     return events.withColumn("at", F.timestamp_millis("time")).withWatermark("at", GRACE)

@@ -1,9 +1,9 @@
 """Runs queries of Nexmark in a process of their own, and counts the CPU seconds of the process tree.
 
-`python -m benchmarks.nexmark_run through FOLDER BATCHES RUNS QUERY:FORM…` runs each query by the `operators`, by
-`spark` or by `bytewax`, over the events in the folder, to which its rows go. `… at-rates FOLDER SECONDS RATES…
-QUERY:FORM…` runs it over events that arrive so many seconds long at each of these rates. Each prints its steps, and
-what it measured last, as JSON, a line each.
+`python -m benchmarks.nexmark_run through FOLDER BATCHES RUNS QUERY:FORM…` runs each query in a form, over the
+events in the folder, to which its rows go. `… at-rates FOLDER SECONDS RATES… QUERY:FORM…` runs it over events that
+arrive so many seconds long at each of these rates. Each prints its steps, and what it measured last, as JSON, a line
+each.
 
 A first run writes the results to be compared, and is the warm-up, as in `production_run`; the second one is measured.
 The state's files are those of the first run, which brings them to their least size after each batch.
@@ -20,13 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import nexmark_bytewax
+from . import nexmark_bytewax, nexmark_kafka, nexmark_merge, nexmark_pandas
 from .nexmark_queries import QUERIES, Query
 from .nexmark_rates import at_rates
 from .processes import CpuClock
 from .production_run import (
     Source,
     by_batch,
+    into,
     last_changes,
     report,
     streamed,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-OPERATORS, SPARKS, BYTEWAX = "operators", "spark", "bytewax"
+OPERATORS, SPARKS, PANDAS, KAFKA, BYTEWAX = "operators", "spark", "pandas", "kafka", "bytewax"
 SIZE = "rocksdbSstFileSize"
 COMPACT = "spark.sql.streaming.stateStore.rocksdb.compactOnCommit"
 """Else the files hold what later batches have replaced too, until RocksDB finds the time."""
@@ -49,8 +50,12 @@ def through(name: str, form: str, folder: Path, batches: int, runs: int) -> Mapp
     """Run a query over the events, once or twice; return the CPU seconds and the bytes of the state batch by batch."""
     if form == BYTEWAX:
         return nexmark_bytewax.through(name, folder, folder / f"{name} {form}")
+    if form == KAFKA:
+        return nexmark_kafka.through(name, folder, folder / f"{name} {form}", runs)
     query, spark = QUERIES[name], streaming_session({})
     source = Source(spark, folder, query.reads)
+    if form in nexmark_merge.TABLES:
+        return nexmark_merge.through(spark, name, form, source, folder / f"{name} {form}", batches, runs)
     sizes: list[list[int]] = []
 
     def note_state(ended: StreamingQuery) -> None:
@@ -61,19 +66,19 @@ def through(name: str, form: str, folder: Path, batches: int, runs: int) -> Mapp
             report(f"{name}, {form}: {'measured' if result is None else 'for its results and its state'}")
             spark.conf.set(COMPACT, str(result is not None).lower())
             inputs, started = source.streaming(spark), time.perf_counter()
-            ends = streamed(declared(query, form, inputs), result, used_since_now(clock), ended=note_state)
+            ends = streamed(declared(name, form, inputs), into(result), used_since_now(clock), ended=note_state)
         taken = time.perf_counter() - started
     report(f"{name}, {form}: its rows")
     write(rows_of(spark, query, form, folder / f"{name} {form} result"), folder / f"{name} {form}")
     return {"used": by_batch(ends, batches), "seconds": taken, "state": sizes[0]}
 
 
-def declared(query: Query, form: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Declare a query in a form over the events' streams."""
-    if form == OPERATORS:
-        return query.build(inputs)
-    assert query.own is not None
-    return query.own(inputs)
+def declared(name: str, form: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Declare a query in a form of Spark's over the events' streams."""
+    query = QUERIES[name]
+    declare = {OPERATORS: query.build, SPARKS: query.own, PANDAS: nexmark_pandas.QUERIES.get(name)}[form]
+    assert declare is not None
+    return declare(inputs)
 
 
 def rows_of(spark: SparkSession, query: Query, form: str, result: Path) -> DataFrame:
@@ -97,7 +102,7 @@ def _main(job: str, folder: str, *words: str) -> Mapping[str, Any]:
         if form and job == "through":
             found[word] = through(name, form, Path(folder), *numbers)
         elif form:
-            declare = partial(declared, QUERIES[name], form)
+            declare = partial(declared, name, form)
             spark = streaming_session({})
             report(f"{name}, {form}: at several rates")
             found[word] = at_rates(spark, QUERIES[name], declare, Path(folder, word), numbers[0], numbers[1:])

@@ -123,15 +123,15 @@ def _run(
         together, *others = (inputs[name] for name in source.still)
         for other in others:
             together = together.unionByName(other, allowMissingColumns=True)
-        ends = streamed(together, result, used)
+        ends = streamed(together, into(result), used)
     elif form == BASELINE:
-        ends = streamed(case.baseline(inputs), result, used)
+        ends = streamed(case.baseline(inputs), into(result), used)
     elif form == SQL:
         plan = SqlTableTableJoin(source.folder / ("state" if result else "measured state"), write)
         rows = plan.rows({name: inputs[name] for name in source.still}, unless_deleted("amount"))
-        ends = streamed(rows, result, used, write_rows=plan.write_batch)
+        ends = streamed(rows, into(result, plan.write_batch), used)
     else:
-        ends = streamed(case.build(inputs, TODAY if form == TODAYS else EARLIER), result, used)
+        ends = streamed(case.build(inputs, TODAY if form == TODAYS else EARLIER), into(result), used)
     for name in settings:
         spark.conf.unset(name)
     return by_batch(ends, batches)
@@ -180,31 +180,36 @@ def write(rows: DataFrame, folder: Path | None) -> None:
         rows.write.mode("overwrite").parquet(str(folder))
 
 
+def into(
+    folder: Path | None, write_rows: Callable[[DataFrame, Path | None], None] = write
+) -> Callable[[DataFrame, int], None]:
+    """Return a function that writes the rows of a batch into the batch's own folder in a folder; None: nowhere."""
+    return lambda rows, batch: write_rows(rows, folder and folder / f"batch={batch}")
+
+
 def streamed(
     result: DataFrame,
-    folder: Path | None,
+    write_batch: Callable[[DataFrame, int], None],
     used: Callable[[], Used],
     *,
-    write_rows: Callable[[DataFrame, Path | None], None] = write,
     ended: Callable[[StreamingQuery], None] = lambda query: None,
 ) -> list[Used]:
-    """Run a streaming query, its results into a folder or nowhere; return the CPU seconds up to each batch's end.
+    """Run a streaming query; return the CPU seconds up to each batch's end.
 
     Args:
         result: The query's result.
-        folder: Where the results go; None: nowhere.
+        write_batch: Writes the rows of a batch; gets the batch's id.
         used: Returns the CPU seconds so far.
-        write_rows: Writes the rows of a batch.
         ended: Is called with the query at its end.
     """
     shown, ends = result.drop("place"), []
 
-    def write_batch(rows: DataFrame, batch: int) -> None:
-        write_rows(rows, folder and folder / f"batch={batch}")
+    def write_one(rows: DataFrame, batch: int) -> None:
+        write_batch(rows, batch)
         ends.append(used())
 
     with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
-        writer = shown.writeStream.foreachBatch(write_batch).option("checkpointLocation", checkpoint)
+        writer = shown.writeStream.foreachBatch(write_one).option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         after = used()
