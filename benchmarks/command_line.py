@@ -26,6 +26,8 @@ from streamproof.reference.core.operator import operator_named
 from .figures import Figure, Setting
 from .machine import load_average, machine
 from .nexmark_queries import QUERIES
+from .plots import FOLDER
+from .plots import write as write_plots
 from .table import PAGE, write
 
 BENCHMARKS: Mapping[str, str] = {
@@ -65,8 +67,8 @@ NEXMARK = "nexmark"
 MISSED, COULD_NOT_RUN = 1, 3
 LARGE = "large"
 """Takes hours, so that it must be named; takes a number of records."""
-TABLE = "table"
-"""Named instead of benchmarks: writes the table of the saved figures."""
+TABLE, PLOTS = "table", "plots"
+"""Named instead of benchmarks: writes the table of the saved figures, and draws the plots of Nexmark's."""
 SMALL = "Sizes are small: this shows that the benchmarks run. Their figures say nothing, and no target is judged."
 NAMES_HELP = (
     f"{', '.join(BENCHMARKS)}; by default all but {LARGE}. {', '.join(BY_OPERATOR)} take an operator: "
@@ -141,11 +143,16 @@ def bench(
 ) -> None:
     """Measure what docs/benchmarks.md says of speed and memory, and compare it with its targets.
 
-    `table` writes the table there of the saved figures.
+    `table` writes the table there of the saved figures. `plots` draws its plots; files of `--json` that follow bring
+    Nexmark's figures.
     """
     if names == [TABLE]:
         write()
         messages.print(f"{PAGE} has the saved figures", soft_wrap=True)
+        return
+    if names and names[0] == PLOTS:
+        write_plots([Path(name) for name in names[1:]])
+        messages.print(f"{FOLDER} has the plots", soft_wrap=True)
         return
     if list_them:
         table = Table("benchmark", "what it measures")
