@@ -40,7 +40,7 @@ BENCHMARKS: Mapping[str, str] = {
     "agreement": "10,000 histories of every operator on Spark and the reference; with --on, false alarms over millions",
     "production": "one million records through every operator, beside its earlier form and Spark's own or batch SQL",
     "sql_plan": "the table-table join in SQL over its state and a batch, against the operator in Python",
-    "nexmark": "seven queries of Nexmark by the operators, beside Spark's own and DuckDB; latency at several rates",
+    "nexmark": "seven queries of Nexmark by the operators and in the forms a user would pick; latency at several rates",
     "state": "the size of the state against the retention, of the operators that have one",
     "real_foreign_keys": "336,776 flights joined with planes and airlines by foreign keys, against DuckDB's join",
     "flights": "336,776 flights on the reference, DuckDB and both Spark operators, how the time grows, and joined",
