@@ -1,65 +1,164 @@
-"""Measures the wall time and the memory of the gate, each command in a process of its own."""
+"""Measures the gate: CPU seconds, wall time, memory and the first answers, beside those of an earlier commit.
+
+CPU seconds are those of the whole process tree: Python, the JVM, its workers, and what they start.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from streamproof.reference.core.errors import StreamproofError
 
-from .figures import Figure, Setting, Target, figure, seconds
-from .machine import ROOT
+from .earlier import COMMIT, lay_out
+from .figures import Figure, Setting, Target, figure, ratio
 from .memory import GIB, peaks_of
+from .processes import KINDS, CpuClock
+from .production import HERE, Program
+from .production_run import EARLIERS, TODAYS
 
 MINUTES = Target("under", 5 * 60)
 MEMORY = Target("under", 3)
+HALF = Target("at most", 0.5)
+COMPUTES = Target("at most", 0.65)
+PER_SECOND = Target("at least", 3)
+FIRST_VERDICT = Target("under", 60)
+FIRST_COUNTEREXAMPLE = Target("under", 30)
+MUTANT = ("session_windows", "--mutant", "merges_one")
+_HISTORIES = re.compile(r"— ([\d,]+) histories")
+
+
+class Command(NamedTuple):
+    """What a command took.
+
+    Attributes:
+        seconds: Its wall time (s).
+        used: The CPU seconds by kind of process.
+        peak: The peak memory (GiB) of its driver: its Python process and its JVM.
+        printed: The lines that it printed, each with the second in which it did.
+    """
+
+    seconds: float
+    used: Mapping[str, float]
+    peak: float
+    printed: Sequence[tuple[float, str]]
+
+    @property
+    def cpu(self) -> float:
+        """The CPU seconds of all processes."""
+        return sum(self.used.values())
+
+    @property
+    def histories(self) -> int:
+        """The histories of all operators, the references' included."""
+        found = [_HISTORIES.search(line) for _, line in self.printed]
+        return sum(int(one[1].replace(",", "")) for one in found if one)
+
+    def first(self, words: str) -> float:
+        """Return the second in which a line with these words was first printed."""
+        return next(second for second, line in self.printed if words in line)
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure `streamproof check`, and what `make check` runs after it."""
+    """Measure `streamproof check` of both trees in turn, then what `make check` runs after it, and a mutant's check."""
     rounds, histories = setting.times(), setting.size(2000, 50)
-    checks: list[float] = []
-    compares: list[float] = []
-    peaks: list[float] = []
-    for number in range(rounds):
-        with tempfile.TemporaryDirectory() as counterexamples:
-            words = [
-                "check",
-                "--findings",
-                counterexamples,
-                *(["--histories", str(histories)] if setting.small else []),
-            ]
-            setting.progress(f"round {number + 1} of {rounds}: streamproof {shlex.join(words)}")
-            checks.append(seconds(lambda words=words: peaks.append(_streamproof(*words))))  # type: ignore[misc]
-        if not setting.small:
-            words = ["compare", "session_windows", "--data", "flights"]
-            setting.progress(f"round {number + 1} of {rounds}: streamproof {shlex.join(words)}")
-            compares.append(seconds(lambda words=words: _streamproof(*words)))  # type: ignore[misc]
-    sizes = f"{histories:,} histories"
-    figures = [figure("streamproof check", "seconds", checks, sizes, MINUTES)]
-    if all(peaks):
-        figures.append(
-            figure("streamproof check: driver, sum of the peaks of Python and JVM", "GiB", peaks, sizes, MEMORY)
-        )
+    asked = ["--histories", str(histories)] if setting.small else []
+    checks: dict[str, list[Command]] = {TODAYS: [], EARLIERS: []}
+    compares: list[Command] = []
+    mutants: list[Command] = []
+    with tempfile.TemporaryDirectory(prefix=f"streamproof-{COMMIT}-") as name:
+        programs = {TODAYS: HERE, EARLIERS: Program(Path(name), lay_out(COMMIT, Path(name)))}
+        for number in range(rounds):
+            setting.progress(f"round {number + 1} of {rounds}")
+            for form, runs in checks.items():
+                # A few histories meet too few goals.
+                runs.append(_streamproof(setting, programs[form], ["check", *asked], exits=2 if setting.small else 0))
+            mutants.append(_streamproof(setting, HERE, ["check", *MUTANT], exits=1))
+            if not setting.small:
+                compares.append(_streamproof(setting, HERE, ["compare", "session_windows", "--data", "flights"]))
+    sizes = f"{histories:,} histories an operator"
+    figures = _beside_each_other(checks, sizes)
+    first = figure("the first verdict on Spark", "seconds", _each(checks[TODAYS], _of_spark), sizes, FIRST_VERDICT)
+    shown = _each(mutants, lambda one: one.first("History:"))
+    name = f"streamproof check {shlex.join(MUTANT)}: the counterexample"
+    figures += [first, figure(name, "seconds", shown, "2,000 histories", FIRST_COUNTEREXAMPLE)]
     if compares:
-        both = [check + compare for check, compare in zip(checks, compares, strict=True)]
+        walls = _each(compares, lambda one: one.seconds)
+        both = [check.seconds + wall for check, wall in zip(checks[TODAYS], walls, strict=True)]
         figures += [
-            figure("streamproof compare session_windows --data flights", "seconds", compares, "336,776 flights"),
+            figure("streamproof compare session_windows --data flights", "seconds", walls, "336,776 flights"),
             figure("make check: both", "seconds", both, f"{sizes}, 336,776 flights", MINUTES),
         ]
     return figures
 
 
-def _streamproof(*words: str) -> float:
-    """Run a command; return the peak memory (GiB) of its driver: its Python process and its JVM."""
+def _beside_each_other(checks: Mapping[str, Sequence[Command]], sizes: str) -> list[Figure]:
+    """Return what the checks of each tree took, and the ratios of the two."""
+    figures: list[Figure] = []
+    found: dict[str, list[Figure]] = {}
+    for form, runs in checks.items():
+        name = f"streamproof check, {form}"
+        cpu = figure(f"{name}: all processes", "CPU s", _each(runs, lambda one: one.cpu), sizes)
+        wall = figure(f"{name}: wall time", "seconds", _each(runs, lambda one: one.seconds), sizes)
+        rate = figure(f"{name}: a CPU second", "histories", _each(runs, lambda one: one.histories / one.cpu), sizes)
+        waits = ratio(f"{name}: wall time over CPU seconds", wall, cpu, COMPUTES if form == TODAYS else None)
+        peak = figure(
+            f"{name}: driver, sum of the peaks of Python and JVM",
+            "GiB",
+            _each(runs, lambda one: one.peak),
+            sizes,
+            MEMORY if form == TODAYS else None,
+        )
+        kinds = [figure(f"{name}: {kind}", "CPU s", [one.used[kind] for one in runs], sizes) for kind in KINDS]
+        found[form] = [cpu, rate]
+        figures += [cpu, *kinds, wall, waits, rate, peak]
+    (cpu, rate), (cpu_before, rate_before) = found[TODAYS], found[EARLIERS]
+    return [
+        *figures,
+        ratio(f"streamproof check: CPU seconds over {EARLIERS}'s", cpu, cpu_before, HALF),
+        ratio(f"streamproof check: histories a CPU second over {EARLIERS}'s", rate, rate_before, PER_SECOND),
+    ]
+
+
+def _each(runs: Sequence[Command], figure_of: Callable[[Command], float]) -> list[float]:
+    return [figure_of(one) for one in runs]
+
+
+def _of_spark(check: Command) -> float:
+    return check.first(", on Spark: ")
+
+
+def _streamproof(setting: Setting, program: Program, words: Sequence[str], exits: int = 0) -> Command:
+    """Run a command in an empty folder.
+
+    Raises:
+        StreamproofError: It exited with another code; the message has the last lines of what it printed.
+    """
+    setting.progress(f"streamproof {shlex.join(words)}" + " as of the earlier commit" * (program is not HERE))
     command = [sys.executable, "-m", "streamproof.properties.cli.entry", *words]
-    pipe: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, **pipe) as process, peaks_of(process.pid) as peaks:
-        printed, _ = process.communicate()
-    if process.returncode:
-        last = "\n".join(printed.strip().splitlines()[-5:])
-        raise StreamproofError(f"streamproof {shlex.join(words)} exited {process.returncode}, not 0:\n{last}")
-    return (peaks["python"] + peaks["java"]) / GIB
+    # Without compiled modules each worker compiles its imports.
+    environment = {**program.environment, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environment}
+    printed: list[tuple[float, str]] = []
+    started = time.perf_counter()
+    with (
+        tempfile.TemporaryDirectory(prefix="streamproof-") as folder,
+        subprocess.Popen(command, cwd=folder, **pipes) as process,
+        CpuClock(process.pid).running() as clock,
+        peaks_of(process.pid) as peaks,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            printed.append((time.perf_counter() - started, line.rstrip()))
+            used = clock.read()
+    if process.returncode != exits:
+        last = "\n".join(line for _, line in printed[-5:])
+        raise StreamproofError(f"streamproof {shlex.join(words)} exited {process.returncode}, not {exits}:\n{last}")
+    return Command(printed[-1][0], used, (peaks["python"] + peaks["java"]) / GIB, printed)

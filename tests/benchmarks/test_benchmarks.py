@@ -112,3 +112,27 @@ def test_of_a_key_the_last_change_of_the_last_batch_stands_unless_it_is_a_tombst
     ]
     emitted = spark.createDataFrame(changes, "key string, value int, change string, batch int, cause int, ordinal int")
     assert sorted(map(tuple, last_changes(emitted, ["key"]).collect())) == [("a", 1), ("b", 2)]
+
+
+def test_a_check_stands_beside_the_earlier_commits_by_all_of_its_processes_and_histories(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import check
+    from benchmarks.production_run import EARLIERS, TODAYS
+
+    def command(cpu: float, histories: int) -> check.Command:
+        lines = [
+            (1.0, "sessions, the reference: conforms — 1,000 histories, 2 s, seed 0."),
+            (3.0, f"sessions, on Spark: conforms — {histories:,} histories in 7 queries, 2 s, seed 0."),
+        ]
+        return check.Command(8.0, {"python": cpu, "java": 2 * cpu, "workers": cpu}, 1.0, lines)
+
+    runs = {TODAYS: [command(5, 2000)], EARLIERS: [command(20, 1000)]}
+    found = {one.name: one for one in check._beside_each_other(runs, "few")}
+    over = found[f"streamproof check: CPU seconds over {EARLIERS}'s"]
+    assert (over.median, over.reached) == (0.25, True)
+    rates = found[f"streamproof check: histories a CPU second over {EARLIERS}'s"]
+    assert (rates.median, rates.reached) == (6, True)
+    assert found[f"streamproof check, {TODAYS}: wall time over CPU seconds"].median == 0.4
+    assert check._of_spark(runs[TODAYS][0]) == 3
