@@ -20,19 +20,23 @@ def drop_duplicates(
     delay: Duration | None = None,
     within_watermark: bool = False,
     *,
+    result: str | Sequence[str] | None = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
     """Expect the rows of `dropDuplicates(columns)`, or of `dropDuplicatesWithinWatermark(columns)`.
 
     The output has the columns of the input. Spark emits any of several duplicates in a batch, and this rule the first:
-    if that matters, let the job select only columns in which they are equal. Other columns aren't compared.
+    if that matters, let the job select only columns in which they are equal. Columns that its result lacks aren't
+    compared, unless `result` names them.
 
     Args:
         columns: The columns in which duplicates are equal; all by default.
         delay: The delay of the watermark, if there is one: then late rows are dropped. Earlier rows are forgotten
             only if the column of the event time is among the columns, or with `within_watermark`.
         within_watermark: Whether a duplicate may come again once the watermark has passed the first by the delay.
+        result: The columns that the job's result must have; the others aren't compared. By default the columns that it
+            has are compared, and the report names those that it lacks.
         input: The input's name, where there are several.
         semantics: The system whose rules apply: `spark`.
 
@@ -47,14 +51,16 @@ def drop_duplicates(
         "drop_duplicates", columns=given and "+".join(given), delay=delay, within_watermark=within_watermark or None
     )
     delays_us = delays_of("drop_duplicates", delay)
+    wanted = () if result is None else column_names("drop_duplicates", "result", result)
 
     def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
         source = only_input(name, sources, input)
         equal = tuple(source.schema.names) if given is None else given
         look_for(name, source, equal)
+        look_for(name, source, wanted)
         rule = duplicates.DropDuplicates(equal, source.time, delay_us_of(delays_us, source.name), within_watermark)
         start = stepping(lambda: duplicates.State(rule).batch, source.name)
         return [Stage(start, rule.asks_for_batch_without_data, frozenset({source.time}), source)]
 
     # A job must leave out the columns in which duplicates differ.
-    return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), allows_fewer_columns=True)
+    return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)

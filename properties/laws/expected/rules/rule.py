@@ -10,6 +10,7 @@ from .....reference.core.errors import BadInput
 from .....reference.spark.watermarks import micro_batches
 from ....generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds, microseconds
 from ....witnesses.run_options import Mode, RunOptions
+from ..comparison import with_columns
 from ..oracle import Oracle
 
 Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
@@ -53,6 +54,7 @@ class Rule(Oracle):
         distances_us: The durations that it depends on, in microseconds, sorted.
         allows_fewer_columns: Whether a job's result may lack some of the emitted columns; it may if these are the
             inputs' columns.
+        result: The emitted columns that a job's result must have, the others aren't compared; empty for all of them.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Rule(Oracle):
     bind: Bind
     distances_us: Sequence[int] = ()
     allows_fewer_columns: bool = False
+    result: Sequence[str] = ()
     takes_late = True
 
     @property
@@ -87,7 +90,8 @@ class Rule(Oracle):
             return [*stages, *after.bind([output], mode, watermark)]
 
         distances_us = sorted({*self.distances_us, *after.distances_us})
-        return Rule(name, {**self.delays_us, **after.delays_us}, bind, distances_us, after.allows_fewer_columns)
+        of_result = after.allows_fewer_columns, after.result
+        return Rule(name, {**self.delays_us, **after.delays_us}, bind, distances_us, *of_result)
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Compute Spark's output for each history: the rows of each batch, or the table after it in complete mode.
@@ -102,7 +106,8 @@ class Rule(Oracle):
         stages = self.bind(sources, run.mode, bool(self.delays_us))
         if run.mode == "complete" and stages[-1].output is not None:
             raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')
-        return [self._of(history, sources, run, stages) for history in histories]
+        expected = [self._of(history, sources, run, stages) for history in histories]
+        return with_columns(expected, self.result)[0] if self.result else expected
 
     def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions, stages: Sequence[Stage]) -> Expected:
         batches: list[dict[str, list[Row]]] = []

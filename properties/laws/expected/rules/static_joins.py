@@ -14,7 +14,7 @@ from ....generators.columns.model import Source
 from ....system.arguments import checked
 from ....witnesses.job.rows import rows_of
 from ....witnesses.run_options import Mode
-from .declared import On, both_sides, check_semantics, look_for, named, only_input
+from .declared import On, both_sides, check_semantics, column_names, look_for, named, only_input
 from .rule import Rule, Stage, stepping
 
 StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
@@ -26,18 +26,21 @@ def static_join(
     on: On,
     join: StaticJoinKind = "inner",
     *,
+    result: str | Sequence[str] | None = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
     """Expect the rows of a join of a stream with a table that doesn't change.
 
     The output has the stream's columns, then the table's other columns. Columns that the job doesn't select aren't
-    compared.
+    compared, unless `result` names them.
 
     Args:
         table: The rows of the table, as mappings, or a pandas or arrow table.
         on: The columns that are equal: their names, or those of the stream and of the table.
         join: `inner`, `left`, `left_semi` or `left_anti`.
+        result: The columns that the job's result must have; the others aren't compared. By default the columns that it
+            has are compared, and the report names those that it lacks.
         input: The input's name, where there are several.
         semantics: The system whose rules apply: `spark`.
 
@@ -50,6 +53,7 @@ def static_join(
         table.schema.names if isinstance(table, pa.Table) else [*dict.fromkeys(name for row in rows for name in row)]
     )
     sides = both_sides("static_join", on)
+    wanted = () if result is None else column_names("static_join", "result", result)
     missing = [name for name in sides[1] if name not in columns]
     if missing and rows:
         raise BadInput(f"static_join: the table has no column {missing[0]!r}: use some of {', '.join(columns)}")
@@ -68,6 +72,7 @@ def static_join(
         types = pa.Table.from_pylist([dict(row) for row in whole]).schema if whole else pa.schema([])
         fields = [types.field(column) if column in types.names else pa.field(column, pa.null()) for column in added]
         output = replace(source, schema=pa.schema([*source.schema, *fields]))
+        look_for(name, output, wanted)
         return [Stage(stepping(lambda: rule.batch, source.name), False, frozenset({source.time}), output)]
 
-    return Rule(name, {}, bind, allows_fewer_columns=True)
+    return Rule(name, {}, bind, allows_fewer_columns=result is None, result=wanted)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, checked, copy, options
-from streamproof import Inconclusive, Violated
+from streamproof import BadInput, Inconclusive, Violated, static_join
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds
@@ -167,6 +167,20 @@ def test_histories_on_which_no_row_is_expected_are_inconclusive() -> None:
 
     with pytest.raises(Inconclusive, match="rows that are expected, on one in twenty histories"):
         checked(lambda batches: [[] for _ in batches], Nothing())
+
+
+def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_the_report_does() -> None:
+    def users(batches: Batches) -> Batches:
+        return [[{"user": row["user"], "at": row["at"]} for row in batch] for batch in batches]
+
+    looked_up: Any = [[{"user": "b"}], "user", "left"]
+    assert "the columns amount, which are expected" in "; ".join(checked(users, static_join(*looked_up)).not_checked)
+    assert (
+        checked(users, static_join(*looked_up, result=["user", "at"])).not_checked
+        == checked(copy, static_join(*looked_up)).not_checked
+    )
+    with pytest.raises(BadInput, match="the result has the columns user, at, and not 'amount'"):
+        checked(users, static_join(*looked_up, result=["user", "amount"]))
 
 
 def test_few_histories_are_inconclusive() -> None:

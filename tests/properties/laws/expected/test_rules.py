@@ -323,3 +323,24 @@ def test_what_is_suggested_for_a_join_is_taken() -> None:
     assert columns["user"] == ["clicks.user", "orders.user"]
     rule = stream_join("full", "user", after="1 hour", delay="1 second", columns=columns)
     assert expected(rule, history([row(1)]), RunOptions(), (CLICKS, orders)).rows == [[]]
+
+
+@pytest.mark.parametrize("rule", [drop_duplicates, static_join])
+def test_a_result_must_have_the_columns_that_are_named_and_no_others_are_compared(rule: Any) -> None:
+    given = [["user"]] if rule is drop_duplicates else [[{"user": "a", "region": "north"}], "user"]
+    wanted = ["amount", "user"] if rule is drop_duplicates else ["region", "user"]
+    free, strict = rule(*given), rule(*given, result=wanted)
+    assert (free.allows_fewer_columns, strict.allows_fewer_columns) == (True, False)
+    (first,) = expected(strict, history([row(1)])).rows[0]
+    assert first == {name: expected(free, history([row(1)])).rows[0][0][name] for name in wanted}
+    with pytest.raises(BadInput, match="has no column 'price': use one of"):
+        expected(rule(*given, result=["user", "price"]), history([row(1)]))
+    with pytest.raises(BadInput, match=r"result is \[\]: give the names of columns"):
+        rule(*given, result=[])
+
+
+def test_the_last_rule_of_a_chain_says_which_columns_the_result_has() -> None:
+    chain = static_join([{"user": "a", "region": "north"}], "user") >> drop_duplicates("user", result="region")
+    assert expected(chain, history([row(1), row(2)])).rows[0] == [{"region": "north"}]
+    free = drop_duplicates("user", result="user") >> static_join([{"user": "a"}], "user")
+    assert (free.allows_fewer_columns, free.result) == (True, ())
