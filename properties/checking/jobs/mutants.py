@@ -26,7 +26,7 @@ from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark import connect
-from ...witnesses.spark.session import PROVIDER, is_own_session, use_own_session
+from ...witnesses.spark.session import DEFAULT_STORE, is_own_session, use_own_session
 from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck
 from .reports import Fate, JudgedMutant, MutantsReport
@@ -40,8 +40,6 @@ MAX_SECONDS = 30.0
 """The time limit of a mutant's query, which may never end."""
 AT_ONCE = 2
 """How many mutants are checked at once."""
-IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-"""The provider of state stores whose micro-batches take a third less than RocksDB's."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings by which Spark compiles no code for a query, which a mutant runs once: a fifth less."""
 ADVICE: Mapping[str, str] = {
@@ -248,7 +246,7 @@ def _quick(plain: JobCheck) -> RunOptions:
     """Return how the queries of mutants are run: in one partition, interpreted, with state in memory if that can be."""
     run, operators = plain.options.run, plain.judge.declared.plan.operators
     only_rocksdb = not operators or any("TransformWithState" in name for name in operators)
-    in_memory = {} if only_rocksdb else {PROVIDER: IN_MEMORY}
+    in_memory = {} if only_rocksdb else DEFAULT_STORE
     return replace(run, partitions=run.partitions or 1, settings={**INTERPRETED, **in_memory, **run.settings})
 
 

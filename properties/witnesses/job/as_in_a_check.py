@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -19,12 +21,18 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def as_in_a_check(dying: Callable[[OfBatch], OfBatch], of_rows: Callable[[Any], Any], where: str) -> Iterator[None]:
-    """Let what is given to `foreachBatch` and `foreach` within it raise where a crash is planned.
+def as_in_a_check(
+    dying: Callable[[OfBatch], OfBatch],
+    of_rows: Callable[[Any], Any],
+    storing: Callable[[DataFrame], AbstractContextManager[None]],
+    where: str,
+) -> Iterator[None]:
+    """Let what is given to `foreachBatch` and `foreach` within it raise where a crash is planned; say where state goes.
 
     Args:
         dying: Wraps a function for `foreachBatch`.
         of_rows: Wraps a function or an object for `foreach`.
+        storing: Takes the result of a query; a block in which the query is started.
         where: What messages call the function that starts the query.
 
     Raises:
@@ -33,7 +41,7 @@ def as_in_a_check(dying: Callable[[OfBatch], OfBatch], of_rows: Callable[[Any], 
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     original, trigger = DataStreamWriter.foreachBatch, DataStreamWriter.trigger
-    foreach = DataStreamWriter.foreach
+    foreach, starts = DataStreamWriter.foreach, (DataStreamWriter.start, DataStreamWriter.toTable)
 
     def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
         def not_ending(rows: DataFrame, batch_id: int) -> None:
@@ -55,6 +63,15 @@ def as_in_a_check(dying: Callable[[OfBatch], OfBatch], of_rows: Callable[[Any], 
             )
         return trigger(writer, **named)
 
+    def stored(start: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(start)
+        def started(writer: DataStreamWriter, *given: Any, **named: Any) -> Any:
+            with storing(writer._df):
+                return start(writer, *given, **named)
+
+        return started
+
+    start, to_table = map(stored, starts)
     patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}
-    with mock.patch.multiple(DataStreamWriter, **patches):
+    with mock.patch.multiple(DataStreamWriter, **patches, start=start, toTable=to_table):
         yield

@@ -10,6 +10,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,7 +28,16 @@ from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode,
 from ..spark import connect
 from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
-from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query, with_settings
+from ..spark.session import (
+    DEFAULT_STORE,
+    PROVIDER,
+    ROCKSDB,
+    is_own_session,
+    partitions_of_users_session,
+    partitions_setting,
+    session_for_query,
+    with_settings,
+)
 from .as_in_a_check import as_in_a_check
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
@@ -222,7 +232,9 @@ class Runner:
 
         def output(spark: SparkSession, folder: Path) -> Output:
             kind: type[JobQuery] = UpgradedQuery if self.earlier and run.stop_after else JobQuery
-            return kind(self, spark, folder, batches, clock, run, times_ms).output()
+            query = kind(self, spark, folder, batches, clock, run, times_ms)
+            query.alone_has_state = kind is JobQuery
+            return query.output()
 
         return _in_session(run, output)
 
@@ -347,9 +359,11 @@ class JobQuery(PreparedQuery):
         lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
         restored_in: The numbers of the micro-batches before which the query was started with state.
         given: What a sink's functions are given beside the inputs.
+        alone_has_state: Whether no other version of the job, nor another PySpark, uses its checkpoint.
     """
 
     refused = REFUSED
+    alone_has_state = False
 
     def __init__(
         self,
@@ -649,9 +663,12 @@ class JobQuery(PreparedQuery):
         """Declare the query and start it, at the times of its clock."""
         job = self.job
         if not isinstance(job, Sink):
-            writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.mode)
-            return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        with as_in_a_check(self.dying, self.dying_writer, name_of(job)):
+            result, _ = self.result()
+            writer = result.writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.mode)
+            writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
+            with self.storing(result):
+                return writer.start()
+        with as_in_a_check(self.dying, self.dying_writer, self.storing, name_of(job)):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.checkpoint = folder_of_checkpoint(query._jsq.streamingQuery())
@@ -662,6 +679,15 @@ class JobQuery(PreparedQuery):
             query.stop()
             raise
         return query
+
+    def storing(self, result: DataFrame) -> AbstractContextManager[None]:
+        """Let a query that is started within it store its state as Spark does by default, if nothing needs RocksDB."""
+        of_user = any(name.startswith("spark.sql.streaming.") for name in self.run.settings)
+        if not self.alone_has_state or of_user or connect.is_asked() or not is_own_session():
+            return contextlib.nullcontext()
+        needs = "TransformWithState" in result._jdf.queryExecution().analyzed().toString()
+        chosen = needs or result.sparkSession.conf.get(PROVIDER) != ROCKSDB
+        return contextlib.nullcontext() if chosen else with_settings(result.sparkSession, DEFAULT_STORE)
 
     def dying(self, function: OfBatch) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""
