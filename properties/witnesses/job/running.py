@@ -233,7 +233,7 @@ class Runner:
         def output(spark: SparkSession, folder: Path) -> Output:
             kind: type[JobQuery] = UpgradedQuery if self.earlier and run.stop_after else JobQuery
             query = kind(self, spark, folder, batches, clock, run, times_ms)
-            query.alone_has_state = kind is JobQuery
+            query.owns_checkpoint = kind is JobQuery
             return query.output()
 
         return _in_session(run, output)
@@ -359,11 +359,11 @@ class JobQuery(PreparedQuery):
         lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
         restored_in: The numbers of the micro-batches before which the query was started with state.
         given: What a sink's functions are given beside the inputs.
-        alone_has_state: Whether no other version of the job, nor another PySpark, uses its checkpoint.
+        owns_checkpoint: Whether no other version of the job, nor another PySpark, uses its checkpoint.
     """
 
     refused = REFUSED
-    alone_has_state = False
+    owns_checkpoint = False
 
     def __init__(
         self,
@@ -681,13 +681,19 @@ class JobQuery(PreparedQuery):
         return query
 
     def storing(self, result: DataFrame) -> AbstractContextManager[None]:
-        """Let a query that is started within it store its state as Spark does by default, if nothing needs RocksDB."""
+        """Let a query that is started within it keep its state where Spark does by default, if that can be.
+
+        Only RocksDB serves `transformWithState`, and the user's own settings come first.
+        """
         of_user = any(name.startswith("spark.sql.streaming.") for name in self.run.settings)
-        if not self.alone_has_state or of_user or connect.is_asked() or not is_own_session():
+        if not self.owns_checkpoint or of_user or connect.is_asked() or not is_own_session():
             return contextlib.nullcontext()
-        needs = "TransformWithState" in result._jdf.queryExecution().analyzed().toString()
-        chosen = needs or result.sparkSession.conf.get(PROVIDER) != ROCKSDB
-        return contextlib.nullcontext() if chosen else with_settings(result.sparkSession, DEFAULT_STORE)
+        if "TransformWithState" in result._jdf.queryExecution().analyzed().toString():
+            return contextlib.nullcontext()
+        session = result.sparkSession
+        return (
+            contextlib.nullcontext() if session.conf.get(PROVIDER) != ROCKSDB else with_settings(session, DEFAULT_STORE)
+        )
 
     def dying(self, function: OfBatch) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""

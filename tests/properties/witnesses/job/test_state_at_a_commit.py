@@ -59,9 +59,10 @@ def read(folder: Path) -> list[Mapping[str, object]]:
         (CHANGELOG, "changelog", "zip"),
         pytest.param({f"{STORES}rocksdb.changelogCheckpointing.enabled": "false"}, "zip", "none", marks=weekly),
         pytest.param({**CHANGELOG, f"{STORES}checkpointFormatVersion": "2"}, "changelog", "zip", marks=weekly),
+        ({}, "delta", "snapshot"),
         pytest.param(ON_DISK, "delta", "snapshot", marks=weekly),
     ],
-    ids=["a log of changes", "RocksDB's files", "a log of changes, names unique", "deltas"],
+    ids=["a log of changes", "RocksDB's files", "a log of changes, names unique", "without settings", "deltas"],
 )
 def test_a_query_goes_on_from_a_commit_by_the_state_that_was_saved_before_it_without_a_snapshot(
     settings: Mapping[str, str], kind: str, snapshots: str
