@@ -26,7 +26,7 @@ from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark import connect
-from ...witnesses.spark.session import DEFAULT_STORE, is_own_session, use_own_session
+from ...witnesses.spark.session import is_own_session, use_own_session
 from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck
 from .reports import Fate, JudgedMutant, MutantsReport
@@ -200,7 +200,7 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> Mutants
     mutants = source.mutants(options.runner.sources, options.runner.static, returns_rows)
     why = ""
     with no_log_of_refusals():
-        # Sessions side by side, one partition and state in memory change no fate; where they do, all is as in the test.
+        # Sessions side by side and one partition change no fate; where they do, all is as in the test.
         for at_once, run in ((_at_once(options, source), _quick(plain)), (1, options.run)):
             checking = _Checking(plain, expect, histories, run, JobOracle(job, plain={}))
             with _in_sessions(at_once) as do:
@@ -243,11 +243,9 @@ def _in_sessions(count: int) -> Iterator[Callable[[Callable[[Any], Found], Seque
 
 
 def _quick(plain: JobCheck) -> RunOptions:
-    """Return how the queries of mutants are run: in one partition, interpreted, with state in memory if that can be."""
-    run, operators = plain.options.run, plain.judge.declared.plan.operators
-    only_rocksdb = not operators or any("TransformWithState" in name for name in operators)
-    in_memory = {} if only_rocksdb else DEFAULT_STORE
-    return replace(run, partitions=run.partitions or 1, settings={**INTERPRETED, **in_memory, **run.settings})
+    """Return how the queries of mutants are run: in one partition, and interpreted."""
+    run = plain.options.run
+    return replace(run, partitions=run.partitions or 1, settings={**INTERPRETED, **run.settings})
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 """The setting that names the provider of state stores."""
 DEFAULT_STORE = {PROVIDER: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"}
-"""Spark's own default: state in memory, whose changes go to files. A micro-batch takes a third less than on RocksDB."""
+"""Spark's own default: state in memory, whose changes go to files. A small micro-batch takes less than on RocksDB."""
 
 # Only the quick compiler, and the collector without its own threads: most sessions end before they are warm.
 # With that compiler alone Java has 48 MB for its code: some dozens of queries fill them, then it only interprets.
