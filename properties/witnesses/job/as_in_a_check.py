@@ -41,7 +41,7 @@ def as_in_a_check(
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     original, trigger = DataStreamWriter.foreachBatch, DataStreamWriter.trigger
-    foreach, starts = DataStreamWriter.foreach, (DataStreamWriter.start, DataStreamWriter.toTable)
+    foreach = DataStreamWriter.foreach
 
     def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
         def not_ending(rows: DataFrame, batch_id: int) -> None:
@@ -71,7 +71,7 @@ def as_in_a_check(
 
         return started
 
-    start, to_table = map(stored, starts)
     patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}
-    with mock.patch.multiple(DataStreamWriter, **patches, start=start, toTable=to_table):
+    patches |= {name: stored(getattr(DataStreamWriter, name)) for name in ("start", "toTable")}
+    with mock.patch.multiple(DataStreamWriter, **patches):
         yield
