@@ -36,7 +36,7 @@ _HISTORIES = re.compile(r"— ([\d,]+) histories")
 
 
 class Command(NamedTuple):
-    """What a command took.
+    """The measurements of a command.
 
     Attributes:
         seconds: Its wall time (s).
@@ -100,7 +100,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _beside_each_other(checks: Mapping[str, Sequence[Command]], sizes: str) -> list[Figure]:
-    """Return what the checks of each tree took, and the ratios of the two."""
+    """Return the figures of each tree's checks, and the ratios of the two trees."""
     figures: list[Figure] = []
     found: dict[str, list[Figure]] = {}
     for form, runs in checks.items():

@@ -8,7 +8,7 @@ record. Then some queries run over events that arrive at several rates.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -47,7 +47,7 @@ RUN = "nexmark_run"
 
 
 class Through(NamedTuple):
-    """What was found of a form of a query.
+    """The findings on a form of a query.
 
     Attributes:
         records: How many records the query reads.
@@ -65,11 +65,12 @@ def run(setting: Setting) -> list[Figure]:
     require_proc()
     queries = setting.among(QUERIES)
     forms = {query: _forms(setting, query) for query in queries}
-    runs = _through(setting, forms, setting.size(1_000_000, 20_000), RATE, lambda form: form not in FEWER)
+    with_all = {query: [form for form in of if form not in FEWER] for query, of in forms.items()}
+    runs = _through(setting, with_all, setting.size(1_000_000, 20_000), RATE)
     # They last as long, so that as many sessions end before the last batch.
     count, rate = setting.size(50_000, 20_000), setting.size(RATE // 20, RATE)
     with_fewer = {query: [OPERATORS, *FEWER] for query, of in forms.items() if {*FEWER} & {*of}}
-    fewer = _through(setting, with_fewer, count, rate, lambda form: True)
+    fewer = _through(setting, with_fewer, count, rate)
     figures: list[Figure] = []
     for query in queries:
         figures += query_figures(query, runs[query], setting.size(BATCHES, 3))
@@ -88,14 +89,13 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _through(
-    setting: Setting, forms: Mapping[str, Sequence[str]], count: int, rate: int, chosen: Callable[[str], bool]
+    setting: Setting, forms: Mapping[str, Sequence[str]], count: int, rate: int
 ) -> dict[str, dict[str, Through]]:
-    """Run the chosen forms over so many events, so many a second; return what is found, by query and form."""
+    """Run the forms of each query over so many events, so many a second; return the findings by query and form."""
     batches = setting.size(BATCHES, 3)
-    wanted = {query: [form for form in of if chosen(form)] for query, of in forms.items()}
-    if not wanted:
+    if not forms:
         return {}
-    found: dict[str, dict[str, Through]] = {query: {} for query in wanted}
+    found: dict[str, dict[str, Through]] = {query: {} for query in forms}
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name, duckdb.connect(":memory:") as connection:
         folder = Path(name)
         setting.progress(f"{count:,} events")
@@ -104,7 +104,7 @@ def _through(
         write_batches(made._asdict(), ends, folder)
         load(connection, name)
         words = ("through", name, str(batches), str(setting.size(2, 1)))
-        for query, of_query in _measured(setting, words, wanted, setting.times(1)).items():
+        for query, of_query in _measured(setting, words, forms, setting.times(1)).items():
             for form, runs in of_query.items():
                 rows = compared(connection, query, f"{folder / query} {form}/*.parquet")
                 found[query][form] = Through(_records(query, made), runs, rows)
