@@ -29,10 +29,7 @@ from ..spark import connect
 from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
 from ..spark.session import (
-    DEFAULT_STORE,
-    PROVIDER,
-    ROCKSDB,
-    is_own_session,
+    default_store,
     partitions_of_users_session,
     partitions_setting,
     session_for_query,
@@ -686,14 +683,10 @@ class JobQuery(PreparedQuery):
         Only RocksDB serves `transformWithState`, and the user's own settings come first.
         """
         of_user = any(name.startswith("spark.sql.streaming.") for name in self.run.settings)
-        if not self.owns_checkpoint or of_user or connect.is_asked() or not is_own_session():
-            return contextlib.nullcontext()
-        if "TransformWithState" in result._jdf.queryExecution().analyzed().toString():
-            return contextlib.nullcontext()
-        session = result.sparkSession
-        return (
-            contextlib.nullcontext() if session.conf.get(PROVIDER) != ROCKSDB else with_settings(session, DEFAULT_STORE)
-        )
+        may_choose = self.owns_checkpoint and not of_user and not connect.is_asked()
+        if may_choose and "TransformWithState" not in result._jdf.queryExecution().analyzed().toString():
+            return with_settings(result.sparkSession, default_store())
+        return contextlib.nullcontext()
 
     def dying(self, function: OfBatch) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""

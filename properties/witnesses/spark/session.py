@@ -321,6 +321,12 @@ def is_own_session() -> bool:
     return _is_own(spark_session(any_provider=True))
 
 
+def default_store() -> dict[str, str]:
+    """Return the setting by which a query keeps its state as Spark does by default; none where the user chose it."""
+    session = spark_session(any_provider=True)
+    return DEFAULT_STORE if _is_own(session) and session.conf.get(PROVIDER) == ROCKSDB else {}
+
+
 def _is_own(session: SparkSession) -> bool:
     return _session is not None and session.sparkContext is _session.sparkContext
 

@@ -25,7 +25,7 @@ from ..run_options import PLAIN, WATERMARK_POLICY, RunOptions
 from .answers import Answers, of_query
 from .decode import entries_of
 from .query import Build, StreamOutput, run_stream
-from .session import DEFAULT_STORE, is_own_session, partitions_setting, session_for_query
+from .session import default_store, partitions_setting, session_for_query
 from .shared import Play, can_share, run_shared
 from .staged import play_staged
 
@@ -229,7 +229,7 @@ class NativeSparkWitness(QueryWitness):
 
     def settings(self) -> dict[str, str]:
         """Return the settings of Spark's own operators; their state is where Spark has it by default."""
-        return {WATERMARK_POLICY: "max", **(DEFAULT_STORE if is_own_session() else {}), **self.further_settings}
+        return {WATERMARK_POLICY: "max", **default_store(), **self.further_settings}
 
     def in_order(self, entries: list[Entry]) -> list[Entry]:
         """Return a batch's windows by end and its joined rows by timestamp, because Spark promises no order."""
