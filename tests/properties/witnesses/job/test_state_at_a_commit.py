@@ -18,7 +18,7 @@ from streamproof import Input, Sink
 from streamproof.properties.generators.columns.inputs import resolve_all
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
-from streamproof.properties.witnesses.job.running import Runner
+from streamproof.properties.witnesses.job.running import Earlier, Runner
 from streamproof.properties.witnesses.run_options import BEFORE, Crash, RunOptions
 from streamproof.properties.witnesses.spark.session import PROVIDER
 
@@ -80,3 +80,14 @@ def test_a_query_goes_on_from_a_commit_by_the_state_that_was_saved_before_it_wit
             assert saved, (batch, names)
             assert not [name for name in names if name.endswith(f".{snapshots}")], (batch, names)
         assert commits == [str(number) for number in range(batch)]
+
+
+def test_two_versions_of_a_job_keep_their_state_in_rocksdb_which_serves_every_operator() -> None:
+    run = RunOptions(stop_after=(1,), is_sink=True, trigger="available_now", mode="update")
+    runner = Runner(Sink(start, read), SOURCES, earlier=Earlier(Sink(start, read), "update"))
+    (rows,) = runner.run(tables_alone(HISTORY, SOURCES), (), run).batches
+    assert sorted((row["user"], row["count"]) for row in rows) == [(user, 3) for user in "abcd"]
+    partitions, _ = json.loads(rows[0]["seen"][-1])
+    names = [name for of_partition in partitions for name in of_partition]
+    assert names
+    assert not [name for name in names if name.endswith((".delta", ".snapshot"))], names
