@@ -7,13 +7,15 @@ samples that are drawn, the laws that are asked, and the logic that runs.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ...reference.core.errors import MissingTool
 from ...reference.core.history import History
@@ -87,6 +89,8 @@ def check_operators(
         turn.work.expect(_steps(checks, pools, alone, list(of_reference)))
         references = deque(of_reference)
         with query_threads(SIDE_BY_SIDE) as executor:
+            for check in checks.values():
+                check.resting = executor.resting
             for left, finished in _in_turns(checks, pools, alone, executor):
                 if finished is not None:
                     ready(finished.report)
@@ -97,6 +101,7 @@ def check_operators(
 
 SIDE_BY_SIDE = 2
 """The number of queries that run at once: a query waits more than it computes."""
+T = TypeVar("T")
 Ran: TypeAlias = tuple[Sample, Sequence[AnyRun]]
 """A sample and its runs."""
 
@@ -200,16 +205,50 @@ def _runs(checks: Mapping[str, Check], samples: Sequence[Sample]) -> int:
     return 1 + len(_reruns(checks, samples))
 
 
+class QueryThreads(ThreadPoolExecutor):
+    """Threads for queries, each with a session of its own."""
+
+    def __init__(self, count: int) -> None:
+        numbers = iter(range(count))
+        # One partition: each costs a batch a task, a worker and a commit. A law compares with several partitions.
+        super().__init__(count, "queries", lambda: use_own_session(next(numbers), partitions=1))
+        self._may_begin = threading.Event()
+        self._may_begin.set()
+        self._is_over = False
+
+    def submit(self, run: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
+        """Submit a query, which begins when a thread is free, and not while the threads rest."""
+
+        def in_turn() -> T:
+            self._may_begin.wait()
+            if self._is_over:
+                raise CancelledError
+            return run(*args, **named)
+
+        return super().submit(in_turn)
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """Begin no further query within the block, whose own queries have the machine; after a failure none at all."""
+        self._may_begin.clear()
+        yield
+        self._may_begin.set()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Wait for the queries that have begun; with `cancel_futures` no other begins."""
+        self._is_over |= cancel_futures
+        self._may_begin.set()
+        super().shutdown(wait, cancel_futures=cancel_futures)
+
+
 @contextlib.contextmanager
-def query_threads(count: int) -> Iterator[Executor]:
+def query_threads(count: int) -> Iterator[QueryThreads]:
     """Give threads for queries, each with a session of its own; this thread may run queries too.
 
     If the block fails, or is interrupted, the threads' queries are stopped.
     """
     spark_session()  # a JVM ends with the thread that starts it
-    numbers = iter(range(count))
-    # One partition: each costs a batch a task, a worker and a commit. A law compares with several partitions.
-    executor = ThreadPoolExecutor(count, "queries", lambda: use_own_session(next(numbers), partitions=1))
+    executor = QueryThreads(count)
     try:
         yield executor
     except BaseException:
@@ -299,6 +338,7 @@ class Check:
         turn: The round.
         findings: The counterexamples.
         pooled: Histories of pools, with the reference's play of each, until `finish` has looked at them.
+        resting: Within it no further query of the check begins: a counterexample is shrunk sooner then.
     """
 
     registration: Registration
@@ -311,6 +351,7 @@ class Check:
     turn: Round = field(default_factory=Round)
     findings: Findings = field(init=False)
     pooled: list[tuple[History, Played]] = field(default_factory=list)
+    resting: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
     def __post_init__(self) -> None:
         self.findings = Findings(
@@ -446,7 +487,8 @@ class Check:
                 is_kept = self.turn.is_first or not result.violations
                 result.violations.append(violation if is_kept else result.violations[0])
                 if len(result.violations) == 1:
-                    self.findings.violated(result, violation)
+                    with self.resting():
+                        self.findings.violated(result, violation)
         except MissingTool as missing:
             if self.subject != "reference":
                 raise

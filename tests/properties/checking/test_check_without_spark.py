@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor, Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking.check import (
     SIDE_BY_SIDE,
     Check,
+    QueryThreads,
     check_operators,
     check_reference,
+    query_threads,
     steps_of_references,
 )
+from streamproof.properties.checking.findings import Findings
 from streamproof.properties.checking.pools import SCHEDULES
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round, Work
@@ -145,6 +148,63 @@ def test_what_is_interrupted_stops_its_queries_at_once(
     with pytest.raises(KeyboardInterrupt) as interrupted:
         check_operators(NAMES, FolderStore(tmp_path), 10, ready=interrupt)
     assert stopped.is_set(), interrupted
+
+
+def test_no_query_begins_while_a_counterexample_is_shrunk(
+    judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    with query_threads(1) as executor:
+        with executor.resting():
+            waiting = executor.submit(begun.append, "first")
+            assert not wait([waiting], 0.2).done
+        waiting.result()
+        assert begun == ["first"]
+    threads: list[object] = []
+    monkeypatch.setattr(Check, "judge", lambda check, *arguments: threads.append(check.resting.__func__))  # type: ignore[attr-defined]
+    check_operators(NAMES, FolderStore(tmp_path), 10)
+    assert set(threads) == {QueryThreads.resting}
+
+
+def test_a_violation_is_looked_into_while_no_query_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resting: list[bool] = []
+    (drawn,) = draw_histories(HistorySettings("session_windows", {"gap_ms": 10}, SCHEDULE), 1, 0)
+    nothing = ("nobody", Outcome("", Grain.END))
+
+    class Broken(Law):
+        name = "broken"
+
+        def judge(self, run: Any, result: LawResult) -> Iterator[Violation]:
+            yield from [Violation(Case(drawn), Comparison(nothing, nothing, []))] * 2
+
+    @contextlib.contextmanager
+    def rest() -> Iterator[None]:
+        resting.append(True)
+        yield
+        resting.append(False)
+
+    monkeypatch.setattr(Findings, "violated", lambda *arguments: resting.append(resting[-1]))
+    report = Report("session_windows", [], 0)
+    check = Check(registration_of("session_windows"), report, [], "spark", FolderStore(tmp_path), print, OWN)
+    check.resting = rest
+    check.ask(LawResult(Broken()), None)  # type: ignore[arg-type]
+    assert resting == [True, True, False]
+
+
+@pytest.mark.parametrize("interrupted_while", ["looking into a violation", "a query waits for that"])
+def test_an_interrupted_check_begins_no_query_that_waited(interrupted_while: str) -> None:
+    waiting: list[Future[None]] = []
+
+    def interrupt() -> None:
+        with query_threads(1) as executor, executor.resting():
+            waiting.append(executor.submit(pytest.fail, "it began"))
+            if interrupted_while == "a query waits for that":
+                wait(waiting, 0.2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    assert waiting[0].cancelled() or isinstance(waiting[0].exception(), CancelledError)
 
 
 def test_the_report_of_a_reference_is_whole_when_its_last_sample_is_judged(judged: list[str], tmp_path: Path) -> None:
