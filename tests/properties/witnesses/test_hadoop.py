@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from streamproof.properties.witnesses.spark.hadoop import quicken
+from streamproof.properties.witnesses.spark.hadoop import forget_defaults, quicken
 
 
 def file_system(spark: SparkSession) -> Any:
@@ -48,7 +48,11 @@ def test_a_file_that_is_not_there_is_an_error_of_input_and_output(spark: SparkSe
         file_system(spark).setPermission(path, spark._jvm.org.apache.hadoop.fs.permission.FsPermission("600"))
 
 
+OF_CLUSTERS = ("yarn.", "mapreduce.", "map.")
+
+
 def test_the_settings_stay_and_are_small_to_send(spark: SparkSession) -> None:
+    """The defaults of YARN and of MapReduce alone are gone."""
     jvm, conf = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
     assert conf.get("io.seqfile.compress.blocksize") == "1000000"  # of core-default.xml
     assert conf.getPropertySources("io.seqfile.compress.blocksize") is None
@@ -58,12 +62,28 @@ def test_the_settings_stay_and_are_small_to_send(spark: SparkSession) -> None:
     conf.write(jvm.java.io.DataOutputStream(sent))
     again = jvm.org.apache.hadoop.conf.Configuration(False)
     again.readFields(jvm.java.io.DataInputStream(jvm.java.io.ByteArrayInputStream(sent.toByteArray())))
-    assert again.size() == conf.size() >= plain.size()
-    settings = dict(entries(plain))
+    assert again.size() == conf.size() < plain.size() / 2
+    settings = {name: text for name, text in entries(plain) if not name.startswith(OF_CLUSTERS)}
     assert {name: again.getRaw(name) for name in settings} == settings
+    assert conf.get("yarn.acl.enable") is None
+    # Spark has set this itself.
+    assert conf.get("mapreduce.fileoutputcommitter.algorithm.version") == "1"
+    assert plain.get("mapreduce.fileoutputcommitter.algorithm.version") == "1"
+
+
+def test_a_setting_of_the_users_stays(spark: SparkSession) -> None:
+    conf = spark._jvm.org.apache.hadoop.conf.Configuration(False)
+    given = {"yarn.acl.enable": "true", "mapreduce.job.reduces": "7", "yarn.resourcemanager.am.max-attempts": "2"}
+    for name, value in given.items():
+        conf.set(name, value)
+    forget_defaults(SimpleNamespace(_jvm=spark._jvm, _jsc=SimpleNamespace(hadoopConfiguration=lambda: conf)))
+    kept = dict(entries(conf))
+    assert kept["mapreduce.job.reduces"] == "7"
+    assert kept["yarn.acl.enable"] == "true"
+    assert "yarn.resourcemanager.am.max-attempts" not in kept  # it is the default, given once more
 
 
 def test_what_another_hadoop_refuses_stays_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "streamproof")
     quicken(SimpleNamespace(_jvm=None))
-    assert len(caplog.messages) == 1 + (os.name == "posix")
+    assert len(caplog.messages) == 2 + (os.name == "posix")
