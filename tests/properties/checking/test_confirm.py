@@ -10,6 +10,7 @@ from shared_player import share_nothing
 from streamproof.properties.checking import confirm
 from streamproof.properties.checking.confirm import confirmed
 from streamproof.properties.checking.samples import STANDING
+from streamproof.properties.checking.shrinking import ended_after
 from streamproof.properties.counterexamples.counterexample import ALONE
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
@@ -95,4 +96,23 @@ def test_a_violation_that_can_not_be_shrunk_is_confirmed_as_it_is(monkeypatch: p
     monkeypatch.setattr(confirm, "shrink", refuses)
     violation = broken("changelog", DRAWN)
     smallest, unconfirmed = confirmed(LAWS["spark"]["changelog"], violation)
-    assert (smallest.case, unconfirmed) == (violation.case, "")
+    first = violation.comparison.differences[0].when
+    assert (smallest.case, unconfirmed) == (Case(ended_after(DRAWN, first or 0)), "")
+
+
+def test_batches_after_the_first_difference_are_left_out_unless_it_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrunk: list[History] = []
+
+    def as_it_is(history: History, *arguments: Any) -> History:
+        shrunk.append(history)
+        return history
+
+    monkeypatch.setattr(confirm, "shrink", as_it_is)
+    law, batches = LAWS["spark"]["changelog"], len(DRAWN.batches)
+    lose(monkeypatch, lambda cohort, options, history: len(history.records) >= len(DRAWN.records[:-1]))
+    violation = broken("changelog", DRAWN)
+    assert violation.comparison.differences[0].when == 1 < batches - 1
+    confirmed(law, violation)
+    lose(monkeypatch, lambda cohort, options, history: True)
+    confirmed(law, violation)
+    assert [len(history.batches) for history in shrunk] == [batches, 2]

@@ -112,6 +112,15 @@ def test_three_of_many_records_are_found_in_the_first_round() -> None:
     assert len(best.records) == 3
 
 
+@pytest.mark.parametrize(("planted", "most"), [(has_five_records_of_key_b, 9), (merges_three, 6)])
+def test_a_round_takes_two_steps_for_each_costs_a_query(planted: Planted, most: int) -> None:
+    for seed in range(1, 4):
+        asked = Asked(planted)
+        shrink(failing(planted, seed=seed), asked, rounds=60)
+        assert len(asked.rounds) <= most
+        assert all(len(candidates) < 3000 for candidates in asked.rounds)
+
+
 def test_a_history_whose_records_move_the_clock_is_shrunk_without_further_heartbeats() -> None:
     def moves_back(history: History) -> bool:
         first, *rest = history.batches
