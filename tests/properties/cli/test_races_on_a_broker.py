@@ -35,6 +35,10 @@ from streamproof.specs.validation import validate
 
 pytestmark = pytest.mark.exhaustive  # a broker takes some 15 seconds each time
 
+OLDER = pytest.mark.weekly(
+    "an older release changes with its download alone: CI asks Kafka's own code of several releases"
+)
+SELDOM = pytest.mark.weekly("our commits hardly change it: CI asks what a wrong password, and a port that is taken, do")
 CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 SECONDS = 240
 
@@ -167,6 +171,7 @@ def release() -> str:
     return "3.9.0"
 
 
+@OLDER
 def test_an_older_release_answers_an_update_and_so_has_two_races_less(
     tmp_path: Path, release: str, cluster: Cluster
 ) -> None:
@@ -179,6 +184,7 @@ def test_an_older_release_answers_an_update_and_so_has_two_races_less(
     assert right == {"move-update", "right-delete-update"}
 
 
+@OLDER
 def test_a_move_in_a_left_join_of_an_older_release_ends_stale(tmp_path: Path, release: str, cluster: Cluster) -> None:
     several = ("--partitions", "4", "--threads", "2")
     older = ("--kafka-version", release, "--bootstrap", cluster.bootstrap)
@@ -247,6 +253,7 @@ def test_a_port_that_another_process_takes_first_is_left_to_it(monkeypatch) -> N
         assert not offered
 
 
+@SELDOM
 def test_ports_that_are_always_taken_are_reported(monkeypatch) -> None:
     started = []
     start = broker.start_jvm
@@ -269,6 +276,7 @@ WITH_CREDENTIALS = {
 }
 
 
+@SELDOM
 def test_credentials_are_those_of_the_file_that_is_named(tmp_path: Path) -> None:
     def asked(password: str) -> tuple[int, str, str]:
         folder = tmp_path / password
