@@ -80,7 +80,7 @@ def run(setting: Setting) -> list[Figure]:
             for form, runs in checks.items():
                 # A few histories meet too few goals.
                 runs.append(_streamproof(setting, programs[form], ["check", *asked], exits=2 if setting.small else 0))
-            mutants.append(_streamproof(setting, HERE, ["check", *MUTANT], exits=1))
+            mutants.append(_streamproof(setting, HERE, ["check", *MUTANT, *asked], exits=1))
             if not setting.small:
                 compares.append(_streamproof(setting, HERE, ["compare", "session_windows", "--data", "flights"]))
     sizes = f"{histories:,} histories an operator"
@@ -88,7 +88,7 @@ def run(setting: Setting) -> list[Figure]:
     first = figure("the first verdict on Spark", "seconds", _each(checks[TODAYS], _of_spark), sizes, FIRST_VERDICT)
     shown = _each(mutants, lambda one: one.first("History:"))
     name = f"streamproof check {shlex.join(MUTANT)}: the counterexample"
-    figures += [first, figure(name, "seconds", shown, "2,000 histories", FIRST_COUNTEREXAMPLE)]
+    figures += [first, figure(name, "seconds", shown, sizes, FIRST_COUNTEREXAMPLE)]
     if compares:
         walls = _each(compares, lambda one: one.seconds)
         both = [check.seconds + wall for check, wall in zip(checks[TODAYS], walls, strict=True)]
