@@ -41,9 +41,9 @@ def kafka() -> None:
 
 @pytest.fixture
 def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a job's check show the history that it has found as it is: most tests ask only that a bug is found."""
-    for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
+    """Let a job's check, or a run's, show the history that it has found as it is: most tests ask only for a bug."""
+    for limit in ("smallest.SHRINKING", "smallest.SHRINKING_S", "production.narrowing.SHRINKING_S"):
+        monkeypatch.setattr(f"streamproof.properties.checking.jobs.{limit}", 0)
 
 
 @pytest.fixture

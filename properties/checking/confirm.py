@@ -41,9 +41,9 @@ def confirmed(
 
     def broken(histories: Sequence[History]) -> list[Violation | None]:
         cases = [
-            (index, replace(one, way=violation.case.way))
+            (index, replace(case, way=violation.case.way))
             for index, history in enumerate(histories)
-            for one in law.cases_of(history)
+            for case in law.cases_of(history)
         ]
         found: list[Violation | None] = [None] * len(histories)
         for (index, case), comparison in zip(cases, recheck([case for _, case in cases]), strict=True):

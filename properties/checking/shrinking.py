@@ -5,7 +5,7 @@ If the heartbeats give a clock schedule, the candidates share a cohort, also wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from string import ascii_lowercase
 
@@ -96,9 +96,16 @@ def _in_two_steps(history: History, thorough: bool) -> Iterator[History]:
         yield from islice(chain.from_iterable(_candidates(one, thorough=False) for one in smaller), IN_TWO_STEPS)
 
 
-shrink = Shrinker(size, _in_two_steps).shrink
-shrink_together = Shrinker(size, _candidates).shrink_together
+_IN_STEPS, _IN_TWO_STEPS = Shrinker(size, _candidates), Shrinker(size, _in_two_steps)
+shrink_together = _IN_STEPS.shrink_together
 """Of many histories at once: their candidates share a query, and two steps would be too many."""
+
+
+def shrink(
+    history: History, fails: Callable[[Sequence[History]], Sequence[bool]], rounds: int = 8, at_once: int = 0
+) -> History:
+    """Return the smallest history found that fails; as `Shrinker.shrink`, two steps a round if it may try them all."""
+    return (_IN_STEPS if at_once else _IN_TWO_STEPS).shrink(history, fails, rounds, at_once)
 
 
 def _sooner(records: Sequence[InBatch], schedule: Sequence[int]) -> Iterator[list[InBatch]]:

@@ -121,6 +121,15 @@ def test_a_round_takes_two_steps_for_each_costs_a_query(planted: Planted, most: 
         assert all(len(candidates) < 3000 for candidates in asked.rounds)
 
 
+def test_a_round_of_few_candidates_takes_one_step() -> None:
+    history = failing(has_three_records, arrivals=3)
+    few, all_of_them = Asked(has_three_records), Asked(has_three_records)
+    shrink(history, few, 1, at_once=6)
+    shrink_together([history], lambda asked: [all_of_them(asked[0])], 1)
+    assert 0 < len(few.rounds[0]) <= 6
+    assert {one.lines for one in few.rounds[0]} <= {one.lines for one in all_of_them.rounds[0]}
+
+
 def test_a_history_whose_records_move_the_clock_is_shrunk_without_further_heartbeats() -> None:
     def moves_back(history: History) -> bool:
         first, *rest = history.batches

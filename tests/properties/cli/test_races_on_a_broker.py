@@ -38,7 +38,9 @@ pytestmark = pytest.mark.exhaustive  # a broker takes some 15 seconds each time
 OLDER = pytest.mark.weekly(
     "an older release changes with its download alone: CI asks Kafka's own code of several releases"
 )
-SELDOM = pytest.mark.weekly("our commits hardly change it: CI asks what a wrong password, and a port that is taken, do")
+SELDOM = pytest.mark.weekly(
+    "our commits hardly change it: CI has a cluster that wants credentials, and a port that is taken"
+)
 CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 SECONDS = 240
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +27,12 @@ LIKE_OTHERS = tuple(
 """Ends of mutants that a test kills as it kills other durations; each mutant costs two queries."""
 
 
+def some_mutants(monkeypatch: pytest.MonkeyPatch, chosen: Callable[[list[Any]], list[Any]]) -> None:
+    """Let a job have some of its mutants alone."""
+    all_of = JobSource.mutants
+    monkeypatch.setattr(JobSource, "mutants", lambda *given: chosen(all_of(*given)))
+
+
 @pytest.mark.spark
 def test_a_module_that_can_t_run_twice_is_refused_rather_than_all_its_mutants_killed(tmp_path: Path) -> None:
     once = "import sys\n\nassert not hasattr(sys, 'ran_once')\nsys.ran_once = True\n"
@@ -41,10 +48,7 @@ def test_a_module_that_can_t_run_twice_is_refused_rather_than_all_its_mutants_ki
 @pytest.mark.exhaustive
 def test_a_strong_test_kills_what_a_weak_test_lets_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_of(tmp_path, TOTALS, "totals")
-    all_of = JobSource.mutants
-    monkeypatch.setattr(
-        JobSource, "mutants", lambda *given: [one for one in all_of(*given) if not str(one).endswith(LIKE_OTHERS)]
-    )
+    some_mutants(monkeypatch, lambda mutants: [one for one in mutants if not str(one).endswith(LIKE_OTHERS)])
     weak = check_job(job, CLICKS, expect=as_batch(), mutants=True, histories=100).mutants
     assert weak is not None
     by_fate = {one.mutant.partition(": ")[2]: one.fate for one in weak.judged}
@@ -81,8 +85,7 @@ def test_a_strong_test_kills_what_a_weak_test_lets_live(tmp_path: Path, monkeypa
 @pytest.mark.exhaustive
 def test_fates_are_those_of_queries_as_the_test_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_of(tmp_path, TOTALS, "totals")
-    all_of = JobSource.mutants  # a third of them is enough to compare the ways in which they run
-    monkeypatch.setattr(JobSource, "mutants", lambda *given: all_of(*given)[::3])
+    some_mutants(monkeypatch, lambda mutants: mutants[::3])  # they are enough to compare the ways in which they run
 
     def fates() -> list[tuple[str, str]]:
         report = check_job(job, CLICKS, expect=sql(BY_HOUR), out_of_order="10 minutes", mutants=True, histories=60)

@@ -176,12 +176,6 @@ class Run:
         return replay(self.checkpoint, job, CLICKS, output=str(self.output), expect=expect, **more)
 
 
-@pytest.fixture
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a counterexample keep all the rows of its key: the test asks only that a row is found."""
-    monkeypatch.setattr(narrowing, "SHRINKING_S", 0)
-
-
 @pytest.fixture(scope="module")
 def right(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A right run of eight batches, whose logs are whole."""
@@ -238,7 +232,7 @@ def test_a_changed_row_is_found_with_its_batch_and_key(
     ids=["repeated", "lost"],
 )
 def test_a_row_that_the_sink_repeats_or_loses_is_found(
-    wide: None, right: Run, tmp_path: Path, edit: Callable[[list[Any]], list[Any]], says: str
+    unshrunk: None, right: Run, tmp_path: Path, edit: Callable[[list[Any]], list[Any]], says: str
 ) -> None:
     run = right.copy(tmp_path / "run")
     batch, row = run.change(edit)
@@ -262,7 +256,7 @@ def test_a_wrong_job_is_wrong_here_too_over_few_rows(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.exhaustive
-def test_a_run_whose_first_logs_are_gone(wide: None, cut: Run, tmp_path: Path) -> None:
+def test_a_run_whose_first_logs_are_gone(unshrunk: None, cut: Run, tmp_path: Path) -> None:
     assert not (cut.checkpoint / "offsets/0").exists()
     for expect in (RULE, SQL):
         report = cut.judged(expect)
@@ -300,7 +294,7 @@ def test_a_running_query_and_its_files_are_left_as_they_are(right: Run, spark: S
 
 
 @pytest.mark.exhaustive
-def test_the_output_as_a_function_is_compared_at_the_end(wide: None, right: Run) -> None:
+def test_the_output_as_a_function_is_compared_at_the_end(unshrunk: None, right: Run) -> None:
     def table(spark: SparkSession) -> DataFrame:
         return spark.read.parquet(str(right.output)).select("user", "window.*", "total", F.lit(1).alias("loaded"))
 
@@ -312,7 +306,7 @@ def test_the_output_as_a_function_is_compared_at_the_end(wide: None, right: Run)
 
 @pytest.mark.exhaustive
 def test_two_sources_joined_whether_or_not_the_first_logs_are_gone(
-    wide: None, spark: SparkSession, tmp_path: Path
+    unshrunk: None, spark: SparkSession, tmp_path: Path
 ) -> None:
     write_inputs(tmp_path / "clicks", 5)
     write_inputs(tmp_path / "views", 5)
@@ -391,7 +385,7 @@ def test_a_delta_table(right: Run, spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_of_a_run_whose_first_rows_are_gone_the_later_windows_are_judged(
-    wide: None, right: Run, tmp_path: Path
+    unshrunk: None, right: Run, tmp_path: Path
 ) -> None:
     """The first file is gone, and the log of its batch: no window that may have rows of it is judged."""
     run = right.copy(tmp_path / "run").forget(1)
@@ -461,7 +455,7 @@ class Table:
         return self.run.judged(reads={"clicks": reads})
 
 
-def test_a_run_that_reads_a_delta_table(wide: None, right: Run, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_that_reads_a_delta_table(unshrunk: None, right: Run, spark: SparkSession, tmp_path: Path) -> None:
     """The log and the offsets are made by Delta's documented form; the weekly test has those that Delta writes."""
     table = Table(right.copy(tmp_path / "run"), spark)
     report = table.judged()
@@ -487,7 +481,7 @@ def test_a_run_that_reads_a_delta_table(wide: None, right: Run, spark: SparkSess
 
 @pytest.mark.exhaustive
 def test_what_cannot_be_read_of_a_delta_table_is_named(
-    wide: None, right: Run, spark: SparkSession, tmp_path: Path
+    unshrunk: None, right: Run, spark: SparkSession, tmp_path: Path
 ) -> None:
     table = Table(right.copy(tmp_path / "run"), spark)
     with pytest.raises(BadInput, match=r"was read from a Delta table: say where it is, reads="):
