@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.visible import first_line, visible, visible_path
 from ...spark.connect import to_check
+from ..declaring import PATCHING
 from .answers import Notebook, Waiting, answers
 from .reads import Frames, Read, as_declared
 from .writes import EndedQuery, Write
@@ -118,7 +119,7 @@ class Lift:
                 self.tables.frames[name].createOrReplaceTempView(name)
                 self.views.append(name)
         self._change = self.spark.conf.set
-        with contextlib.ExitStack() as stack:
+        with PATCHING, contextlib.ExitStack() as stack:
             for owner, methods in answers(self):
                 stack.enter_context(mock.patch.multiple(owner, **methods))
             stack.enter_context(contextlib.redirect_stdout(io.StringIO()))

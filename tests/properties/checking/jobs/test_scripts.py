@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from streamproof import (
     BadInput,
+    Inconclusive,
     Input,
     Script,
     StreamproofError,
@@ -127,6 +129,33 @@ clicks.writeStream.foreachBatch(save).trigger(processingTime="1 minute").option(
         invariants(Script(path, {"clicks": CLICKS}, args=["append"], env=env, read=read), histories=20)
     outside = Script(path, {"clicks": CLICKS}, args=["overwrite"], env={"OUT": "/data/out"}, read=read)
     assert "writes to /data/out/batch=0, outside of the check's folder" in refused(outside)
+
+
+def test_a_sink_s_function_that_spark_calls_before_the_script_has_ended_waits_for_its_end(written: Written) -> None:
+    from pyspark.sql import DataFrameWriter
+
+    body = """
+import threading
+begun, go_on = threading.Event(), threading.Event()
+def save(rows, batch):
+    begun.set()
+    go_on.wait(0.1)
+    rows.write.mode("overwrite").parquet(f"{os.environ['OUT']}/batch={batch}")
+clicks.writeStream.foreachBatch(save).option("checkpointLocation", "/cp").start()
+begun.wait(0.5)
+"""
+
+    def read(folder: Path) -> Any:
+        import pandas
+
+        return pandas.concat([pandas.read_parquet(file) for file in (folder / "out").rglob("*.parquet")])
+
+    own = DataFrameWriter.parquet
+    script = Script(written(HEAD, body), {"clicks": CLICKS}, env={"OUT": "{folder}/out"}, read=read)
+    with pytest.raises(Inconclusive, match="agrees"):
+        check_job(script, expect=as_batch(), histories=1)
+    assert DataFrameWriter.parquet is own
+    assert "OUT" not in os.environ
 
 
 def test_batch_reads_are_answered_with_rows_and_writes_beside_the_query_are_not_run(written: Written) -> None:
