@@ -17,7 +17,11 @@ from .contract import location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+STARTS = ("start", "toTable")
+"""The methods that start a query."""
 
 
 @contextlib.contextmanager
@@ -72,6 +76,25 @@ def as_in_a_check(
         return started
 
     patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}
-    patches |= {name: stored(getattr(DataStreamWriter, name)) for name in ("start", "toTable")}
+    patches |= {name: stored(getattr(DataStreamWriter, name)) for name in STARTS}
     with mock.patch.multiple(DataStreamWriter, **patches):
         yield
+
+
+@contextlib.contextmanager
+def started_queries() -> Iterator[list[StreamingQuery]]:
+    """Note the queries that are started within it: one that has ended is no longer among the session's."""
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    queries: list[StreamingQuery] = []
+
+    def noting(start: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(start)
+        def started(writer: DataStreamWriter, *given: Any, **named: Any) -> Any:
+            queries.append(start(writer, *given, **named))
+            return queries[-1]
+
+        return started
+
+    with mock.patch.multiple(DataStreamWriter, **{name: noting(getattr(DataStreamWriter, name)) for name in STARTS}):
+        yield queries

@@ -35,7 +35,7 @@ from ..spark.session import (
     session_for_query,
     with_settings,
 )
-from .as_in_a_check import as_in_a_check
+from .as_in_a_check import as_in_a_check, started_queries
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .declaring import PATCHING
@@ -357,6 +357,7 @@ class JobQuery(PreparedQuery):
         lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
         restored_in: The numbers of the micro-batches before which the query was started with state.
         given: What a sink's functions are given beside the inputs.
+        queries: The queries that the job has started since it was last called, those that have ended included.
         owns_checkpoint: Whether no other version of the job, nor another PySpark, uses its checkpoint.
     """
 
@@ -384,6 +385,7 @@ class JobQuery(PreparedQuery):
         self.happened: list[tuple[Crash, bool]] = []
         self.given: tuple[Any, ...] = ()
         self.before = {query.id for query in spark.streams.active}
+        self.queries: list[StreamingQuery] = []
         self.plan, self.used = Plan(), TablesUsed()
         self.static: Sequence[DataFrame] = ()
         self.delays_us: Sequence[int] = ()
@@ -434,7 +436,8 @@ class JobQuery(PreparedQuery):
         self.clocks = 0
         inputs = [self.stream(source.name) for source in self.runner.sources]
         calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
-        with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks, calls:
+        clock = (lambda: self.stream(TIME)) if self.clock else None
+        with clock_behind_watermarks(clock) as watermarks, calls, started_queries() as self.queries:
             self.static = self.runner.static_frames(self.spark, self.folder)
             return called(function, inputs, self.static, more), watermarks
 
@@ -471,12 +474,13 @@ class JobQuery(PreparedQuery):
             BadInput: There are some.
         """
         active = [query for query in self.spark.streams.active if query.id not in self.before]
-        if len(active) > own:
+        ids = {query.id for query in [*active, *self.queries]}
+        if len(ids) > own:
             for query in active:
                 query.stop()
             job = self.job
             remedy = "give each a Sink of its own" if isinstance(job, Sink) else "return its DataFrame, or give a Sink"
-            started = "a query" if len(active) == 1 else f"{len(active)} queries"
+            started = "a query" if len(ids) == 1 else f"{len(ids)} queries"
             raise BadInput(f"{name_of(job)} started {started}, of which the check would see {own or 'none'}: {remedy}")
 
     def run_all(self) -> None:

@@ -406,6 +406,16 @@ def starts_two(clicks: DataFrame, folder: Path) -> Any:
     return written(ignore)(clicks, folder)
 
 
+def starts_two_in_turn(clicks: DataFrame, folder: Path) -> Any:
+    written(ignore, "other")(clicks, folder).awaitTermination()
+    return written(ignore)(clicks, folder)
+
+
+def starts_and_awaits_a_query(clicks: DataFrame) -> DataFrame:
+    clicks.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+    return clicks
+
+
 def ignore(rows: DataFrame, batch: int) -> None: ...
 
 
@@ -443,6 +453,11 @@ ON_SPARK = [
     Case("a job forks", of(forks_and_leaves), rf"forks_and_leaves \({HERE}\) raised RuntimeError: of the parent, .+"),
     Case("a job takes other inputs", of(lambda: 1), rf"<lambda> \({HERE}\) takes other parameters than 1 input: .+"),
     Case("a job starts a query", of(starts_a_query), rf"starts_a_query \({HERE}\) started a query, of which .+"),
+    Case(
+        "a job awaits its query",
+        of(starts_and_awaits_a_query),
+        rf"starts_and_awaits_a_query \({HERE}\) started a query, of which .+",
+    ),
     Case(
         "a job that never returns",
         of(waits_in_driver, seconds=2),
@@ -500,6 +515,11 @@ ON_SPARK = [
         "a sink starts two queries",
         sunk(starts_two),
         r"starts_two \(.+\) started 2 queries, of which the check would see 1: .+",
+    ),
+    Case(
+        "a sink starts two queries in turn",
+        sunk(starts_two_in_turn),
+        r"starts_two_in_turn \(.+\) started 2 queries, of which the check would see 1: .+",
     ),
     Case(
         "a sink without a folder",
