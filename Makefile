@@ -47,7 +47,7 @@ test: $(TESTS) $(CLASSES) ## The tests: those without Spark, then those that sha
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 
 # A process that is done takes the next test, or the next module whose fixture its tests share (tests/conftest.py).
-test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take minutes: all mutants, jobs of many shapes, whole commands; not versions, not weekly ones
+test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take longer: all mutants, jobs of many shapes, proofs, whole commands; not versions, not weekly ones
 	$(BIN)/python -m pytest -m "exhaustive and not weekly" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
 
 test-weekly: $(TESTS) $(CLASSES) ## Tests of what our commits hardly change: Kafka's older releases, a broker, a cluster; no part of CI

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = "key string, order bigint, time bigint, amount bigint, deleted boolean"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_the_join_in_sql_emits_what_the_reference_emits_and_stores_no_more_than_its_runs(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path

@@ -123,6 +123,7 @@ def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     run_python(page, {"__name__": "sample"})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("page", pages_of_python("tlc"))
 def test_python_runs_on_tlc(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,6 +242,7 @@ def test_commands_print_what_is_shown(
     assert run_commands(run, tmp_path, monkeypatch, capsys) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.notes.get("run") == "tlc"}))
 def test_commands_on_tlc_print_what_is_shown(

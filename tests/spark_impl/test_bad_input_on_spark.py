@@ -96,6 +96,7 @@ OLD = (
 )
 
 
+@pytest.mark.exhaustive
 def test_a_checkpoint_of_another_gap_is_refused_with_both_and_goes_on_under_its_own(
     folder: Folder,
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_value_that_cannot_be_stored_is_refused_when_the_operator_is_declared(
         table_table_join(frame, frame)
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_is_killed_loses_nothing(folder: Folder) -> None:
     class Killed(SessionLogic):
         def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:

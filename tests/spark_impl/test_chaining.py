@@ -31,6 +31,8 @@ from streamproof.spark_impl.stream_table_join import stream_table_join
 from streamproof.spark_impl.table_aggregate import table_aggregate
 from streamproof.spark_impl.table_table_join import table_table_join
 
+pytestmark = pytest.mark.exhaustive
+
 STREAMS, BATCHES = 50, 3
 Changelog = dict[tuple[int, str], list[tuple[Value, int]]]
 """By batch and key: what is emitted, in order."""

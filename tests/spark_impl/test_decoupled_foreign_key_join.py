@@ -40,6 +40,8 @@ from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.topics import Topic, Topics, file_topics, kafka_topics
 from streamproof.specs.races import RACES as NAMED_RACES
 
+pytestmark = pytest.mark.exhaustive
+
 JOIN = "foreign_key_join"
 KIP, ANSWER, LEFT = {"protocol": "kip"}, {"protocol": "answer"}, {"join": "left"}
 REPEATED = "R r1=x L l=a|r1 >r1 <r1/l l=∅ R r1=y r1=z L l=a|r1 <r1/l <r1/l"

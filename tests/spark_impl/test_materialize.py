@@ -118,6 +118,7 @@ class CrashesInItsTransaction(DuckDBTable):
         raise Crash
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("whole", "crashing", "seen"),
     [

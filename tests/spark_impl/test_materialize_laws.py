@@ -73,6 +73,7 @@ class Several:
             raise Crash
 
 
+@pytest.mark.exhaustive
 def test_the_sessions_of_random_histories_are_the_reference_s_after_a_crash_and_a_restart(
     spark: SparkSession, tmp_path: Path
 ) -> None:

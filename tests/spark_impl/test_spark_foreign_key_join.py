@@ -222,6 +222,7 @@ def composed() -> list[list[Change]]:
     return emitted
 
 
+@pytest.mark.exhaustive
 def test_a_foreign_key_join_of_a_foreign_key_joins_changelog_is_the_composed_reference(spark: SparkSession) -> None:
     value = pa.struct([(name, pa.string()) for name in ("tail", "to", "carrier", "name")] + [("seats", pa.int32())])
     kinds = {"input": pa.string(), "key": pa.string(), "value": value, "time": pa.int64(), "offset": pa.int64()}

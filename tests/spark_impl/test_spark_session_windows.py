@@ -246,6 +246,7 @@ def session_window_job(events: DataFrame) -> DataFrame:
     return sessions.select("key", window, F.col("count").alias("value"), end.alias("timestamp"))
 
 
+@pytest.mark.exhaustive
 def test_a_user_s_job_that_differs_from_the_reference_is_reported_with_its_smallest_history(
     spark: SparkSession, conforms: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_window_is_forgotten_once_nothing_can_change_it(name: str) -> None:
         assert all(start + longest >= SCHEDULE[-1] for start in starts)
 
 
+@pytest.mark.exhaustive
 def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_batch(spark: SparkSession) -> None:
     def build(frame: DataFrame) -> DataFrame:
         return windowed_table(

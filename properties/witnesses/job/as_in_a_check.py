@@ -96,5 +96,6 @@ def started_queries() -> Iterator[list[StreamingQuery]]:
 
         return started
 
-    with mock.patch.multiple(DataStreamWriter, **{name: noting(getattr(DataStreamWriter, name)) for name in STARTS}):
+    patches: dict[str, Any] = {name: noting(getattr(DataStreamWriter, name)) for name in STARTS}
+    with mock.patch.multiple(DataStreamWriter, **patches):
         yield queries

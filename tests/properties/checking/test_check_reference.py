@@ -123,6 +123,7 @@ def test_the_foreign_key_join_is_checked_against_its_protocol_and_under_schedule
     assert by_law(report)["protocol"] is by_law(report)["schedules"] is Verdict.CONFORMS
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_kafka")
 @pytest.mark.parametrize("operator", [name for name, by_clock in BY_CLOCK.items() if by_clock])
 def test_a_batch_clock_that_forgets_its_largest_timestamp_is_found(
@@ -146,6 +147,7 @@ def test_without_a_history_whose_records_move_the_clock_nothing_is_shown(
     assert {goal.split(" (")[0] for goal in result.missing} >= {MOVED}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_kafka")
 @pytest.mark.parametrize(
     ("operator", "verdict"),
@@ -178,6 +180,7 @@ MISREAD = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_kafka")
 @pytest.mark.parametrize("misread", MISREAD)
 def test_an_aggregate_that_is_read_wrongly_is_found_by_drawn_definitions_and_values(

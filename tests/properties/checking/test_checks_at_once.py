@@ -83,6 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[st
     return folder, [json.loads(line) for line in ran.stdout.splitlines()]
 
 
+@pytest.mark.exhaustive
 def test_each_ends_with_its_verdict_and_no_error(folder: tuple[Path, list[dict[str, object]]]) -> None:
     assert [one["verdict"] for one in folder[1]] == ["violated"] * CHECKS
 

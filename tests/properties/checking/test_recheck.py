@@ -293,6 +293,7 @@ CASES: list[Case] = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("law", "operator", "kind", "wrong"),
     CASES,

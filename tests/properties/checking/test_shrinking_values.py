@@ -108,7 +108,7 @@ def test_no_candidate_has_a_value_that_the_operator_refuses() -> None:
                     assert parse_history(candidate.to_text()) == candidate
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["negative integers", "text", "all different", "lists and objects"])
 def test_hypothesis_shrinks_mixed_histories_to_the_first_value_of_their_kind(kind: str) -> None:
     own = replace(of("table_table_join", {}, 3), kind=kind)

@@ -402,6 +402,7 @@ def test_a_message_that_overtakes_another_is_replayed_and_is_no_line_of_a_histor
 # What TLC finds.
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_reference_shares_every_behaviour_of_two_left_and_one_right_changes(name: str) -> None:
@@ -411,6 +412,7 @@ def test_the_reference_shares_every_behaviour_of_two_left_and_one_right_changes(
     assert replayed.behaviours == states.count_behaviours() > 1_000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_passes_on_the_right_code(name: str) -> None:

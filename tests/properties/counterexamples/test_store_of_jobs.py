@@ -302,7 +302,7 @@ def run(script: str, folder: Path) -> str:
     ).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and_loses_none(tmp_path: Path) -> None:
     moments = int(run(SCRIPT, tmp_path))
     assert moments > 20

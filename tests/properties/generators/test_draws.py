@@ -229,7 +229,7 @@ def shrunk() -> History:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_hypothesis_shrinks_a_planted_failure_to_few_records(shrunk: History) -> None:
     assert 3 <= len(shrunk.records) <= 6
 

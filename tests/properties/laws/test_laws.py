@@ -115,6 +115,7 @@ def test_the_verdict_of_nothing_is_inconclusive() -> None:
     assert worst([]) is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.exhaustive
 def test_packing_catches_an_operator_that_distinguishes_the_histories_of_a_cohort(spark: SparkSession) -> None:
     class ServesTheFirstOnly(SessionLogic):
         def take(self, key: tuple[str, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
@@ -139,6 +140,7 @@ def test_replay_catches_a_sink_that_appends_a_replayed_batch(spark: SparkSession
     assert any(differences(outcome, twice) for outcome, twice in zip(right, appended, strict=True))
 
 
+@pytest.mark.exhaustive
 def test_a_batch_that_crashes_before_its_output_is_written_once_and_emits_the_same(spark: SparkSession) -> None:
     cohort = cohorts_of(DRAWN[:20])[0][0]
     witness = SparkWitness()

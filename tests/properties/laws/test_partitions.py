@@ -65,6 +65,7 @@ def test_groups_of_keys_that_are_fewer_than_the_partitions_lie_in_several_of_the
         assert 1 < len(used) < count
 
 
+@pytest.mark.exhaustive
 def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark: SparkSession) -> None:
     class CountsAllKeys(TableTableLogic):
         """Every tenth row that a worker takes is lost: what is counted for a key is counted on the worker."""

@@ -94,6 +94,7 @@ def test_restart_replay_and_partitions_each_kill_a_mutant_that_no_other_law_kill
     assert laws_of(JOIN, [*BY_ONE_LAW], seed) == {mutant: {law} for mutant, law in BY_ONE_LAW.items()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "way",
     [
@@ -121,7 +122,7 @@ def test_what_closes_when_a_query_starts_again_is_seen(monkeypatch: pytest.Monke
     assert "replay" in laws_of("session_windows", ["closings_lost_at_restart"])["closings_lost_at_restart"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_definition_of_every_operator_is_asked_and_conforms(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -114,7 +114,7 @@ def name_of(value: str) -> str:
     return value.replace(" ", "_")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", SPECIFIED)
 def test_mutants_that_emit_the_same_have_one_name(operator: str) -> None:
     found = agreement(operator)

@@ -77,7 +77,7 @@ def test_every_law_kills_a_mutant_alone_or_says_why_it_stays() -> None:
     assert why("a law of one's own") == ""
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("law", sorted(KILLS_ALONE.keys() - ELSEWHERE))
 def test_no_other_law_kills_that_mutant(kills: list[Kill], law: str) -> None:
     operator, mutant = KILLS_ALONE[law]

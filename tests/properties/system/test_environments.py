@@ -129,7 +129,7 @@ def test_a_failed_or_interrupted_installation_leaves_nothing(
     assert names(cache) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_version_that_pip_does_not_find_is_refused_by_its_last_line(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

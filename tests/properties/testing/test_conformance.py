@@ -432,7 +432,7 @@ def test_the_gate_asks_that_the_neighbours_of_each_definition_show() -> None:
     assert {"gap_ms 10 and 11 differ (close)", "session closed and emitted (close)"} <= goals_of("session_windows")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", PROFILES)
 def test_the_cohorts_of_a_gate_of_its_default_size_cover_all_goals(operator: str) -> None:
     for options in PROFILES[operator].values():

@@ -91,6 +91,7 @@ def test_a_machine_too_busy_is_nobodys_fault() -> None:
         isolated(DEFINITIONS, run)
 
 
+@pytest.mark.exhaustive
 def test_a_logic_that_ends_its_worker_is_isolated_on_spark(spark: SparkSession) -> None:
     def ends_its_worker(definition: Any) -> TableTableLogic:
         # A local class, for workers can't import a test's module.

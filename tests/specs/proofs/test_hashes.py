@@ -12,7 +12,7 @@ from streamproof.specs.proofs.entries import find_proofs
 from streamproof.specs.proofs.proving import prove
 from streamproof.specs.pytla import Value
 
-pytestmark = pytest.mark.tlc
+pytestmark = [pytest.mark.tlc, pytest.mark.exhaustive]
 
 GROUP = r"IF Size < 2 THEN row.version ELSE row.version \div Size"
 """The hash of a version, where as many versions in a row as the arbitrary number `Size` share a hash.

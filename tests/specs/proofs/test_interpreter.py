@@ -14,7 +14,7 @@ from streamproof.specs.proofs.interpreter import Frame, Interpreter
 from streamproof.specs.pytla import Function, Model, StateGraph, state_graph
 from streamproof.specs.pytla.syntax import parse_module
 
-pytestmark = pytest.mark.tlc
+pytestmark = [pytest.mark.tlc, pytest.mark.exhaustive]
 
 STATES = 250
 """Of how many states of a graph the steps are compared, drawn at random."""

@@ -20,7 +20,7 @@ from streamproof.specs.proofs.solving import Solver
 from streamproof.specs.pytla import Function
 from streamproof.specs.pytla.syntax import parse_module
 
-pytestmark = pytest.mark.tlc
+pytestmark = [pytest.mark.tlc, pytest.mark.exhaustive]
 
 OTHERS = pytest.mark.weekly("ten seconds each: CI proves three of them, and the quickest counterexamples")
 SLOW = {entry.name for entry in proofs() if entry.result == "proved"} | {"ForeignKeyJoin_mutant_routes_out_of_order"}

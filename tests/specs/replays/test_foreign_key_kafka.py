@@ -209,6 +209,7 @@ def test_kafka_has_no_mutants() -> None:
 # What TLC finds.
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_protocol_of_kafka_shares_every_behaviour_of_two_left_and_one_right_changes(name: str) -> None:
@@ -227,6 +228,7 @@ def test_the_protocol_of_another_kafka_doesnt_share_them(name: str) -> None:
     assert replay(states.covering(), {**all_, "Protocol": "kafka 3.9"}, MODULE).disagreements
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", [*FAILING, "_repeats_inner", "_repeats_inner_accepted"])
 def test_a_counterexample_of_kafkas_is_one_on_its_protocol_and_none_where_all_is_answered(suffix: str) -> None:

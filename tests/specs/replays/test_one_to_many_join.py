@@ -142,6 +142,7 @@ class LeavesBehind(Behaviour):
         return emitted
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", ["", "_inner", "_settles"])
 def test_the_reference_shares_every_edge_of_two_left_and_one_right_changes(

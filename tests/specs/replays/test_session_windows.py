@@ -191,6 +191,7 @@ GRAPHS: Mapping[str, Mapping[str, Value]] = {
 """Models that pass, with fewer arrivals than they have."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", GRAPHS)
 def test_the_reference_shares_every_behaviour_of_three_arrivals(suffix: str) -> None:
@@ -200,6 +201,7 @@ def test_the_reference_shares_every_behaviour_of_three_arrivals(suffix: str) -> 
     assert replayed.behaviours == states.count_behaviours() > 500
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", [mutant for mutant in MUTANTS if mutant != "none"])
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:

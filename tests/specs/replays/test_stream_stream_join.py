@@ -202,6 +202,7 @@ GRAPHS: Mapping[str, Mapping[str, Value]] = {
 """Models that pass, made smaller."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", GRAPHS)
 def test_the_reference_shares_every_behaviour_of_a_few_records(suffix: str) -> None:

@@ -111,6 +111,7 @@ def hourly(orders: DataFrame) -> DataFrame:
 ORDERS = Input("customer bigint, placed timestamp, paid boolean", key="customer", name="orders")
 
 
+@pytest.mark.exhaustive
 def test_an_updated_table_is_compared_after_each_batch_with_sql() -> None:
     statement = sql(
         "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
@@ -226,6 +227,7 @@ def known(clicks: DataFrame) -> DataFrame:
     return clicks.where("user is not null")
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_compares_its_keys_with_a_value_never_conforms() -> None:
     with pytest.raises(Violated, match="The job computes with the key") as found:
         check_job(not_a, CLICKS, expect="select * from clicks", histories=100)
@@ -254,6 +256,7 @@ def rounded(clicks: DataFrame) -> DataFrame:
     return texts.withColumn("amount", F.col("amount").cast("bigint"))
 
 
+@pytest.mark.exhaustive
 def test_a_job_whose_results_rows_of_other_keys_round_never_conforms() -> None:
     given: dict[str, Any] = {"expect": "select * from clicks", "histories": 300, "seconds": 20}
     with pytest.raises((Inconclusive, Violated)):
@@ -288,6 +291,7 @@ def test_a_job_whose_keys_cannot_be_read_back_is_run_alone_and_conforms(job: Any
     assert report.histories >= 10
 
 
+@pytest.mark.exhaustive
 def test_a_job_whose_keys_cannot_be_read_back_is_violated_where_it_is_wrong() -> None:
     with pytest.raises(Violated) as raised:
         check_job(words, CLICKS, expect=sql('select "user", amount from clicks where amount > 0'), histories=20)
@@ -469,6 +473,7 @@ def test_columns_that_tell_rows_apart_are_columns_of_the_result(unique: str, kno
         check_job(sessions, CLICKS, expect=expected_sessions(), unique=[unique])
 
 
+@pytest.mark.exhaustive
 def test_a_window_may_tell_the_rows_of_a_table_apart() -> None:
     counted = sql(
         "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
@@ -576,6 +581,7 @@ def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its
         check_job(nearby, CLICKS, views, expect=expected, histories=60)
 
 
+@pytest.mark.exhaustive
 def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> None:
     def as_text(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", F.col("at").cast("timestamp_ntz").cast("date").alias("day"))
@@ -596,6 +602,7 @@ def test_a_history_of_an_invariant_is_refused_by_check_job_and_one_of_no_law_by_
         invariants(sessions, CLICKS, examples=[flood])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("unshrunk")
 def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far() -> None:
     with pytest.raises(Violated, match="Shrinking stopped by its limit of time: a smaller history may differ, too"):

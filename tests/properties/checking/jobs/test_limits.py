@@ -91,6 +91,7 @@ def parsed(condition: str) -> Job:
     return job
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("wrong", "right", "expected", "how"),
     [
@@ -152,6 +153,7 @@ def test_a_bug_behind_a_limit_of_a_processor_is_found_and_the_right_processor_co
     check_job(flagged(Flagging), ORDERS, expect=expected, mode="update")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("unshrunk")
 def test_a_limit_behind_a_payload_a_new_name_and_arithmetic_is_reached() -> None:
     orders = Input("user string, amount bigint", key="user", name="orders", format="kafka")
@@ -199,6 +201,7 @@ def totals(*fields: Any) -> Job:
     return lambda orders: orders.where("rate > 0.1 AND rate <> 0.7").groupBy("user").agg(*fields)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("spark")
 def test_right_aggregates_of_doubles_around_a_constant_conform() -> None:
     total, spread, mean = F.sum("rate").alias("total"), F.stddev("rate").alias("spread"), F.avg("rate").alias("mean")

@@ -99,6 +99,7 @@ def test_fates_are_those_of_queries_as_the_test_has_them(tmp_path: Path, monkeyp
     assert quick == fates()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_mutants_of_a_script_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "script.py"

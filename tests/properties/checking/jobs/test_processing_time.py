@@ -244,6 +244,7 @@ class LongerLifetimes(Lifetimes):
         return until < clock
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("unshrunk")
 @pytest.mark.spark
 def test_state_lives_as_long_as_its_time_to_live_by_the_clock() -> None:

@@ -354,7 +354,9 @@ WRONG = [
     views_state,
 ]
 SLOW = [kafka_to_kafka, socket_word_count]
+QUICK = [order_items, orders_enriched_csv, sensor_alerts_notebook]
 RIGHT = [
+    *QUICK,
     account_totals_sqlite,
     ad_clicks,
     clickstream_sql,
@@ -366,13 +368,10 @@ RIGHT = [
     highest_temperature,
     iot_nested,
     movie_ratings_jupyter,
-    order_items,
-    orders_enriched_csv,
     orders_main_function,
     rate_even,
     running_totals_pandas,
     sales_by_date,
-    sensor_alerts_notebook,
     service_metrics,
     taxi_files,
     trades_csv_pandas_udf,
@@ -385,7 +384,10 @@ def test_each_script_has_a_declaration() -> None:
     assert sorted(declared) == sorted(file.stem for file in FOLDER.glob("*.py"))
 
 
-@pytest.mark.parametrize("declared", RIGHT, ids=lambda declared: declared.__name__)
+@pytest.mark.parametrize(
+    "declared",
+    [pytest.param(one, marks=[pytest.mark.exhaustive] * (one not in QUICK), id=one.__name__) for one in RIGHT],
+)
 def test_a_right_script_conforms(declared: Callable[[], None]) -> None:
     declared()
 

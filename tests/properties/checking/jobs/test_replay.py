@@ -226,6 +226,7 @@ def test_a_changed_row_is_found_with_its_batch_and_key(
         assert 0 < in_window >= len(arrived) / 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("edit", "says"),
     [(lambda rows: [rows[0], *rows], "no such row"), (lambda rows: rows[1:], "wrote no such row")],
@@ -455,6 +456,7 @@ class Table:
         return self.run.judged(reads={"clicks": reads})
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_reads_a_delta_table(unshrunk: None, right: Run, spark: SparkSession, tmp_path: Path) -> None:
     """The log and the offsets are made by Delta's documented form; the weekly test has those that Delta writes."""
     table = Table(right.copy(tmp_path / "run"), spark)

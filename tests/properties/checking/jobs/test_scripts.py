@@ -67,6 +67,7 @@ def test_a_script_is_checked_in_its_own_mode_and_goes_on_after_its_query(written
     assert report.job.endswith("job.py")
 
 
+@pytest.mark.exhaustive
 def test_a_script_that_is_wrong_is_violated_on_its_smallest_history(written: Written) -> None:
     visits = """
 def main(spark):
@@ -84,6 +85,7 @@ if __name__ == "__main__":
     assert len(found.value.counterexample.history.arrivals) <= 2
 
 
+@pytest.mark.exhaustive
 def test_of_several_queries_one_is_checked_by_its_name_or_its_index(written: Written) -> None:
     several = [
         'totals.writeStream.outputMode("complete").queryName("totals").format("console").start()\n',
@@ -103,6 +105,7 @@ def test_of_several_queries_one_is_checked_by_its_name_or_its_index(written: Wri
     assert check_job(rows, expect=sql("SELECT * FROM clicks"), histories=40).verdict == "conforms"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("unshrunk")
 def test_a_sink_of_the_script_s_own_is_run_where_read_says_what_it_wrote(written: Written) -> None:
     body = """
@@ -158,6 +161,7 @@ begun.wait(0.5)
     assert "OUT" not in os.environ
 
 
+@pytest.mark.exhaustive
 def test_batch_reads_are_answered_with_rows_and_writes_beside_the_query_are_not_run(written: Written) -> None:
     body = """
 products = spark.read.option("header", True).csv("/data/dim/products.csv").select("user", "name")
@@ -176,6 +180,7 @@ spark.sql("SELECT user, amount, name FROM joined").writeStream.toTable("named")
     assert "saveAsTable(…) isn't run" in str(report)
 
 
+@pytest.mark.exhaustive
 def test_a_source_that_is_read_twice_can_be_joined_with_itself(written: Written) -> None:
     body = """
 again = spark.readStream.schema("user string, at timestamp, amount bigint").json("/data/clicks")
@@ -187,6 +192,7 @@ one.join(other, near).select(one.user, other.at, one.amount).writeStream.start("
     assert check_job(script, expect=as_batch(), histories=40).verdict == "conforms"
 
 
+@pytest.mark.exhaustive
 def test_notebooks_functions_and_old_contexts_are_lifted(written: Written) -> None:
     notebook = """\
 # Databricks notebook source

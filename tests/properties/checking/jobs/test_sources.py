@@ -222,6 +222,7 @@ def table_of_accounts(accounts: list[Row]) -> list[Row]:
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("unshrunk")
 def test_a_job_that_applies_debezium_s_changes_conforms() -> None:
     given: dict[str, Any] = {"expect": table_of_accounts, "mode": "update", "unique": ["id"]}
@@ -258,6 +259,7 @@ def from_registry(clicks: DataFrame) -> DataFrame:
     return rows.groupBy("user", F.session_window("at", "30 minutes")).agg(F.sum("amount").alias("total"))
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_reads_avro_from_a_registry_conforms() -> None:
     given = Input(
         "user string, at timestamp not null, amount bigint",
@@ -270,6 +272,7 @@ def test_a_job_that_reads_avro_from_a_registry_conforms() -> None:
     assert not report.alone
 
 
+@pytest.mark.exhaustive
 def test_a_right_job_over_debezium_s_changes_keeps_the_invariants() -> None:
     report = invariants(latest, ACCOUNTS, mode="update", unique=["id"], histories=40)
     assert "the order within a batch" in report.held

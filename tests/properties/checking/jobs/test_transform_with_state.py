@@ -186,6 +186,7 @@ def test_a_bug_in_state_or_timers_is_found(form: type[ByRows], bug: str) -> None
         check(form(bug))
 
 
+@pytest.mark.exhaustive
 def test_an_initial_state_of_keys_that_no_history_has_shows_nothing() -> None:
     opening = [{"user": "nobody's", "amount": 1, "due": 0}]
     with pytest.raises(Inconclusive, match=r'rows with a key of the table opening .*values=\{"user": \[…\]\}'):
@@ -285,6 +286,7 @@ class Silences:
         return [{"user": user, "last": self.last.pop(user)} for user in over]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("unshrunk")
 def test_timers_of_event_time_are_checked_once_it_is_said_how_long_they_are() -> None:
     with pytest.raises(Inconclusive, match=r"times around its timers of event time \(timeouts="):

@@ -342,6 +342,7 @@ def test_a_repartition_that_spark_refuses_is_named_with_the_remedy(job: Job, par
     assert "calling" not in str(it.value)
 
 
+@pytest.mark.exhaustive
 def test_rows_may_come_in_another_batch_if_both_versions_together_emit_what_a_run_from_the_start_does() -> None:
     report = upgrade(
         aggregate(delay="30 minutes"), aggregate(delay="5 minutes"), CLICKS, histories=60, out_of_order="5 minutes"
@@ -368,6 +369,7 @@ def test_a_rule_says_what_both_versions_emit() -> None:
         upgrade(stateless, aggregate(), CLICKS, histories=20, expect=rule)
 
 
+@pytest.mark.exhaustive
 def test_an_old_version_that_fails_by_itself_is_no_refused_upgrade() -> None:
     def fails(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
@@ -429,6 +431,7 @@ def fails_when_it_runs(clicks: DataFrame) -> DataFrame:
     return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
 
 
+@pytest.mark.exhaustive
 def test_the_old_version_runs_in_a_process_of_its_own_pyspark_which_ends_with_the_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

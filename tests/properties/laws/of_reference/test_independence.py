@@ -163,6 +163,7 @@ def test_an_option_that_the_reference_misreads_is_caught_by_duckdb(
     assert verdict_of_duckdb(operator, {"misread": options}, tmp_path, monkeypatch) is Verdict.VIOLATED
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", registered())
 def test_under_options_that_are_read_rightly_duckdb_agrees(
     operator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

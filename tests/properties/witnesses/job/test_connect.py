@@ -130,6 +130,7 @@ def totals(clicks: DataFrame) -> DataFrame:
     return small.groupBy("user").transformWithStateInPandas(Totals(), "user string, total bigint", "Append", "None")
 
 
+@pytest.mark.exhaustive
 def test_the_modules_of_a_function_are_sent_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The server's workers can't import a module of a folder that only this process has in front of its path."""
     (tmp_path / "only_here.py").write_text(
@@ -190,6 +191,7 @@ def append(rows: DataFrame, number: int, target: str) -> None:
     rows.write.mode("append").parquet(target)
 
 
+@pytest.mark.exhaustive
 def test_a_right_sink_holds_and_a_wrong_sink_is_found() -> None:
     report = invariants(Sink.parquet(sink(replace), without=["batch"]), CLICKS, histories=10)
     assert "a crash" in report.held

@@ -299,6 +299,7 @@ def test_a_batch_that_is_repeated_is_read_twice_where_the_store_has_it_twice(sto
         ), name
 
 
+@pytest.mark.exhaustive
 def test_every_store_has_the_table_that_is_expected(stores: Any) -> None:
     right = stores(False)
     names = ", ".join(f"'{name}'" for name in right)
