@@ -14,6 +14,7 @@ from ...system.exits import without_exit
 from ..spark import connect
 from ..spark.engine import OfBatch
 from .contract import location
+from .declaring import PATCHING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,8 +53,12 @@ def as_in_a_check(
             with without_exit(location(function)):  # Spark would wait for it forever
                 connect.call(sent, rows, batch_id)
 
-        sent = connect.as_sent(function)
-        return original(writer, dying(not_ending))
+        def by_itself(rows: DataFrame, batch_id: int) -> None:
+            with PATCHING:
+                dies(rows, batch_id)
+
+        sent, dies = connect.as_sent(function), dying(not_ending)
+        return original(writer, by_itself)
 
     def for_each_row(writer: DataStreamWriter, f: Any) -> DataStreamWriter:
         return foreach(writer, of_rows(f))

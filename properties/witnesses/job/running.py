@@ -38,7 +38,6 @@ from ..spark.session import (
 from .as_in_a_check import as_in_a_check, started_queries
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
-from .declaring import PATCHING
 from .dying import Steps, dying_writer
 from .dying_writes import Writes
 from .grouping import Grouping, grouping_of
@@ -721,13 +720,7 @@ class JobQuery(PreparedQuery):
             for other in planned:  # all its steps are done, or it doesn't come to this one
                 self.planned.remove(other)
 
-        dies = super().dying(in_the_middle)
-
-        def by_itself(rows: DataFrame, batch_id: int) -> None:
-            with PATCHING:
-                dies(rows, batch_id)
-
-        return by_itself if isinstance(self.job, Sink) else dies
+        return super().dying(in_the_middle)
 
     def next_in_the_middle(self, planned: Sequence[Crash], batch_id: int) -> Crash | None:
         """Return the crash that is next while a micro-batch's output is written, with its step; None: there is none."""
