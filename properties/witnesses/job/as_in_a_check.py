@@ -21,23 +21,18 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-STARTS = ("start", "toTable")
-"""The methods that start a query."""
-
 
 @contextlib.contextmanager
 def as_in_a_check(
     dying: Callable[[OfBatch], OfBatch],
     of_rows: Callable[[Any], Any],
-    storing: Callable[[DataFrame], AbstractContextManager[None]],
     where: str,
 ) -> Iterator[None]:
-    """Let what is given to `foreachBatch` and `foreach` within it raise where a crash is planned; say where state goes.
+    """Let what is given to `foreachBatch` and `foreach` within it raise where a crash is planned.
 
     Args:
         dying: Wraps a function for `foreachBatch`.
         of_rows: Wraps a function or an object for `foreach`.
-        storing: Takes the result of a query; a block in which the query is started.
         where: What messages call the function that starts the query.
 
     Raises:
@@ -72,23 +67,18 @@ def as_in_a_check(
             )
         return trigger(writer, **named)
 
-    def stored(start: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(start)
-        def started(writer: DataStreamWriter, *given: Any, **named: Any) -> Any:
-            with storing(writer._df):
-                return start(writer, *given, **named)
-
-        return started
-
     patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}
-    patches |= {name: stored(getattr(DataStreamWriter, name)) for name in STARTS}
     with mock.patch.multiple(DataStreamWriter, **patches):
         yield
 
 
 @contextlib.contextmanager
-def started_queries() -> Iterator[list[StreamingQuery]]:
-    """Note the queries that are started within it: one that has ended is no longer among the session's."""
+def started_queries(storing: Callable[[DataFrame], AbstractContextManager[None]]) -> Iterator[list[StreamingQuery]]:
+    """Note the queries that are started within it: one that has ended is no longer among the session's.
+
+    Args:
+        storing: Takes the result of a query; a block in which the query is started, for it says where state goes.
+    """
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     queries: list[StreamingQuery] = []
@@ -96,11 +86,12 @@ def started_queries() -> Iterator[list[StreamingQuery]]:
     def noting(start: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(start)
         def started(writer: DataStreamWriter, *given: Any, **named: Any) -> Any:
-            queries.append(start(writer, *given, **named))
+            with storing(writer._df):
+                queries.append(start(writer, *given, **named))
             return queries[-1]
 
         return started
 
-    patches: dict[str, Any] = {name: noting(getattr(DataStreamWriter, name)) for name in STARTS}
+    patches: dict[str, Any] = {name: noting(getattr(DataStreamWriter, name)) for name in ("start", "toTable")}
     with mock.patch.multiple(DataStreamWriter, **patches):
         yield queries

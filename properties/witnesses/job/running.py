@@ -436,7 +436,7 @@ class JobQuery(PreparedQuery):
         inputs = [self.stream(source.name) for source in self.runner.sources]
         calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
         clock = (lambda: self.stream(TIME)) if self.clock else None
-        with clock_behind_watermarks(clock) as watermarks, calls, started_queries() as self.queries:
+        with clock_behind_watermarks(clock) as watermarks, calls, started_queries(self.storing) as self.queries:
             self.static = self.runner.static_frames(self.spark, self.folder)
             return called(function, inputs, self.static, more), watermarks
 
@@ -669,7 +669,7 @@ class JobQuery(PreparedQuery):
             writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
             with self.storing(result):
                 return writer.start()
-        with as_in_a_check(self.dying, self.dying_writer, self.storing, name_of(job)):
+        with as_in_a_check(self.dying, self.dying_writer, name_of(job)):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.checkpoint = folder_of_checkpoint(query._jsq.streamingQuery())
