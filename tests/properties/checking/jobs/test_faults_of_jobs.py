@@ -411,6 +411,13 @@ def starts_two_in_turn(clicks: DataFrame, folder: Path) -> Any:
     return written(ignore)(clicks, folder)
 
 
+def starts_a_table_first(clicks: DataFrame, folder: Path) -> Any:
+    table = clicks.writeStream.option("path", str(folder / "table")).trigger(availableNow=True)
+    table.toTable("written_first", checkpointLocation=str(folder / "other")).awaitTermination()
+    clicks.sparkSession.sql("DROP TABLE written_first")
+    return written(ignore)(clicks, folder)
+
+
 def starts_and_awaits_a_query(clicks: DataFrame) -> DataFrame:
     clicks.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
     return clicks
@@ -520,6 +527,11 @@ ON_SPARK = [
         "a sink starts two queries in turn",
         sunk(starts_two_in_turn),
         r"starts_two_in_turn \(.+\) started 2 queries, of which the check would see 1: .+",
+    ),
+    Case(
+        "a sink writes a table first",
+        sunk(starts_a_table_first),
+        r"starts_a_table_first \(.+\) started 2 queries, of which the check would see 1: .+",
     ),
     Case(
         "a sink without a folder",
