@@ -37,7 +37,6 @@ def is_case(case: Any, name: str, mode: str) -> bool:
     return bool(case.name.startswith(name) and case.mode == mode)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "mode", "trigger"), KEPT, ids=lambda value: value.partition("(")[0])
 def test_spark_emits_what_its_rules_say(spark: SparkSession, rules: Any, name: str, mode: str, trigger: str) -> None:
     (case,) = [case for case in rules.CASES if is_case(case, name, mode)]
