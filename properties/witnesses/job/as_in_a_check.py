@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from .contract import location
 from .declaring import PATCHING
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -73,19 +74,27 @@ def as_in_a_check(
 
 
 @contextlib.contextmanager
-def started_queries(storing: Callable[[DataFrame], AbstractContextManager[None]]) -> Iterator[list[StreamingQuery]]:
+def started_queries(
+    spark: SparkSession, storing: Callable[[DataFrame], AbstractContextManager[None]]
+) -> Iterator[list[StreamingQuery]]:
     """Note the queries that are started within it: one that has ended is no longer among the session's.
 
+    Those that another thread starts in a session of its own are another check's.
+
     Args:
+        spark: The session of the check.
         storing: Takes the result of a query; a block in which the query is started, for it says where state goes.
     """
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     queries: list[StreamingQuery] = []
+    thread = threading.get_ident()
 
     def noting(start: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(start)
         def started(writer: DataStreamWriter, *given: Any, **named: Any) -> Any:
+            if threading.get_ident() != thread and writer._df.sparkSession._jsparkSession != spark._jsparkSession:
+                return start(writer, *given, **named)
             with storing(writer._df):
                 queries.append(start(writer, *given, **named))
             return queries[-1]

@@ -436,7 +436,8 @@ class JobQuery(PreparedQuery):
         inputs = [self.stream(source.name) for source in self.runner.sources]
         calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
         clock = (lambda: self.stream(TIME)) if self.clock else None
-        with clock_behind_watermarks(clock) as watermarks, calls, started_queries(self.storing) as self.queries:
+        started = started_queries(self.spark, self.storing)
+        with clock_behind_watermarks(clock) as watermarks, calls, started as self.queries:
             self.static = self.runner.static_frames(self.spark, self.folder)
             return called(function, inputs, self.static, more), watermarks
 
