@@ -50,7 +50,7 @@ test: $(TESTS) $(CLASSES) ## The tests: those without Spark, then those that sha
 test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take longer: all mutants, jobs of many shapes, proofs, whole commands; not versions, not weekly ones
 	$(BIN)/python -m pytest -m "exhaustive and not weekly" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
 
-test-weekly: $(TESTS) $(CLASSES) ## Tests of what our commits hardly change: Kafka's older releases, a broker, a cluster; no part of CI
+test-weekly: $(TESTS) $(CLASSES) ## Tests of what our commits hardly change: Kafka's older releases, a broker, a cluster, all of Spark's rules; no part of CI
 	$(BIN)/python -m pytest -m "weekly" --numprocesses 2 --dist loadgroup --durations 20
 
 examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, as functions and as scripts, under test

@@ -120,6 +120,7 @@ def test_the_functions_for_pandas_have_the_rows_of_duckdb_and_keep_no_state_in_t
     assert differing(events, query, pandas_rows(events, query, tmp_path / "rows.parquet")) == 0
 
 
+@pytest.mark.exhaustive
 def test_a_function_for_pandas_that_drops_the_last_session_or_keeps_the_first_bid_differs(
     events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

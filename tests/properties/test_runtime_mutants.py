@@ -43,6 +43,7 @@ def test_there_are_so_many_mutants_each_under_its_own_name_and_some_of_each_kind
     assert {named(name).shows for name in SOME} == {*Shows}
 
 
+@pytest.mark.exhaustive
 def test_mutants_show_in_shared_queries_in_ten_histories(tmp_path: Path) -> None:
     chosen = [named(name) for name in SOME if named(name).shows is Shows.SHARED]
     assert [(mutant.name, count) for mutant, count in shown(chosen, tmp_path) if count < LEAST] == []

@@ -193,7 +193,7 @@ ANSWERED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("options", ANSWERED.values(), ids=ANSWERED)
 @pytest.mark.parametrize(("lefts", "rights", "unique"), [(3, 2, True), (3, 1, False)], ids=["unique", "repeated"])
 def test_every_schedule_of_a_join_that_answers_ends_in_the_meaning(

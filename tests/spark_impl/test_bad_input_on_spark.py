@@ -117,6 +117,7 @@ def test_a_checkpoint_of_another_gap_is_refused_with_both_and_goes_on_under_its_
     assert [row["key"] for row in folder.run(sessions("5 minutes"))] == ["new"]
 
 
+@pytest.mark.exhaustive
 def test_a_checkpoint_goes_on_whether_its_columns_may_be_null_and_whatever_is_said_of_them(folder: Folder) -> None:
     def without_nulls(frame: DataFrame) -> DataFrame:
         return sessions("5 minutes")(frame.withColumn("key", F.coalesce("key", F.lit(""))))

@@ -38,6 +38,7 @@ def test_a_table_has_each_key_and_window_with_its_last_value(
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_row_is_named_by_a_key_of_which_a_column_is_null(spark: SparkSession, target: Target, tmp_path: Path) -> None:
     # As a one-to-many join emits a left row that has no foreign key.
     hand = ByHand(spark, tmp_path / "checkpoint", target)
@@ -49,6 +50,7 @@ def test_a_row_is_named_by_a_key_of_which_a_column_is_null(spark: SparkSession, 
     assert [row["user"] for row in rows_of(spark, target)] == ["ann"]
 
 
+@pytest.mark.exhaustive
 def test_nested_values_keep_their_types(spark: SparkSession, target: Target, tmp_path: Path) -> None:
     value = "struct<left: struct<tags: array<string>, at: timestamp>, right: struct<amount: decimal(9,2)>>"
     hand = ByHand(spark, tmp_path / "checkpoint", target, schema=f"{KEYS}, {WINDOW}, value {value}, {REST}")
@@ -162,6 +164,7 @@ def test_a_batch_writes_only_the_buckets_that_it_touches(spark: SparkSession, tm
     assert sorted(values_of(spark, table).values()) == [number for number in range(40) if number != 7]
 
 
+@pytest.mark.exhaustive
 def test_what_a_reader_has_begun_to_read_stays_for_one_more_version(spark: SparkSession, tmp_path: Path) -> None:
     table = ParquetTable(tmp_path / "table", buckets=1)
     hand = ByHand(spark, tmp_path / "checkpoint", table)

@@ -151,6 +151,7 @@ def stream_breaks(spark: SparkSession, folder: Path, to: Target, seed: int) -> b
     return sorted(found, key=repr) != sorted(emitted, key=repr)
 
 
+@pytest.mark.exhaustive
 def test_a_table_is_the_fold_of_a_random_changelog(spark: SparkSession, target: Target, tmp_path: Path) -> None:
     assert not table_breaks(spark, tmp_path, target, seed=2)
 

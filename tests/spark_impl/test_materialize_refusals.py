@@ -21,6 +21,7 @@ from streamproof.spark_impl.sinks.tables import DuckDBTable, ParquetTable
 # What is refused.
 
 
+@pytest.mark.exhaustive
 def test_the_batches_of_another_query_are_refused(spark: SparkSession, target: Target, tmp_path: Path) -> None:
     ByHand(spark, tmp_path / "checkpoint", target).write(0, change("ann", 1))
     other = ByHand(spark, tmp_path / "another", target)

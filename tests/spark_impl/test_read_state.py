@@ -64,6 +64,7 @@ def rows_of(state: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in state.drop("packed").orderBy("key").collect()]
 
 
+@pytest.mark.exhaustive
 def test_the_state_of_sessions_has_the_types_of_its_operator(source: Source) -> None:
     source.run("old", FIRST, sessions)
     state = streamproof.read_state(source.checkpoint("old"))
@@ -85,6 +86,7 @@ def test_a_state_goes_on_under_other_groups_and_timers_fire(source: Source) -> N
     assert sorted((row["user"], row["value"]) for row in written) == [("a", 2), ("b", 1)]
 
 
+@pytest.mark.exhaustive
 def test_each_stage_of_a_join_is_handed_over(source: Source) -> None:
     source.run("old", FIRST, joined)
     checkpoint = source.checkpoint("old")

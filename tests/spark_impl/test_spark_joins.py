@@ -37,6 +37,7 @@ def joined(by: Joining, sides: tuple[DataFrame, DataFrame], **options: Any) -> l
     return emitted(by(left, right, report_dropped=True, **options).withColumn("key_of_row", F.col("k")))
 
 
+@pytest.mark.exhaustive
 def test_batch_dataframes_are_joined_as_histories_that_have_ended(sides: tuple[DataFrame, DataFrame]) -> None:
     assert joined(table_table_join, sides, join="outer") == [
         (None, None, "null key"),

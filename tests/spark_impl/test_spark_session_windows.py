@@ -200,6 +200,7 @@ MANY = """{"operator": "session_windows", "options": %s, "clock": "batch"}
 """
 
 
+@pytest.mark.exhaustive
 def test_a_history_with_a_null_key_runs_alone_and_the_null_key_moves_no_clock(spark: SparkSession) -> None:
     history = parse_history(MANY % '{"gap_ms": 10, "grace_ms": 15, "aggregate": "list"}')
     lines = SPARK.evaluate([history])[0].to_lines()

@@ -49,7 +49,7 @@ FURTHER: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*PROFILES[OPERATOR], *FURTHER])
 def test_the_logic_emits_what_the_reference_emits(name: str) -> None:
     options = {**PROFILES[OPERATOR], **FURTHER}[name]

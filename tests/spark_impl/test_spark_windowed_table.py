@@ -69,7 +69,7 @@ def play_windowed(logic: WindowedLogic, history: Any) -> tuple[dict[Any, Any], d
     return by_key(lists), state
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PROFILES_OF_LOGIC)
 def test_the_logic_emits_what_the_reference_emits(name: str) -> None:
     options = PROFILES_OF_LOGIC[name]

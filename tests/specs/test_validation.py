@@ -109,6 +109,7 @@ def test_traces_of_every_race_are_explained_in_their_order_and_by_their_topics()
         assert (found.parts, found.events, found.refusals) == (len(RACES), len(one.events), ())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize(
     ("protocol", "join"),
@@ -138,6 +139,7 @@ def arrive_as_sent(trace: JoinTrace) -> bool:
     return sent == [event.foreign_key for event in trace.events if event.kind == "response delivered"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize(
     ("line", "changed"),
@@ -185,6 +187,7 @@ def test_a_trace_that_ends_while_messages_wait_is_not_quiet() -> None:
     assert refused(replace(trace, quiet=True)).event is None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 def test_topics_that_no_interleaving_explains_are_refused() -> None:
     trace = traced().by_topics()
@@ -196,6 +199,7 @@ def test_topics_that_no_interleaving_explains_are_refused() -> None:
     assert [event.line for event in refused(shown_twice).unexplained] == [20]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 def test_what_was_not_recorded_is_explained_by_anything() -> None:
     trace = traced()
@@ -207,6 +211,7 @@ def test_what_was_not_recorded_is_explained_by_anything() -> None:
     assert refused(altered(blind, 6, value="y")).event is not None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 def test_a_trace_is_held_to_the_protocol_that_is_asked_for() -> None:
     update = "R r1=x L l=a|r1 >r1 <r1/l l=b|r1 >r1 <r1/l"

@@ -61,6 +61,7 @@ def test_every_operator_has_profiles() -> None:
     assert set(PROFILES) == set(OPERATORS)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("operator", "name"), EVERY_PROFILE)
 def test_every_coverage_goal_is_met_under_every_profile(operator: str, name: str) -> None:
     registration, options = registration_of(operator), PROFILES[operator][name]
@@ -240,6 +241,7 @@ def test_a_behaviour_that_differs_from_its_meaning_is_found_shrunk_and_written(
     assert re.search(r"the reference emits a=.+, and the meaning nothing\.$", counterexample.sentence)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_kafka")
 def test_a_counterexample_is_told_once_it_is_shrunk_and_before_the_check_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

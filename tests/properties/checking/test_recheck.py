@@ -386,6 +386,7 @@ OF_REFERENCE = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("law", "operator", "plant"), OF_REFERENCE, ids=[case[0] for case in OF_REFERENCE])
 def test_the_pasted_test_of_the_reference_fails_too(
     monkeypatch: pytest.MonkeyPatch,

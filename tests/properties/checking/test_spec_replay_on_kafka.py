@@ -37,6 +37,7 @@ def test_kafka_shares_a_cover_of_every_edge_of_the_kips(name: str) -> None:
     assert replayed.behaviours > 100
 
 
+@pytest.mark.exhaustive
 def test_kafka_shares_a_cover_of_every_edge_of_its_own_left_join_with_messages_without_key() -> None:
     states, constants = tla_models.graph(MODULE, "_kafka_4_3_left", **SMALL)
     replayed = replay_on_kafka(states.covering(), constants, MODULE)
@@ -44,6 +45,7 @@ def test_kafka_shares_a_cover_of_every_edge_of_its_own_left_join_with_messages_w
     assert replayed.behaviours > 500
 
 
+@pytest.mark.exhaustive
 def test_kafka_with_the_change_that_closes_the_races_is_the_proved_protocol_and_without_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -39,7 +39,7 @@ OLDER = pytest.mark.weekly(
     "an older release changes with its download alone: CI asks Kafka's own code of several releases"
 )
 SELDOM = pytest.mark.weekly(
-    "our commits hardly change it: CI has a cluster that wants credentials, and a port that is taken"
+    "our commits hardly change it: CI has the inner join, SIGINT, a cluster that wants credentials, and a taken port"
 )
 CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 SECONDS = 240
@@ -118,7 +118,10 @@ def test_every_race_of_left_changes_ends_stale_in_nine_of_ten_histories_the_othe
     "settings",
     [
         ("--join", "left"),
-        ("--join", "inner-by-left", "--guarantee", "exactly_once_v2", "--partitions", "2", "--threads", "2"),
+        pytest.param(
+            ("--join", "inner-by-left", "--guarantee", "exactly_once_v2", "--partitions", "2", "--threads", "2"),
+            marks=SELDOM,
+        ),
     ],
     ids=" ".join,
 )
@@ -132,7 +135,7 @@ def test_joins_that_ask_for_every_answer_never_end_stale(
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize("join", ["inner", "left", "inner-by-left"])
+@pytest.mark.parametrize("join", ["inner", *(pytest.param(join, marks=SELDOM) for join in ("left", "inner-by-left"))])
 def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path, join: str, cluster: Cluster) -> None:
     recording = tmp_path / "trace.jsonl"
     on_cluster = ("--record", str(recording), "--bootstrap", cluster.bootstrap)
@@ -194,7 +197,10 @@ def test_a_move_in_a_left_join_of_an_older_release_ends_stale(tmp_path: Path, re
     assert code == 1, out + err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+SIGNALS = [signal.SIGINT, *(pytest.param(number, marks=SELDOM) for number in (signal.SIGTERM, signal.SIGKILL))]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_leaves_no_process_and_no_folder(tmp_path: Path, number: signal.Signals, monkeypatch) -> None:
     running = Running(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
     running.wait_for("1 of 2")

@@ -117,6 +117,7 @@ def test_what_is_no_trace_is_one_message(said: Any, arguments: list[str], messag
     assert "Traceback" not in err
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 def test_tlc_is_asked(said: Any) -> None:
     code, out, _ = said("trace.jsonl")

@@ -317,7 +317,7 @@ def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and
     assert found == [2], "who isn't killed has replaced the larger one by the smaller"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_four_processes_save_into_one_folder_at_once(tmp_path: Path) -> None:
     assert run(AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
     assert sorted(len(one.arrivals) for one in saved(tmp_path)) == [*range(1, 9)]

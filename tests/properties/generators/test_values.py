@@ -42,9 +42,9 @@ from tests.registrations import change
 
 QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
 OPERATORS = {name: list(one.profiles) for name, one in registered().items()}
-# Of each operator the first profile and the last belong to the quick tests.
+# Of each operator the first profile and the last belong to make test, and to its quick tests.
 PROFILES = [
-    pytest.param(name, profile, marks=[] if profile in (profiles[0], profiles[-1]) else pytest.mark.slow)
+    pytest.param(name, profile, marks=[] if profile in (profiles[0], profiles[-1]) else pytest.mark.exhaustive)
     for name, profiles in OPERATORS.items()
     for profile in profiles
 ]
@@ -190,7 +190,7 @@ def test_every_goal_is_covered_by_mixed_histories_and_by_those_of_one_kind(opera
     assert len({record.key for history in of_one_kind.histories for record in history.records}) <= 6
 
 
-@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 6))])
+@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.exhaustive) for number in range(1, 6))])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_drawn_definitions_are_met_by_mixed_histories_on_which_duckdb_agrees(operator: str, number: int) -> None:
     drawn = [
@@ -304,7 +304,7 @@ def test_the_reference_its_meaning_and_duckdb_agree_on_mixed_histories(operator:
     assert broken(operator, profile, 16) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("operator", "profile"), PROFILES)
 def test_the_reference_its_meaning_and_duckdb_agree_on_many_mixed_histories(operator: str, profile: str) -> None:
     assert broken(operator, profile, 60) == []

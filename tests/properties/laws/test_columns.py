@@ -332,6 +332,7 @@ def test_the_law_is_not_asked_of_jobs_nor_of_options_that_no_layout_has() -> Non
         COLUMNS.recheck([Case(unknown)], JobWitness(lambda frame: frame))
 
 
+@pytest.mark.exhaustive
 def test_a_join_emits_what_the_reference_emits_in_every_layout(spark: SparkSession, tmp_path: Path) -> None:
     report = checked("stream_stream_join", tmp_path, *LAYOUTS)
     assert report.result("columns").verdict is Verdict.CONFORMS

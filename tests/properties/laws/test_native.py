@@ -306,6 +306,7 @@ def emitted(result: DataFrame) -> list[Any]:
     return sorted(map(repr, rows))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("join", ["inner", "left", "outer"])
 def test_a_join_of_batch_frames_is_that_of_the_stateful_operator(sides: tuple[DataFrame, DataFrame], join: Any) -> None:
     left, right = (stream(side, **COLUMNS, order="o") for side in sides)

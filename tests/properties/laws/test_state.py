@@ -106,6 +106,7 @@ def test_every_row_is_deleted_on_the_input_that_it_came_from() -> None:
     assert len(changes_of_rows(history, play(history))) == 4
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("operator", "mutant"), [(name, one) for name, names in LEAKS.items() for one in names])
 def test_a_leak_is_killed_by_the_law_state_alone(monkeypatch: pytest.MonkeyPatch, operator: str, mutant: str) -> None:
     laws = [law for law in mutation.LAWS if not isinstance(law, RerunLaw)]

@@ -21,7 +21,7 @@ from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Dropped
 
-pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.exhaustive
 
 EVERY = [(name, profile) for name, registration in registered().items() for profile in registration.profiles]
 UNMOVED = [

@@ -16,7 +16,7 @@ from streamproof.properties.registration.registration import registered, registr
 from streamproof.properties.witnesses.spark.shared import Play
 from streamproof.reference.core.play import play
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 HISTORIES = 2000
 LEAKS = {

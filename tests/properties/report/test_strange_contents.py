@@ -49,7 +49,7 @@ DRAWN = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", list(registered()))
 def test_a_saved_counterexample_is_read_back_whatever_its_keys_and_values(operator: str, tmp_path: Path) -> None:
     store = FolderStore(tmp_path)

@@ -253,6 +253,7 @@ def test_a_run_that_ends_early_does_not_say_conforms(tmp_path: Path) -> None:
     assert "stopping after 1 failures" in (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
 
 
+@pytest.mark.exhaustive
 def test_each_worker_writes_a_report_of_its_own(tmp_path: Path) -> None:
     done = suite(tmp_path, "--streamproof-report", "out", "--numprocesses", "1")
     assert "out, a folder for each worker" in done.stdout

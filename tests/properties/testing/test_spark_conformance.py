@@ -67,6 +67,7 @@ def test_a_job_that_emits_nothing_does_not(spark: SparkSession) -> None:
     assert len(found) > 50
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("grace", [1, 5])
 def test_windows_with_a_grace_of_1_ms_arent_taken_for_those_with_5(spark: SparkSession, grace: int) -> None:
     def job(events: DataFrame) -> DataFrame:

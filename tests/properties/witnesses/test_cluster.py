@@ -27,7 +27,7 @@ from streamproof.reference.core.play import play
 
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 OPERATORS = ("session_windows", "foreign_key_join")
 

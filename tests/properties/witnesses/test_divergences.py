@@ -21,7 +21,7 @@ from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
 
-pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.exhaustive
 
 PLAIN = [divergence for divergence in DIVERGENCES.values() if divergence.setting == "plain"]
 EVERY = pytest.mark.parametrize("divergence", DIVERGENCES.values(), ids=str)

@@ -18,7 +18,7 @@ from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Key, Window
 from streamproof.reference.definitions.declarations import Definition
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 HISTORIES = 60
 ANYTHING = ["x", 1, 2.5, True, 0, "", [1, None], {"a": [2]}, 2**70]

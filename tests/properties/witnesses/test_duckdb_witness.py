@@ -10,7 +10,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line, Record
 from streamproof.reference.core.play import play
 
-pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.exhaustive
 
 # The values of one history come from one pool; floats are such that no sum of them is rounded.
 POOLS: dict[str, list[list[Any]]] = {

@@ -224,6 +224,7 @@ def test_what_can_t_be_evaluated_is_reported_with_its_position_and_the_trace(too
     assert [step.state["n"] for step in caught.value.trace] == [0, 1, 2]
 
 
+@pytest.mark.exhaustive
 @tlc
 def test_too_little_memory_is_reported(tools, tmp_path):
     with pytest.raises(OutOfMemory, match="allow a larger heap"):

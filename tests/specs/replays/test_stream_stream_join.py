@@ -215,6 +215,7 @@ def test_the_reference_shares_every_behaviour_of_a_few_records(suffix: str) -> N
 BUGS = [mutant for mutant in MUTANTS if mutant != "none"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", BUGS)
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:

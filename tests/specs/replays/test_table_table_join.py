@@ -159,6 +159,7 @@ GRAPHS: Mapping[str, Mapping[str, Value]] = {
 """Models that pass, with fewer changes than they have."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", GRAPHS)
 def test_the_reference_shares_every_behaviour_of_two_changes_of_each_table(suffix: str) -> None:
@@ -172,6 +173,7 @@ def test_the_reference_shares_every_behaviour_of_two_changes_of_each_table(suffi
 BUGS = [mutant for mutant in MUTANTS if mutant not in ("none", "changes overtake")]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", BUGS)
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:

@@ -507,6 +507,7 @@ def test_an_input_may_have_any_name() -> None:
         check_job(union, *inputs, expect=expect, histories=20)
 
 
+@pytest.mark.exhaustive
 def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:
     with pytest.raises(BadInput, match=r"DuckDB refuses the SQL statement: .*its tables are clicks"):
         check_job(sessions, CLICKS, expect="select nope from clicks", histories=5)

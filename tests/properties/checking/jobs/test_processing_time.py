@@ -149,6 +149,7 @@ def test_what_can_t_be_checked_is_refused(given: dict[str, Any], refused: str) -
         check_job(by_timeout, CLICKS, **{"expect": Visits, **given})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_timeouts_and_functions_take_the_time_of_the_clock_after_a_stop_and_a_crash_too() -> None:
     def job(clicks: DataFrame) -> DataFrame:

@@ -203,7 +203,8 @@ def add_one(rows: list[dict[str, Any]], one: int = 1) -> list[dict[str, Any]]:
     return [{**rows[0], "total": rows[0]["total"] + one}, *rows[1:]]
 
 
-@pytest.mark.parametrize("expect", [RULE, *map(slow, (SQL, None, Totals))], ids=["rule", "sql", "itself", "class"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("expect", [RULE, SQL, None, Totals], ids=["rule", "sql", "itself", "class"])
 def test_a_changed_row_is_found_with_its_batch_and_key(
     right: Run, expect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,6 +386,7 @@ def test_a_delta_table(right: Run, spark: SparkSession, tmp_path: Path) -> None:
     assert run.judged().by_batch
 
 
+@pytest.mark.exhaustive
 def test_of_a_run_whose_first_rows_are_gone_the_later_windows_are_judged(
     unshrunk: None, right: Run, tmp_path: Path
 ) -> None:

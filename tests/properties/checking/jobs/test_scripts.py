@@ -59,6 +59,7 @@ def refused(script: Script, **options: Any) -> str:
     return found.value.message
 
 
+@pytest.mark.exhaustive
 def test_a_script_is_checked_in_its_own_mode_and_goes_on_after_its_query(written: Written) -> None:
     after = "query.awaitTermination()\nwhile query.isActive: time.sleep(1)\nprint(query.lastProgress)\nspark.stop()\n"
     script = Script(written(HEAD, TOTALS, START, after), {"clicks": CLICKS})

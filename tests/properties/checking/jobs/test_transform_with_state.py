@@ -172,7 +172,8 @@ def check(job: ByRows, histories: int = 40) -> Any:
     return check_job(job, READINGS, static=tables, expect=expect, timeouts=timeouts, histories=histories)
 
 
-@pytest.mark.parametrize("form", [pytest.param(ByRows, marks=pytest.mark.exhaustive), ByFrames])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", [ByRows, ByFrames])
 def test_a_right_processor_conforms_and_its_histories_share_a_query(form: type[ByRows]) -> None:
     report = check(form())
     assert (report.histories, report.alone) == (40, "")
@@ -216,6 +217,7 @@ def test_a_job_that_knows_its_keys_by_a_table_isnt_condemned_for_the_histories_b
     assert report.held == {"histories of other keys in the query": 3}
 
 
+@pytest.mark.exhaustive
 def test_state_with_a_time_to_live_outside_of_processing_time_is_refused_by_spark_in_its_words() -> None:
     class Expiring(AsFrames):
         def init(self, handle: Any) -> None:

@@ -361,6 +361,7 @@ def test_a_function_of_both_outputs_says_what_may_differ() -> None:
     assert report.oracle == "the function doubles"
 
 
+@pytest.mark.exhaustive
 def test_a_rule_says_what_both_versions_emit() -> None:
     rule = windows(size="1 hour", delay=DELAY, aggregates={"total": ("sum", "amount")})
     report = upgrade(aggregate(), aggregate(), CLICKS, histories=60, expect=rule)
@@ -458,6 +459,7 @@ def test_a_change_and_a_failure_are_found_in_a_process_of_its_own_pyspark(monkey
             upgrade(fails_when_it_runs, stateless, CLICKS, histories=8, from_pyspark=INSTALLED)
 
 
+@pytest.mark.exhaustive
 def test_few_histories_are_inconclusive() -> None:
     with pytest.raises(Inconclusive, match="agrees with the job run from the start"):
         upgrade(aggregate(), aggregate(), CLICKS, histories=3)

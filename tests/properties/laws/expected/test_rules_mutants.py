@@ -77,7 +77,7 @@ def mutated(mutant: Mutant) -> ModuleType:
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.says.strip()} -> {mutant.instead.strip()}")
 def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, mutant: Mutant) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[4]))

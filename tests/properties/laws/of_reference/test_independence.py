@@ -15,7 +15,7 @@ from streamproof.properties.laws.base import Verdict
 from streamproof.properties.registration.registration import registered
 from streamproof.reference.core.operator import Operator
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 HISTORIES = 60
 
