@@ -28,7 +28,7 @@ class Findings:
         progress: Called with the name of each step before it starts.
         witness: Runs on Spark.
         seed: The seed of the round.
-        found: Called with the report after each new counterexample that has been asked again and shrunk.
+        found: Called with the report after each new counterexample, and again once it has been asked again and shrunk.
     """
 
     report: Report
@@ -62,6 +62,7 @@ class Findings:
         if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):
             return
         written = self._save(self._counterexample(result, violation, NOT_RECHECKED))
+        self.found(self.report)
         self.progress(f"asking {law.name!r} again about its first violation, alone")
         smallest, unconfirmed = confirmed(law, violation, self.witness, self._asked)
         again = self._counterexample(result, smallest, unconfirmed)

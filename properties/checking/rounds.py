@@ -53,7 +53,7 @@ class Round:
         number: Its number, from 0.
         is_over: Whether the time is up: a further round ends then; the first round is always finished.
         work: Counts the steps done.
-        found: Called with a report that has a new counterexample, already asked again and shrunk.
+        found: Called with a report that has a new counterexample, and again once that is asked again and shrunk.
     """
 
     number: int = 0

@@ -224,10 +224,18 @@ class _Gate:
                 _print_report(report, self.shown)
 
     def found(self, report: Report) -> None:
-        """Print the counterexamples of a report that haven't been printed: the rest of the check takes its time."""
+        """Print the counterexamples of a report that haven't been printed: the rest of the check takes its time.
+
+        Of a counterexample that is yet to be shrunk only the verdict is printed.
+        """
+        from ..counterexamples.counterexample import NOT_RECHECKED
+
         with self.progress.hidden():
             for counterexample, path in report.found:
-                if path not in self.shown:
+                if counterexample.unconfirmed == NOT_RECHECKED:
+                    results.print(f"{report.checked.name}: {counterexample.sentence}", markup=False)
+                    results.out(f"Written to {visible(path)}; now it is shrunk\n")
+                elif path not in self.shown:
                     asked = f"the law {counterexample.law}, the first counterexample:"
                     results.print(f"{report.checked.name}: {asked}", markup=False)
                     _print_counterexample(counterexample, path)

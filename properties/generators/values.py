@@ -55,7 +55,7 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
     "text": _four("", "a", "B", "a "),
     # Two texts that look the same; and two letters that UTF-16 and code points sort differently.
     "text of all scripts": _four("é", "e\u0301", "\uff61", "\U0001f600"),
-    "text like other values": _four("0", "null", "1.0", "[]"),
+    "text like other values": _four("0", "null", "1.0", "True"),
     "text with separators": _four('"', "|,\t", "\\", "\n\r"),
     "truth values": _four(False, True, False, True),
     "values that are false": _four(0, False, "", []),

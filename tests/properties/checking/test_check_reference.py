@@ -13,6 +13,7 @@ from streamproof.properties.checking.check import check_reference
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round
 from streamproof.properties.checking.samples import drawn_under, plan_of_reference
+from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.coverage import AHEAD, MOVED, count_goals_met, coverage_goals, goals_met
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
@@ -243,7 +244,7 @@ def test_a_behaviour_that_differs_from_its_meaning_is_found_shrunk_and_written(
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_kafka")
-def test_a_counterexample_is_told_once_it_is_shrunk_and_before_the_check_ends(
+def test_a_counterexample_is_told_as_it_is_found_and_once_it_is_shrunk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = table_table_join.TableJoin.change
@@ -252,17 +253,20 @@ def test_a_counterexample_is_told_once_it_is_shrunk_and_before_the_check_ends(
         return [] if side == "right" else right(self, side, row, value, timestamp)
 
     monkeypatch.setattr(table_table_join.TableJoin, "change", silent)
-    told: list[list[str]] = []
+    told: list[tuple[list[str], bool]] = []
 
     def found(report: Report) -> None:
         assert not report.is_whole
-        assert all(one.confirmed and len(one.history.records) < 4 for one, _ in report.found)
-        told.append([one.law for one, _ in report.found])
+        *before, (last, path) = report.found
+        assert path.exists()
+        assert all(one.confirmed and len(one.history.records) < 4 for one, _ in before)
+        assert last.confirmed == (len(last.history.records) < 4) == (last.unconfirmed != NOT_RECHECKED)
+        told.append(([one.law for one, _ in report.found], last.confirmed))
 
     report = check_reference("table_table_join", FolderStore(tmp_path), turn=Round(found=found))
     laws = [one.law for one, _ in report.found]
     assert len(laws) > 1
-    assert told == [laws[:count] for count in range(1, len(laws) + 1)]
+    assert told == [(laws[:count], shrunk) for count in range(1, len(laws) + 1) for shrunk in (False, True)]
     again: list[Report] = []
     report = check_reference("table_table_join", FolderStore(tmp_path), 8, turn=Round(found=again.append))
     assert len(again) >= len(report.found) > 1  # a saved counterexample that is still wrong is told, too

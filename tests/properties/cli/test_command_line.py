@@ -19,7 +19,7 @@ from streamproof.properties.checking import rounds
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round
 from streamproof.properties.cli import app, doctor
-from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
@@ -563,7 +563,7 @@ def counterexample() -> Counterexample:
 def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Replaces the check of operators: it finds what the test asks for, without Spark."""
 
-    def replace(
+    def replace_checks(
         violated: bool = False,
         judged: int = 1,
         stopped_by: BaseException | None = None,
@@ -601,7 +601,11 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                     found = counterexample()
                     comparison = Comparison(found.left, found.right, found.differences)
                     result.violations.append(Violation(Case(found.history), comparison))
-                    report.found.append((found, store.save(found)))
+                    if told:
+                        unshrunk = replace(found, confirmed=False, unconfirmed=NOT_RECHECKED)
+                        report.found[:] = [(unshrunk, store.save(unshrunk))]
+                        turn.found(report)
+                    report.found[:] = [(found, store.save(found))]
                     if told:
                         turn.found(report)
                         progress("a step after it")
@@ -628,7 +632,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(check_module, "check_operators", check_operators)
         monkeypatch.setattr(check_module, "check_reference", sound)
 
-    return replace
+    return replace_checks
 
 
 @pytest.mark.parametrize(
@@ -679,7 +683,9 @@ def test_a_counterexample_is_printed_as_soon_as_it_is_found_and_only_once(
     checked(violated=True, told=True, stopped_by=stopped_by)
     said = command("check", "session_windows", "--findings", tmp_path)
     path = tmp_path / "session_windows" / counterexample().name
-    before, after = said.out.split(f"Written to {path}")
+    unshrunk, before, after = said.out.split(f"Written to {path}")
+    assert unshrunk.endswith("session_windows, on Spark: violated: it is.\n")
+    assert before.startswith("; now it is shrunk\n")
     assert "session_windows, on Spark: the law" in before
     assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in before
     assert "what it says" not in before.split("session_windows, on Spark: the law")[1]
