@@ -127,7 +127,7 @@ def test_mutants_that_emit_the_same_have_one_name(operator: str) -> None:
     assert max(found.changed.values()) >= MIN_CHANGED, "the histories show nothing"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", SPECIFIED)
 def test_mutants_of_one_name_emit_the_same_of_some_history(operator: str) -> None:
     found = agreement(operator)
