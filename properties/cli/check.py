@@ -228,11 +228,9 @@ class _Gate:
 
         Of a counterexample that is yet to be shrunk only the verdict is printed.
         """
-        from ..counterexamples.counterexample import NOT_RECHECKED
-
         with self.progress.hidden():
             for counterexample, path in report.found:
-                if counterexample.unconfirmed == NOT_RECHECKED:
+                if counterexample.awaits_recheck:
                     results.print(f"{report.checked.name}: {counterexample.sentence}", markup=False)
                     results.out(f"Written to {visible(path)}; now it is shrunk\n")
                 elif path not in self.shown:

@@ -89,6 +89,11 @@ class Counterexample(Saved):
     differences: Sequence[Difference]
     unconfirmed: str = ""
 
+    @property
+    def awaits_recheck(self) -> bool:
+        """Whether the law is still to be asked again about it, and the history to be shrunk."""
+        return self.unconfirmed == NOT_RECHECKED
+
 
 def verdict_sentence(says: str, comparison: Comparison) -> str:
     """Return the verdict in one sentence: the law, where it fails, the expected and the actual outcome.

@@ -15,7 +15,7 @@ from ...reference.core.history import read_history
 from ..laws.all import Subject
 from ..system.visible import visible
 from ..witnesses.run_options import run_options
-from .counterexample import NOT_RECHECKED, Counterexample, Saved
+from .counterexample import Counterexample, Saved
 from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, Version, put, read_each, read_metadata
 from .text import counterexample_text, test_to_paste, versions
 
@@ -59,7 +59,7 @@ class FolderStore(Store):
         test = test_to_paste(counterexample, self.job)
         if test is not None:
             others[f"test_{counterexample.name.replace('-', '_')}.py"] = test
-        refresh: Refresh = "never" if counterexample.unconfirmed == NOT_RECHECKED else "unconfirmed"
+        refresh: Refresh = "never" if counterexample.awaits_recheck else "unconfirmed"
         try:
             written = save_history(self.folder, replace(counterexample, versions=versions()), others, refresh)
             return self.remembered(*written)
