@@ -232,7 +232,7 @@ class _Gate:
             for counterexample, path in report.found:
                 if counterexample.awaits_recheck:
                     results.print(f"{report.checked.name}: {counterexample.sentence}", markup=False)
-                    results.out(f"Written to {visible(path)}; now it is shrunk\n")
+                    results.out(f"Until it is shrunk, its history is in {visible(path)}\n")
                 elif path not in self.shown:
                     asked = f"the law {counterexample.law}, the first counterexample:"
                     results.print(f"{report.checked.name}: {asked}", markup=False)

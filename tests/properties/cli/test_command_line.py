@@ -683,9 +683,9 @@ def test_a_counterexample_is_printed_as_soon_as_it_is_found_and_only_once(
     checked(violated=True, told=True, stopped_by=stopped_by)
     said = command("check", "session_windows", "--findings", tmp_path)
     path = tmp_path / "session_windows" / counterexample().name
-    unshrunk, before, after = said.out.split(f"Written to {path}")
+    unshrunk, shrunk = said.out.split(f"Until it is shrunk, its history is in {path}\n")
     assert unshrunk.endswith("session_windows, on Spark: violated: it is.\n")
-    assert before.startswith("; now it is shrunk\n")
+    before, after = shrunk.split(f"Written to {path}")
     assert "session_windows, on Spark: the law" in before
     assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in before
     assert "what it says" not in before.split("session_windows, on Spark: the law")[1]
