@@ -28,10 +28,12 @@ from .processes import require_proc
 from .production import HERE, UNIT, Measured, cpu_seconds, differing, growth, measured
 from .production_run import write_batches
 
-BATCHES = 16
+EVENTS, BATCHES = 500_000, 8
+FEWER_BY = 20
+"""A form that is too slow for all events runs over so many times fewer."""
 AT_RATES = ("q11", "q20")
 """The queries that run at several rates: of one stage with a state that is bounded, and of three that keep all."""
-RATES = (2_500, 5_000, 10_000, 20_000, 40_000)
+RATES = (2_500, 5_000, 10_000, 20_000, 40_000, 80_000)
 FORMS: Mapping[str, str] = {
     OPERATORS: "",
     SPARKS: "Spark's own",
@@ -42,7 +44,7 @@ FORMS: Mapping[str, str] = {
     BYTEWAX: "Bytewax",
 }
 FEWER = (PANDAS,)
-"""The forms that run over a twentieth of the events: a million would take most of an hour."""
+"""The forms that run over a twentieth of the events: all of them would take half an hour."""
 RUN = "nexmark_run"
 
 
@@ -66,9 +68,9 @@ def run(setting: Setting) -> list[Figure]:
     queries = setting.among(QUERIES)
     forms = {query: _forms(setting, query) for query in queries}
     with_all = {query: [form for form in of if form not in FEWER] for query, of in forms.items()}
-    runs = _through(setting, with_all, setting.size(1_000_000, 20_000), RATE)
+    runs = _through(setting, with_all, setting.size(EVENTS, 20_000), RATE)
     # They last as long, so that as many sessions end before the last batch.
-    count, rate = setting.size(50_000, 20_000), setting.size(RATE // 20, RATE)
+    count, rate = setting.size(EVENTS // FEWER_BY, 20_000), setting.size(RATE // FEWER_BY, RATE)
     with_fewer = {query: [OPERATORS, *FEWER] for query, of in forms.items() if {*FEWER} & {*of}}
     fewer = _through(setting, with_fewer, count, rate)
     figures: list[Figure] = []

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,7 +55,9 @@ def at_rates(
     seconds: int,
     rates: Sequence[int],
 ) -> Mapping[int, Any]:
-    """Run a query at each rate, up to the first with which it doesn't keep up; return the latencies (s) by percentile.
+    """Run a query at the rate in the middle, and then at higher ones up to the first with which it doesn't keep up.
+
+    Where it doesn't keep up with the rate in the middle, it runs at lower ones, down to the first with which it does.
 
     Args:
         spark: The session.
@@ -63,19 +65,26 @@ def at_rates(
         declare: Declares it over the events' streams.
         folder: An empty folder.
         seconds: How long events arrive at each rate.
-        rates: How many arrive in a second.
+        rates: How many arrive in a second, in rising order.
+
+    Returns:
+        The latencies (s) by percentile, and whether the query keeps up, by rate.
     """
-    report(f"warming up at {rates[0]:,} events a second")
-    _latencies(spark, query, declare, folder / "warm-up", min(seconds, WARM_UP_SECONDS), rates[0])
+    middle = (len(rates) - 1) // 2
+    report(f"warming up at {rates[middle]:,} events a second")
+    _latencies(spark, query, declare, folder / "warm-up", min(seconds, WARM_UP_SECONDS), rates[middle])
     found: dict[int, Any] = {}
-    for rate in rates:
+
+    def keeps_up(rate: int) -> bool:
         report(f"{rate:,} events a second, for {seconds} s")
         latencies, weights, done = _latencies(spark, query, declare, folder / str(rate), seconds, rate)
-        keeps_up, quarter = done and keeps(latencies, weights), len(latencies) // 4
-        found[rate] = {"latency": percentiles(latencies[quarter:], weights[quarter:]), "keeps up": keeps_up}
-        if not keeps_up:
-            break
-    return found
+        kept, quarter = done and keeps(latencies, weights), len(latencies) // 4
+        found[rate] = {"latency": percentiles(latencies[quarter:], weights[quarter:]), "keeps up": kept}
+        return kept
+
+    if not [*takewhile(keeps_up, rates[middle:])]:
+        next(filter(keeps_up, reversed(rates[:middle])), None)
+    return dict(sorted(found.items()))
 
 
 def _latencies(

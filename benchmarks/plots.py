@@ -73,15 +73,18 @@ def take(saved: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> None
         figures: What was measured.
     """
     forms = {named(query, form): (query, form) for query in QUERIES for form in FORMS}
+    latencies: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for figure in figures:
         at = re.fullmatch(r"(.*) at ([\d,]+) events/s: latency of (\d+) % at most", figure["name"])
         if at is not None and at[1] in forms:
-            query, form = forms[at[1]]
-            of_form = saved[LATENCIES].setdefault(query, {}).setdefault(form, {})
+            of_form = latencies.setdefault(forms[at[1]], {})
             of_form.setdefault(at[2].replace(",", ""), {})[at[3]] = round(figure["median"], 3)
         elif figure["unit"] == UNIT and figure["name"] in forms:
             query, form = forms[figure["name"]]
             saved[RATES].setdefault(query, {})[form] = round(figure["median"])
+    # Another run may have tried other rates: points of two runs are no line.
+    for (query, form), of_form in latencies.items():
+        saved[LATENCIES].setdefault(query, {})[form] = of_form
 
 
 def draw(saved: Mapping[str, Any], folder: Path) -> None:

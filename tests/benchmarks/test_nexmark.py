@@ -210,16 +210,33 @@ def test_a_query_keeps_up_as_long_as_the_latency_stays() -> None:
     assert not keeps([1 + 0.1 * second for second in range(40)], same)
 
 
-def test_rates_rise_until_one_is_too_high_or_leaves_events_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("highest", "tried"),
+    [
+        (99, {20: True, 40: True, 80: True}),
+        (40, {20: True, 40: True, 80: False}),
+        (20, {20: True, 40: False}),
+        (10, {10: True, 20: False}),
+        (5, {5: True, 10: False, 20: False}),
+        (1, {5: False, 10: False, 20: False}),
+    ],
+)
+def test_rates_rise_until_one_is_too_high_or_leaves_events_over_and_else_fall(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, highest: int, tried: Mapping[int, bool]
 ) -> None:
     from benchmarks import nexmark_rates
 
-    even, same = [1.0] * 8, [1] * 8
-    found = {10: (even, same, True), 20: (even, same, False), 40: (even, same, True)}
-    monkeypatch.setattr(nexmark_rates, "_latencies", lambda *words: found[words[-1]])
-    measured: Any = nexmark_rates.at_rates(*[None] * 3, tmp_path, 24, [10, 20, 40])  # type: ignore[arg-type]
-    assert {rate: of_rate["keeps up"] for rate, of_rate in measured.items()} == {10: True, 20: False}
+    asked = []
+
+    def latencies(*words: Any) -> tuple[list[float], list[int], bool]:
+        asked.append(words[-1])
+        return [1.0] * 8, [1] * 8, words[-1] <= highest
+
+    monkeypatch.setattr(nexmark_rates, "_latencies", latencies)
+    measured: Any = nexmark_rates.at_rates(*[None] * 3, tmp_path, 24, [5, 10, 20, 40, 80])  # type: ignore[arg-type]
+    assert {rate: of_rate["keeps up"] for rate, of_rate in measured.items()} == tried
+    assert [*measured] == sorted(measured)
+    assert len(asked) == 1 + len(tried)  # the first is the warm-up
 
 
 def test_figures_are_those_of_made_up_numbers() -> None:
@@ -275,8 +292,8 @@ def test_a_form_over_fewer_events_is_compared_with_the_operators_over_the_same(
             (bids,) = connection.execute("SELECT count(*) FROM bid").fetchall()[0]
             rows = f"COPY ({nexmark_sql.SQL[query]}) TO '{folder}/{query} {form}/0.parquet'"
             connection.execute(rows)
-        used = [{"python": bids * batch / 1e5 * (4 if form == "pandas" else 1)} for batch in range(1, 17)]
-        return {pair: {"used": used, "seconds": 1.0, "state": [1] * 16}}
+        used = [{"python": bids * batch / 1e5 * (4 if form == "pandas" else 1)} for batch in range(1, 9)]
+        return {pair: {"used": used, "seconds": 1.0, "state": [1] * 8}}
 
     monkeypatch.setattr(nexmark, "measured", measured)
     monkeypatch.setattr(nexmark, "AT_RATES", ())
@@ -284,9 +301,9 @@ def test_a_form_over_fewer_events_is_compared_with_the_operators_over_the_same(
     real = nexmark.events
     monkeypatch.setattr(nexmark, "events", lambda count, **options: real(count // 50, **options))
     figures = {figure.name: figure for figure in nexmark.run(Setting(False, 1, lambda step: None, "q18"))}
-    assert figures["q18"].sizes.startswith("18,400 records")
-    assert figures["q18: applyInPandasWithState"].sizes.startswith("920 records")
-    assert figures["q18 over applyInPandasWithState"].sizes.startswith("920 records")
+    assert figures["q18"].sizes.startswith("9,200 records")
+    assert figures["q18: applyInPandasWithState"].sizes.startswith("460 records")
+    assert figures["q18 over applyInPandasWithState"].sizes.startswith("460 records")
     assert figures["q18 over applyInPandasWithState"].median == pytest.approx(4)
     assert figures["q18: applyInPandasWithState: rows that differ from DuckDB's"].reached
 
