@@ -39,6 +39,7 @@ BENCHMARKS: Mapping[str, str] = {
     "operators": "a cohort of every operator on Spark, against one query a history",
     "agreement": "10,000 histories of every operator on Spark and the reference; with --on, false alarms over millions",
     "production": "one million records through every operator, beside its earlier form and Spark's own or batch SQL",
+    "sizes": "batches of 1,000 to 200,000 records over 10,000 to 1,000,000 keys, uniform and skewed",
     "sql_plan": "the table-table join in SQL over its state and a batch, against the operator in Python",
     "nexmark": "seven queries of Nexmark by the operators and in the forms a user would pick; latency at several rates",
     "state": "the size of the state against the retention, of the operators that have one",
@@ -60,7 +61,7 @@ AGREEMENT = "agreement"
 """The one that takes a witness, a number of histories and a seed."""
 SPARK_RULES = "spark_rules"
 """The one that takes a number of histories and a seed without a witness."""
-BY_OPERATOR = ("operators", "agreement", "production", "large", "state", "judging")
+BY_OPERATOR = ("operators", "agreement", "production", "sizes", "large", "state", "judging")
 """Those that measure one operator alone where they are asked to, as `production:session_windows`."""
 NEXMARK = "nexmark"
 """The one that runs one query alone where it is asked to, as `nexmark:q7`."""

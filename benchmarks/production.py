@@ -30,7 +30,7 @@ from .earlier import COMMIT, lay_out
 from .figures import Figure, Setting, Target, figure, growth_exponent, ratio
 from .machine import ROOT
 from .processes import JAVA, PYTHON, WORKERS, require_proc
-from .production_cases import CASES, FILLED
+from .production_cases import AS_MANY, CASES
 from .production_run import BASELINE, EARLIERS, INPUTS, TODAYS
 from .sampling import STAGES, VARIABLE
 
@@ -42,6 +42,7 @@ OVER_EARLIER: Mapping[str, float] = {
 }
 """How many times as many records a CPU second this tree is to serve."""
 OVER_SPARKS_OWN, GROWTH, OVER_STATE = Target("at least", 0.8), Target("at most", 1.05), Target("at most", 1.3)
+OVER_STATES = ("table_table_join", "session_windows")
 UNIT = "records/CPU s"
 Measured = Mapping[str, Any]
 
@@ -77,7 +78,7 @@ def run(setting: Setting) -> list[Figure]:
                         words = ("through", form, operator, folder, str(rows), str(batches))
                         found[form].append(measured(setting, program, "production_run", words))
             figures += through_figures(operator, found, rows, batches)
-            if operator in FILLED:
+            if operator in OVER_STATES:
                 figures += _over_state(setting, operator)
     return figures
 
@@ -235,21 +236,40 @@ def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -
     ]
 
 
+def over_states(
+    setting: Setting, form: str, operator: str, spread: str, keys: Sequence[int], sizes: Sequence[int], turns: int
+) -> dict[tuple[int, int], list[float]]:
+    """Run a form in batches of several sizes over states of several sizes.
+
+    Args:
+        setting: How this run of the benchmarks is set.
+        form: The form.
+        operator: The operator, one of `FILLED`.
+        spread: Which keys the batches have, as `over_state` takes it.
+        keys: How many keys the state has, run by run.
+        sizes: How many records a batch has.
+        turns: How often each size comes. The first turn ends what the filling of the state has left to do.
+
+    Returns:
+        The CPU seconds of each batch after the first turn, by keys and size.
+    """
+    with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
+        words = ("over", form, operator, folder, spread, *map(str, keys), "--", *map(str, [*sizes] * turns))
+        found = measured(setting, HERE, "production_run", words)["batches"]
+    each = len(sizes)
+    return {(many, size): found[str(many)][each + at :: each] for many in keys for at, size in enumerate(sizes)}
+
+
 def _over_state(setting: Setting, operator: str) -> list[Figure]:
     """Measure how much more a batch costs over a state of many keys than over one of few."""
     few, many = setting.size(10_000, 1_000), setting.size(1_000_000, 4_000)
-    # The first two also end what the filling of the state has left to do.
-    pair = (setting.size(20_000, 500), setting.size(60_000, 1_500))
-    with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
-        sizes = pair * setting.size(6, 2)
-        words = ("over", TODAYS, operator, folder, str(few), str(many), "--", *map(str, sizes))
-        found = measured(setting, HERE, "production_run", words)["batches"]
+    sizes = (setting.size(20_000, 500), setting.size(60_000, 1_500))
+    used = over_states(setting, TODAYS, operator, AS_MANY, (few, many), sizes, setting.size(6, 2))
     figures: list[Figure] = []
-    for turn, size in enumerate(pair):
+    for size in sizes:
         name = f"{operator}: a batch of {size:,} records"
         small, large = (
-            figure(f"{name} over {keys:,} keys", "CPU s", found[str(keys)][len(pair) + turn :: len(pair)], "a batch")
-            for keys in (few, many)
+            figure(f"{name} over {keys:,} keys", "CPU s", used[keys, size], "a batch") for keys in (few, many)
         )
         figures += [small, large, ratio(f"{name}, {many:,} keys over {few:,}", large, small, OVER_STATE)]
     return figures

@@ -25,6 +25,7 @@ GROUPS = 200
 RIGHT_KEYS = 2_000
 DAY_MS = 86_400_000
 BUSY = 10_000
+AS_MANY, UNIFORM, SKEWED = "as-many", "uniform", "skewed"
 FILLED_MS = 240_000
 
 EARLIER: Mapping[str, Any] = {"state_groups": 256}
@@ -148,28 +149,37 @@ def referring_tables(rows: int) -> Mapping[str, Columns]:
 
     Some 1 in 20 deletes its key. A row is referred to by 10 rows, and the busiest by 450; a change of it concerns all.
     """
-    both = stream_of(rows) | {"deleted": np.random.default_rng(2).random(rows) < 0.05}
-    is_right = np.random.default_rng(1).random(rows) < 0.02
-    left, right = chosen(both, ~is_right), chosen(both, is_right)
-    changed = np.random.default_rng(4).integers(0, RIGHT_KEYS, int(is_right.sum()))
+    return referring(stream_of(rows) | {"deleted": np.random.default_rng(2).random(rows) < 0.05}, RIGHT_KEYS)
+
+
+def referring(columns: Columns, right_keys: int) -> Mapping[str, Columns]:
+    """Return records as the changes of rows that refer to so many others; 1 in 50 is a change of these."""
+    is_right = np.random.default_rng(1).random(len(columns["order"])) < 0.02
+    left, right = chosen(columns, ~is_right), chosen(columns, is_right)
+    changed = np.random.default_rng(4).integers(0, right_keys, int(is_right.sum()))
     return {
-        "left": left | {"refers": named("r", references(left, RIGHT_KEYS))},
+        "left": left | {"refers": named("r", references(left, right_keys))},
         "right": right | {"key": named("r", changed)},
     }
 
 
-def over_state(keys: int, sizes: Sequence[int]) -> Columns:
-    """Return records that name each of so many keys once, and then the same keys again, whatever their number is.
+def over_state(keys: int, sizes: Sequence[int], spread: str) -> Columns:
+    """Return records that name each of so many keys once, and then name keys again.
 
-    Those that come again are 10,000, evenly spread, each as likely. All lie within four minutes, so that no session and
-    no window of some minutes closes.
+    All lie within four minutes, so that no session and no window of some minutes closes.
 
     Args:
         keys: The keys.
         sizes: How many further records come, batch by batch.
+        spread: Which keys come again: all, each as likely (`UNIFORM`), or some more often than others (`SKEWED`); or
+            the same number of keys, evenly spread, whatever the number of all is (`AS_MANY`).
     """
-    numbers = np.random.default_rng(5)
-    again = numbers.integers(0, min(BUSY, keys), sum(sizes)) * max(1, keys // BUSY)
+    numbers, further = np.random.default_rng(5), sum(sizes)
+    again = {
+        AS_MANY: lambda: numbers.integers(0, min(BUSY, keys), further) * max(1, keys // BUSY),
+        UNIFORM: lambda: numbers.integers(0, keys, further),
+        SKEWED: lambda: skewed(numbers, further, keys),
+    }[spread]()
     order = np.arange(keys + len(again))
     return {
         "order": order,
@@ -181,10 +191,18 @@ def over_state(keys: int, sizes: Sequence[int]) -> Columns:
 
 def on_two_sides(columns: Columns) -> Mapping[str, Columns]:
     """Return records as those of two tables, from which none is deleted."""
-    rows = len(columns["order"])
-    is_left = np.random.default_rng(1).random(rows) < 0.5
-    both = columns | {"deleted": np.zeros(rows, dtype=bool)}
+    is_left = np.random.default_rng(1).random(len(columns["order"])) < 0.5
+    both = _none_deleted(columns)
     return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
+
+
+def on_referring_sides(columns: Columns) -> Mapping[str, Columns]:
+    """Return records as those of two tables, from which none is deleted; 10 left keys refer to a right one."""
+    return referring(_none_deleted(columns), max(1, len(np.unique(columns["key"])) // 10))
+
+
+def _none_deleted(columns: Columns) -> Columns:
+    return columns | {"deleted": np.zeros(len(columns["order"]), dtype=bool)}
 
 
 def arrow(columns: Columns) -> pa.Table:
@@ -505,5 +523,6 @@ CASES: Mapping[str, Callable[[], Case]] = {
 FILLED: Mapping[str, Callable[[Columns], Mapping[str, Columns]]] = {
     "session_windows": lambda columns: {"events": columns},
     "table_table_join": on_two_sides,
+    "foreign_key_join": on_referring_sides,
 }
 """The operators that are measured over a state of many keys, and what inputs they make of records."""

@@ -2,8 +2,8 @@
 
 `python -m benchmarks.production_run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the streamproof
 that is imported (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; results go to the folder.
-`… over FORM OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each
-prints its steps, and what it measured last, as JSON, a line each.
+`… over FORM OPERATOR FOLDER SPREAD KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys.
+Each prints its steps, and what it measured last, as JSON, a line each.
 
 All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers. A first run over
 the records writes the results to be compared, and is the warm-up, for the JVM goes on compiling what Spark runs once a
@@ -153,7 +153,9 @@ def by_batch(ends: Sequence[Used], batches: int) -> list[Used]:
     return [*ends[: batches - 1], ends[-1]]
 
 
-def over(form: str, operator: str, folder: Path, keys: Sequence[int], sizes: Sequence[int]) -> Mapping[str, Any]:
+def over(
+    form: str, operator: str, folder: Path, spread: str, keys: Sequence[int], sizes: Sequence[int]
+) -> Mapping[str, Any]:
     """Run a form in batches over a state of each number of keys, and return the CPU seconds of each batch."""
     case = CASES[operator]()
     spark = streaming_session(dict([sampling.SETTING]))
@@ -163,7 +165,7 @@ def over(form: str, operator: str, folder: Path, keys: Sequence[int], sizes: Seq
             report(f"{operator}: {'warming up' if turn == 0 else 'batches'} over {many:,} keys")
             fill = [*range(FILL, many, FILL), many]
             ends = [*fill, *(many + np.cumsum(sizes))]
-            inputs = FILLED[operator](over_state(many, sizes))
+            inputs = FILLED[operator](over_state(many, sizes, spread))
             write_batches({name: arrow(columns) for name, columns in inputs.items()}, ends, folder / str(turn))
             source = Source(spark, folder / str(turn), inputs)
             used = _run(spark, case, form, source, len(ends), clock, None)
@@ -264,9 +266,9 @@ def _main(job: str, *words: str) -> Mapping[str, Any]:
     if job == "through":
         form, operator, folder, rows, batches = words
         return through(form, operator, Path(folder), int(rows), int(batches))
-    form, operator, folder, *numbers = words
+    form, operator, folder, spread, *numbers = words
     cut = numbers.index("--")
-    return over(form, operator, Path(folder), list(map(int, numbers[:cut])), list(map(int, numbers[cut + 1 :])))
+    return over(form, operator, Path(folder), spread, [*map(int, numbers[:cut])], [*map(int, numbers[cut + 1 :])])
 
 
 if __name__ == "__main__":

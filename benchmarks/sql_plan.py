@@ -7,12 +7,13 @@ Both forms compute the same changelog, which is compared to the row. Each runs i
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from .figures import Figure, Setting, Target, figure, ratio
 from .processes import require_proc
-from .production import BATCHES, HERE, UNIT, cpu_seconds, differing, measured
+from .production import BATCHES, HERE, UNIT, cpu_seconds, differing, measured, over_states
+from .production_cases import AS_MANY
 from .production_run import SQL, TODAYS
 from .sql_table_table_join import CHANGES, OPERATOR
 
@@ -47,21 +48,14 @@ def _over_states(setting: Setting) -> list[Figure]:
     keys = [setting.size(many, many // 100) for many in (10_000, 100_000, 1_000_000)]
     sizes = [setting.size(many, many // 100) for many in (10_000, 100_000)]
     turns = setting.size(5, 2)
-    used: dict[str, Mapping[str, Sequence[float]]] = {}
-    for form in FORMS:
-        with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
-            words = ("over", form, OPERATOR, folder, *map(str, keys), "--", *map(str, sizes * turns))
-            used[form] = measured(setting, HERE, "production_run", words)["batches"]
+    used = {form: over_states(setting, form, OPERATOR, AS_MANY, keys, sizes, turns) for form in FORMS}
     figures: list[Figure] = []
-    for many in keys:
-        for place, size in enumerate(sizes):
-            name = f"a batch of {size:,} records over {many:,} keys"
-            # The first batch of each size warms up.
-            costs = {form: used[form][str(many)][len(sizes) + place :: len(sizes)] for form in FORMS}
-            in_sql, in_python = (
-                figure(f"{name}, {FORMS[form]}", UNIT, [size / each for each in costs[form]], "a batch")
-                for form in (SQL, TODAYS)
-            )
-            target = TIMES if 10 * size == many else None
-            figures += [in_sql, in_python, ratio(f"{name}, the SQL form over Python", in_sql, in_python, target)]
+    for many, size in product(keys, sizes):
+        name = f"a batch of {size:,} records over {many:,} keys"
+        in_sql, in_python = (
+            figure(f"{name}, {FORMS[form]}", UNIT, [size / each for each in used[form][many, size]], "a batch")
+            for form in (SQL, TODAYS)
+        )
+        target = TIMES if 10 * size == many else None
+        figures += [in_sql, in_python, ratio(f"{name}, the SQL form over Python", in_sql, in_python, target)]
     return figures

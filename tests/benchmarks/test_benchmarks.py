@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "sql_plan"),
-    *("nexmark", "state", "real_foreign_keys", "flights", "cluster", "memory", "large", "specs", "queries"),
+    *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "sizes"),
+    *("sql_plan", "nexmark", "state", "real_foreign_keys", "flights", "cluster", "memory", "large", "specs", "queries"),
     *("spark_rules", "kafka_schedules", "jobs", "report", "shared", "check"),
 )
 

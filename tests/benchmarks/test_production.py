@@ -108,11 +108,11 @@ def test_the_figures_of_an_operator_are_those_of_made_up_seconds_and_are_held_ag
 
 
 def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_their_number() -> None:
-    from benchmarks.production_cases import on_two_sides, over_state
+    from benchmarks.production_cases import AS_MANY, on_two_sides, over_state
 
     different = set()
     for keys in (10_000, 30_000):
-        columns = over_state(keys, (2_000, 500))
+        columns = over_state(keys, (2_000, 500), AS_MANY)
         assert len(set(columns["key"][:keys])) == keys
         again = set(columns["key"][keys:])
         assert len(columns["key"]) == keys + 2_500
@@ -121,6 +121,61 @@ def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_thei
         sides = on_two_sides(columns)
         assert sorted(np.concatenate([side["order"] for side in sides.values()])) == list(range(keys + 2_500))
     assert len(different) == 1
+
+
+@pytest.mark.parametrize(("spread", "most"), [("uniform", range(100, 150)), ("skewed", range(900, 1100))])
+def test_further_records_name_all_keys_alike_or_some_more_often(spread: str, most: range) -> None:
+    from benchmarks.production_cases import over_state
+
+    keys, further = 100, 10_000
+    columns = over_state(keys, (further // 2, further // 2), spread)
+    named, counts = np.unique(columns["key"][keys:], return_counts=True)
+    assert set(named) == set(columns["key"][:keys])
+    # Uniform ones differ by chance alone; a tenth of the skewed ones name the first key.
+    assert counts.max() in most
+
+
+def test_rows_refer_to_a_tenth_as_many_others_of_which_some_change() -> None:
+    from benchmarks.production_cases import on_referring_sides, over_state
+
+    sides = on_referring_sides(over_state(5_000, (5_000,), "uniform"))
+    assert sorted(np.concatenate([side["order"] for side in sides.values()])) == list(range(10_000))
+    referred = set(sides["left"]["refers"])
+    assert 400 < len(referred) <= 500
+    assert 100 < len(sides["right"]["key"]) < 300
+    assert len(set(sides["right"]["key"]) & referred) > 50
+    assert not sides["left"]["deleted"].any()
+
+
+def test_a_batch_of_a_size_over_a_state_of_a_size_is_counted_after_the_first_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from benchmarks import production, sizes
+    from benchmarks.figures import Setting
+
+    asked = []
+
+    def measured(setting: Any, program: Any, module: str, words: Any) -> Any:
+        asked.append(words[:3])
+        cut = words.index("--")
+        of_form = 2 if words[1] == "baseline" else 1
+        keys, batches = map(int, words[5:cut]), [*map(int, words[cut + 1 :])]
+        # The first turn costs more; a record costs more over more keys.
+        costs = {
+            many: [size * many / 1e6 * of_form * (9 if place < 3 else 1) for place, size in enumerate(batches)]
+            for many in (10_000, 100_000, 1_000_000)
+        }
+        assert [*keys] == [10_000, 100_000, 1_000_000]
+        return {"batches": {str(many): found for many, found in costs.items()}}
+
+    monkeypatch.setattr(production, "measured", measured)
+    figures = {one.name: one for one in sizes.run(Setting(False, 1, lambda step: None, "session_windows"))}
+    one = figures["session_windows, skewed keys: a batch of 20,000 records over 100,000 keys"]
+    assert (one.median, one.runs) == (pytest.approx(10), 3)
+    over = "session_windows, uniform keys over Spark's session_window: a batch of 1,000 records over 1,000,000 keys"
+    assert figures[over].median == pytest.approx(2)
+    assert len(figures) == 2 * 9 * 3
+    assert asked == [("over", form, "session_windows") for form in ("today", "baseline")] * 2
 
 
 def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
