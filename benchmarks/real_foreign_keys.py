@@ -26,15 +26,16 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 from streamproof.properties.system.requirements import package_folder
 from streamproof.properties.witnesses.spark.failures import reported_failures
-from streamproof.properties.witnesses.spark.session import spark_session
 from streamproof.reference.core.errors import MissingTool, install_command
 
 from .figures import Figure, Setting, Target, figure, ratio, seconds
+from .processes import KINDS, OTHERS, THREADS, CpuClock, require_proc
+from .production_run import streaming_session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-WITHIN = Target("under", 100)
+WITHIN = Target("under", 30)
 DEPARTED = """
 SELECT row_number() OVER (ORDER BY time_hour + to_minutes(minute + coalesce(dep_delay, 0)), number) - 1 AS flight,
     epoch_ms(time_hour + to_minutes(minute + coalesce(dep_delay, 0))) AS time, tailnum, carrier, origin, dest
@@ -72,11 +73,13 @@ class Data(NamedTuple):
 
 def run(setting: Setting) -> list[Figure]:
     """Measure; the streaming query once a round, and both batch joins beside it."""
+    require_proc()
     rounds, batches = setting.times(1), setting.size(12, 4)
     data = flights_and_their_tables(2_000 if setting.small else None)
     flights = data.tables["flights"].num_rows
-    spark = spark_session()
+    spark = streaming_session({})
     taken: dict[str, list[float]] = {"streaming": [], "duckdb": [], "batch": []}
+    used: list[dict[str, float]] = []
     differences, changes = [], 0
     with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -84,7 +87,10 @@ def run(setting: Setting) -> list[Figure]:
         for number in range(rounds):
             setting.progress(f"round {number + 1} of {rounds}: {data.rows:,} changes of three tables")
             changelog = folder / f"changelog {number}"
-            taken["streaming"].append(_streamed(spark, folder, changelog))
+            with CpuClock(os.getpid()).running() as clock:
+                before = clock.read() | clock.threads()
+                taken["streaming"].append(_streamed(spark, folder, changelog))
+                used.append({kind: at - before[kind] for kind, at in (clock.read() | clock.threads()).items()})
             setting.progress(f"round {number + 1} of {rounds}: {flights:,} flights joined by DuckDB and Spark SQL")
             with duckdb.connect(":memory:") as connection:
                 for table, rows in data.tables.items():
@@ -103,6 +109,11 @@ def run(setting: Setting) -> list[Figure]:
     sizes = f"{data.rows:,} changes of flights, planes and airlines in {batches} batches"
     name = "flights, planes, airlines: foreign_key_join twice"
     streaming = figure(name, "seconds", taken["streaming"], sizes, WITHIN)
+    cpu = [
+        figure(f"the same, {of_jvm}{kind}", "CPU s", [run[kind] for run in used], sizes)
+        for of_jvm, kinds in (("", KINDS), ("the JVM's ", (*THREADS, OTHERS)))
+        for kind in kinds
+    ]
     by_duckdb = figure("the same by DuckDB at once", "seconds", taken["duckdb"], f"{flights:,} flights")
     at_once = figure("the same by Spark SQL at once", "seconds", taken["batch"], f"{flights:,} flights")
     return [
@@ -114,6 +125,7 @@ def run(setting: Setting) -> list[Figure]:
             Target("at most", 0),
         ),
         streaming,
+        *cpu,
         figure("the same", "changes/s", [data.rows / one for one in taken["streaming"]], sizes),
         by_duckdb,
         at_once,
