@@ -49,6 +49,9 @@ def run(setting: Setting) -> list[Figure]:
                 setting.progress(f"{operator}: {records:,} records, workers: {workers}")
                 halves = Halves(_half(words, batches // 2), _half(words, None))
                 found[workers] = figures_of(operator, workers, halves, records, batches)
+                # What follows takes as long again: an interrupted run has said what it measured.
+                for one in found[workers]:
+                    setting.progress(f"{one.name}: {one.median:,.2f} {one.unit}")
                 shutil.rmtree(Path(name) / "checkpoint")
             rates = [found[workers][0] for workers in WORKERS]
             figures += [
