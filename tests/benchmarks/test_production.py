@@ -156,7 +156,7 @@ def test_a_batch_of_a_size_over_a_state_of_a_size_is_counted_after_the_first_tur
     asked = []
 
     def measured(setting: Any, program: Any, module: str, words: Any) -> Any:
-        asked.append(words[:3])
+        asked.append((*words[:3], words[4]))
         cut = words.index("--")
         of_form = 2 if words[1] == "baseline" else 1
         keys, batches = map(int, words[5:cut]), [*map(int, words[cut + 1 :])]
@@ -175,7 +175,8 @@ def test_a_batch_of_a_size_over_a_state_of_a_size_is_counted_after_the_first_tur
     over = "session_windows, uniform keys over Spark's session_window: a batch of 1,000 records over 1,000,000 keys"
     assert figures[over].median == pytest.approx(2)
     assert len(figures) == 2 * 9 * 3
-    assert asked == [("over", form, "session_windows") for form in ("today", "baseline")] * 2
+    forms = ("today", "baseline")
+    assert asked == [("over", form, "session_windows", spread) for spread in ("uniform", "skewed") for form in forms]
 
 
 def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
