@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
+from math import copysign, inf, nextafter
 from typing import Any
 
 import pyarrow as pa
@@ -65,7 +66,9 @@ class TimeForm:
 
     def _number(self, time_us: int, unit_us: int) -> Any:
         if pa.types.is_floating(self.kind):
-            return time_us / unit_us
+            number = time_us / unit_us
+            # Spark's cast to a timestamp cuts the product off: of a number just below it a microsecond would be lost.
+            return number if int(number * unit_us) == time_us else nextafter(number, copysign(inf, number))
         if pa.types.is_decimal(self.kind):
             digits = Context(prec=38, rounding=ROUND_FLOOR)
             return digits.quantize(Decimal(time_us) / unit_us, Decimal(1).scaleb(-self.kind.scale))
