@@ -122,32 +122,23 @@ def _flow(query: Windowed, folder: Path, found: list[Any]) -> Any:
     from bytewax.operators import windowing as windows
     from bytewax.testing import TestingSink, TestingSource
 
-    # The clock is the time of the newest bid: by the machine's clock a slow one would end sessions early, and Bytewax
-    # would ask each key without end whether its window, of another year, has ended.
-    newest = [BEGIN]
     fixed = windows.TumblingWindower(length=WINDOW, align_to=BEGIN)
     windower: Any = windows.SessionWindower(gap=GAP) if query.sessions else fixed
     flow = Dataflow("nexmark")
-    bids = op.input("bids", flow, TestingSource(_bids(folder, query.columns, newest), batch_size=ROWS_AT_ONCE))
-    clock = windows.EventClock(lambda bid: bid[0], BEHIND, now_getter=lambda: newest[0], to_system_utc=lambda _: None)
+    bids = op.input("bids", flow, TestingSource(_bids(folder, query.columns), batch_size=ROWS_AT_ONCE))
+    # A key's clock is the time of its newest bid, and the machine's stands still: else a slow run would end sessions
+    # early, and Bytewax would ask each key without end whether its window, of another year, has ended.
+    clock = windows.EventClock(lambda bid: bid[0], BEHIND, now_getter=lambda: BEGIN, to_system_utc=lambda _: None)
     keyed = op.key_on("key", bids, query.key)
     windowed = windows.fold_window("window", keyed, clock, windower, tuple, query.fold, query.merge)
     op.output("rows", windowed.down, TestingSink(found))
     return flow
 
 
-def _bids(folder: Path, columns: tuple[str, ...], newest: list[datetime]) -> Iterator[Bid]:
-    """Read the bids, file by file, without the one that closes windows: the end of the input closes them here.
-
-    Args:
-        folder: The events.
-        columns: What the query reads of a bid.
-        newest: Is set to the time of the newest bid, which is the last one.
-    """
+def _bids(folder: Path, columns: tuple[str, ...]) -> Iterator[Bid]:
+    """Read the bids, file by file, without the one that closes windows: the end of the input closes them here."""
     for file in sorted((folder / "bid").glob("*.parquet")):
         table = pq.read_table(file, columns=list(columns), filters=pc.field("auction") >= 0)
         lists = [table[name].to_pylist() for name in columns]
         times = lists[columns.index("time")]
-        for bid in zip((BEGIN + (ms - START_MS) * MILLISECOND for ms in times), *lists, strict=True):
-            newest[0] = bid[0]
-            yield bid
+        yield from zip((BEGIN + (ms - START_MS) * MILLISECOND for ms in times), *lists, strict=True)
