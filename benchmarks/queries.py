@@ -1,5 +1,7 @@
 """Measures what a small stateful query costs, with this project's settings of the session and without them.
 
+Four operators, each over small batches of its own, run in four queries and in one query too.
+
 CPU seconds are those of the whole process tree: Python, the JVM, its workers, and what they start.
 """
 
@@ -10,7 +12,10 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from streamproof.reference.core.errors import MissingTool, StreamproofError
@@ -22,26 +27,45 @@ WITHOUT = {
     "spark.python.unix.domain.socket.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+TOGETHER, APART = "together", "apart"
+NAMES = {
+    "with": "a query with the session's settings",
+    "without": "a query without the session's settings",
+    TOGETHER: "four operators in one query",
+    APART: "four operators in four queries",
+}
+OPERATORS = ("session_windows", "window_aggregate", "range_aggregate", "table_aggregate")
+"""The operators of one input that run in one query and in four."""
+BATCHES = 5
 _BECOME_SUBREAPER = 36
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the two take turns, each in a process of its own."""
+    """Measure; the kinds of queries take turns, each in a process of its own."""
     if not sys.platform.startswith("linux"):
         raise MissingTool("the processes of a process tree are counted on Linux alone: run this benchmark there")
     rounds, histories, few, many = setting.times(), setting.size(500, 20), 1, setting.size(9, 2)
-    costs: dict[str, list[float]] = {"with": [], "without": []}
+    settings = {
+        "with": f"{histories:,} histories of table_table_join a query",
+        "without": f"{histories:,} histories of table_table_join a query",
+        TOGETHER: f"{', '.join(OPERATORS)}: {histories * BATCHES:,} records each in {BATCHES} batches",
+        APART: f"the same, {histories * BATCHES:,} records each in {BATCHES} batches",
+    }
+    costs: dict[str, list[float]] = {kind: [] for kind in settings}
     for number in range(rounds):
         for kind, runs in costs.items():
-            setting.progress(f"round {number + 1} of {rounds}: queries {kind} the session's settings")
+            setting.progress(f"round {number + 1} of {rounds}: {NAMES[kind]}")
             # What the start of a session costs drops out.
             least, most = (
                 cpu_seconds("benchmarks.queries", kind, str(histories), str(queries)) for queries in (few, many)
             )
             runs.append((most - least) / (many - few))
-    sizes = f"{histories:,} histories of table_table_join a query"
-    both = [figure(f"a query {kind} the session's settings", "CPU s", runs, sizes) for kind, runs in costs.items()]
-    return [*both, ratio("a query, with over without", *both)]
+    found = {kind: figure(NAMES[kind], "CPU s", runs, settings[kind]) for kind, runs in costs.items()}
+    return [
+        *found.values(),
+        ratio("a query, with over without", found["with"], found["without"]),
+        ratio("four operators in one query over in four", found[TOGETHER], found[APART]),
+    ]
 
 
 def cpu_seconds(module: str, *words: str) -> float:
@@ -75,6 +99,36 @@ def _queries(settings: dict[str, str] | None, histories: int, queries: int) -> N
     session.stop()
 
 
+def _operators(together: bool, rows: int, times: int) -> None:
+    """Run four operators in one query or in four, so many times."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql import functions as F
+    from streamproof.properties.witnesses.spark.session import spark_session
+
+    from .production_cases import CASES, TODAY, arrow
+    from .production_run import Source, streamed, write, write_batches
+
+    session = spark_session(cores=2)
+    cases = {name: CASES[name]() for name in OPERATORS}
+    with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
+        sources = {}
+        for operator, case in cases.items():
+            inputs = {of: arrow(columns) for of, columns in case.make(rows * BATCHES).items()}
+            write_batches(inputs, [rows * (batch + 1) for batch in range(BATCHES)], Path(name, operator))
+            sources[operator] = Source(session, Path(name, operator), inputs)
+
+        def changes(operator: str) -> DataFrame:
+            """Declare an operator, its changes as text: they have different columns."""
+            result = cases[operator].build(sources[operator].streaming(session), TODAY).drop("place")
+            return result.select(F.to_json(F.struct("*")).alias("change"))
+
+        for _ in range(times):
+            each = [changes(operator) for operator in OPERATORS]
+            for query in [reduce(DataFrame.unionAll, each)] if together else each:
+                streamed(query, lambda changed, batch: write(changed, None), lambda: {})
+    session.stop()
+
+
 def with_plain_hadoop(session: Any) -> None:
     """Give a session Hadoop's own file system and all of its settings' origins again."""
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()
@@ -101,5 +155,8 @@ def of_tree(call: Callable[[], None]) -> float:
 
 if __name__ == "__main__":
     kind, histories, queries = sys.argv[1:]
-    settings = None if kind == "with" else WITHOUT
-    print(of_tree(lambda: _queries(settings, int(histories), int(queries))))
+    if kind in (TOGETHER, APART):
+        print(of_tree(lambda: _operators(kind == TOGETHER, int(histories), int(queries))))
+    else:
+        settings = None if kind == "with" else WITHOUT
+        print(of_tree(lambda: _queries(settings, int(histories), int(queries))))
