@@ -242,6 +242,7 @@ REGISTRATION = Registration(
         aligned=_aligned,
         numbers=_numbers,
         by_clock=lambda windows: windows.unit == "ms",
+        takes_until_forgotten=True,
         silent={"retention_ms": "with late drop, and with tuples, a complete window takes nothing, however long kept"},
     ),
     coverage=Coverage(_met, _goals),

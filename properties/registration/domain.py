@@ -77,6 +77,8 @@ class Domain:
         silent: The operator's numbers that do not affect the output, each with the reason.
         by_clock: Takes a definition; returns whether the clock affects the output, so that a clock 1 ms off must show.
         is_plain: Whether a record is drawn without input and choice, because neither makes a difference.
+        takes_until_forgotten: Whether what is closed takes late records until it is forgotten. Then some records are
+            drawn beside the oldest that isn't forgotten.
     """
 
     distances: Callable[[Any], tuple[int, ...]] = lambda definition: (SMALLEST_REACH,)
@@ -92,6 +94,7 @@ class Domain:
     silent: Mapping[str, str] = field(default_factory=dict)
     by_clock: Callable[[Any], bool] = lambda definition: False
     is_plain: bool = False
+    takes_until_forgotten: bool = False
 
     def lateness_horizon(self, definition: Any) -> int:
         """Return the lateness horizon: how far (ms) behind the clock nothing is open any more."""

@@ -125,6 +125,22 @@ def test_no_moves_give_the_bare_schedule() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [1, 10])
+def test_a_record_comes_beside_the_oldest_that_is_not_forgotten_where_closed_windows_take_records(kind: int) -> None:
+    moves = [
+        Move(kind=0, back=0, jitter=6, key=0, value=0, cuts=0),
+        Move(kind=0, back=0, jitter=7, key=1, value=0, cuts=0),
+        Move(kind=0, back=0, jitter=12, key=0, value=0, cuts=0),
+        Move(kind=kind, back=0, jitter=0, key=2, value=1, cuts=1),
+    ]
+    options = {"size": 10, "late": "update", "retention_ms": 17, "aggregate": "sum"}
+    # At 54 nothing is kept that is 27 ms behind the clock: a window's size and its retention.
+    drawn = history_of(HistorySettings("window_aggregate", options, (54, 60)), moves)
+    assert [(record.key, record.timestamp) for record in drawn.records] == [("a", 27), ("b", 31), ("a", 54), ("b", 31)]
+    without = history_of(HistorySettings("session_windows", {"gap_ms": 10}, (54, 60)), moves)
+    assert without.records[-1].timestamp == 54
+
+
 def test_a_history_has_the_batch_clock() -> None:
     assert history_of(SETTINGS, []).clock == "batch"
 
