@@ -86,8 +86,9 @@ def test_a_job_is_given_the_event_time_as_its_source_has_it(column: str, time_fo
     assert as_time[0].rows == [[{"ts": at}]]
 
 
-@given(st.sampled_from(FORMS), st.integers(0, 2_000_000_000 * 1_000_000))
+@given(st.sampled_from(FORMS), st.integers(-2_000_000_000 * 1_000_000, 2_000_000_000 * 1_000_000))
 @example(FORMS[4], microseconds(datetime(2005, 3, 7, 20, 56, 3, 142_943, UTC)))
+@example(FORMS[4], -microseconds(datetime(2005, 3, 7, 20, 56, 3, 142_943, UTC)))
 def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, str | None, Any], time_us: int) -> None:
     source = clicks(form[0], time_format=form[1]).source
     assert source.encoding is not None
