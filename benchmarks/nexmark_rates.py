@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,8 +82,13 @@ def at_rates(
         found[rate] = {"latency": percentiles(latencies[quarter:], weights[quarter:]), "keeps up": kept}
         return kept
 
-    if not [*takewhile(keeps_up, rates[middle:])]:
-        next(filter(keeps_up, reversed(rates[:middle])), None)
+    for rate in rates[middle:]:
+        if not keeps_up(rate):
+            break
+    if not found[rates[middle]]["keeps up"]:
+        for rate in reversed(rates[:middle]):
+            if keeps_up(rate):
+                break
     return dict(sorted(found.items()))
 
 

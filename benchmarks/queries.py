@@ -45,13 +45,9 @@ def run(setting: Setting) -> list[Figure]:
     if not sys.platform.startswith("linux"):
         raise MissingTool("the processes of a process tree are counted on Linux alone: run this benchmark there")
     rounds, histories, few, many = setting.times(), setting.size(500, 20), 1, setting.size(9, 2)
-    settings = {
-        "with": f"{histories:,} histories of table_table_join a query",
-        "without": f"{histories:,} histories of table_table_join a query",
-        TOGETHER: f"{', '.join(OPERATORS)}: {histories * BATCHES:,} records each in {BATCHES} batches",
-        APART: f"the same, {histories * BATCHES:,} records each in {BATCHES} batches",
-    }
-    costs: dict[str, list[float]] = {kind: [] for kind in settings}
+    of_one = f"{histories:,} histories of table_table_join a query"
+    of_four = f"{', '.join(OPERATORS)}: {histories * BATCHES:,} records each in {BATCHES} batches"
+    costs: dict[str, list[float]] = {kind: [] for kind in NAMES}
     for number in range(rounds):
         for kind, runs in costs.items():
             setting.progress(f"round {number + 1} of {rounds}: {NAMES[kind]}")
@@ -60,7 +56,10 @@ def run(setting: Setting) -> list[Figure]:
                 cpu_seconds("benchmarks.queries", kind, str(histories), str(queries)) for queries in (few, many)
             )
             runs.append((most - least) / (many - few))
-    found = {kind: figure(NAMES[kind], "CPU s", runs, settings[kind]) for kind, runs in costs.items()}
+    found = {
+        kind: figure(NAMES[kind], "CPU s", runs, of_four if kind in (TOGETHER, APART) else of_one)
+        for kind, runs in costs.items()
+    }
     return [
         *found.values(),
         ratio("a query, with over without", found["with"], found["without"]),
@@ -106,7 +105,7 @@ def _operators(together: bool, rows: int, times: int) -> None:
     from streamproof.properties.witnesses.spark.session import spark_session
 
     from .production_cases import CASES, TODAY, arrow
-    from .production_run import Source, streamed, write, write_batches
+    from .production_run import Source, into, streamed, write_batches
 
     session = spark_session(cores=2)
     cases = {name: CASES[name]() for name in OPERATORS}
@@ -125,7 +124,7 @@ def _operators(together: bool, rows: int, times: int) -> None:
         for _ in range(times):
             each = [changes(operator) for operator in OPERATORS]
             for query in [reduce(DataFrame.unionAll, each)] if together else each:
-                streamed(query, lambda changed, batch: write(changed, None), lambda: {})
+                streamed(query, into(None), lambda: {})
     session.stop()
 
 

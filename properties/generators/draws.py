@@ -122,12 +122,11 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
     for move in moves[: settings.arrivals]:
         batch = min(batch + move.cuts, len(settings.schedule) - 1)
         latest = settings.schedule[batch]
-        near = arrived[-1 - move.back % len(arrived)] if arrived else None
-        by_oldest = False
+        oldest = None
         if move.kind in (1, 10) and domain.takes_until_forgotten and batch:
-            over = settings.schedule[batch - 1] - max(times.edges)
+            over = settings.schedule[batch - 1] - domain.lateness_horizon(definition)
             oldest = min((one for one in arrived if one.timestamp > over), key=lambda one: one.timestamp, default=None)
-            near, by_oldest = oldest or near, oldest is not None
+        near = oldest or (arrived[-1 - move.back % len(arrived)] if arrived else None)
         beside = latest if near is None else near.timestamp
         side = definition.inputs[move.side % len(definition.inputs)]
         keys = replacing or domain.keys(side, settings.keys)
@@ -137,7 +136,7 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
         value = domain.renamed(definition, value, named.__getitem__) if replacing else value
         timestamp = max(0, min(_timestamp(move, times, settings.schedule, batch, beside), latest))
         record = Record(side, keys[move.key % len(keys)], value, timestamp)
-        if near is not None and (move.kind in (2, 3, 4, 5, 6) or by_oldest) and near.key in keys:
+        if near is not None and (oldest or move.kind in (2, 3, 4, 5, 6)) and near.key in keys:
             record = record._replace(key=near.key)
         if settings.null_keys and move.choice == CHOICES // 2:
             record = record._replace(key=None)
