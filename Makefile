@@ -35,26 +35,29 @@ setup: $(STAMP) ## Make .venv with what running streamproof takes, Java included
 dev: $(DEV) ## Install at once what tests, linters and the site take; else each command installs its own
 
 check: setup ## The gate: every law, then real flight data on two witnesses
-	$(BIN)/streamproof check
+	$(BIN)/streamproof check $(if $(HISTORIES),--histories $(HISTORIES))
 	$(BIN)/streamproof compare session_windows --data flights
 
 specs: setup ## The TLA+ models that CI checks, in under two minutes
 	$(BIN)/streamproof spec check
 
 # A query waits more than it computes: two Spark sessions side by side are done sooner than one after the other.
-test: $(TESTS) $(CLASSES) ## The tests: those without Spark, then those that share two Spark sessions
-	$(BIN)/python -m pytest -m "not spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
-	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
+test: $(TESTS) $(CLASSES) ## The tests: tests/fast, then tests/spark, whose tests share two Spark sessions
+	$(BIN)/python -m pytest tests/fast --numprocesses 2 --dist loadfile --durations 20
+	$(BIN)/python -m pytest tests/spark -m "not weekly" --numprocesses 2 --dist loadfile --durations 20
 
 # A process that is done takes the next test, or the next module whose fixture its tests share (tests/conftest.py).
-test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take longer: all mutants, jobs of many shapes, proofs, whole commands; not versions, not weekly ones
-	$(BIN)/python -m pytest -m "exhaustive and not weekly" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
+test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take longer, of tests/exhaustive: mutants, jobs of many shapes, proofs, whole commands
+	$(BIN)/python -m pytest tests/exhaustive -m "not weekly" --numprocesses 2 --dist loadgroup --durations 20
 
-test-weekly: $(TESTS) $(CLASSES) ## Tests of what our commits hardly change: Kafka's older releases, a broker, a cluster, all of Spark's rules; no part of CI
-	$(BIN)/python -m pytest -m "weekly" --numprocesses 2 --dist loadgroup --durations 20
+test-weekly: $(TESTS) $(CLASSES) ## Tests of what our commits hardly change: whole tables of jobs, Kafka's older releases, a broker, a cluster; no part of CI
+	$(BIN)/python -m pytest tests/weekly tests/spark tests/exhaustive -m weekly --numprocesses 2 --dist loadgroup --durations 20
+	$(BIN)/python -m pytest examples --numprocesses 2 --durations 20
 
-examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, as functions and as scripts, under test
-	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2 --durations 20
+# Each job once: as the function that the README shows, or as the script that people have.
+AS_SCRIPTS := hourly_revenue or unpaid_orders or order_regions or payment_ledger or resent_events
+examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, under test: five as functions, five as scripts
+	$(BIN)/python -m pytest examples -k "(test_examples and not many and not ($(AS_SCRIPTS))) or (test_scripts and ($(AS_SCRIPTS)))" --numprocesses 2 --durations 20
 
 versions: $(TESTS) ## Jobs under test on PySpark 3.5 to 4.3, and on the Pythons of this machine, in .nox
 	$(BIN)/nox
@@ -62,8 +65,8 @@ versions: $(TESTS) ## Jobs under test on PySpark 3.5 to 4.3, and on the Pythons 
 versions-quick: $(TESTS) ## A few of them on the oldest PySpark, 3.5
 	$(BIN)/nox --tags oldest -- tests/versions/test_first_job.py
 
-test-quick: $(TESTS) ## Most tests that need neither Spark nor TLC, in under a minute
-	$(BIN)/python -m pytest -m "not spark and not tlc and not slow and not exhaustive" --numprocesses 2
+test-quick: $(TESTS) ## The tests of tests/fast, which need no Spark, in under a minute
+	$(BIN)/python -m pytest tests/fast --numprocesses 2
 
 # Needs the package index, as `make setup` does. 2 is inconclusive: 50 histories are few.
 wheel-check: $(TESTS) ## Build sdist and wheel, and run the gate from the wheel in an empty environment

@@ -45,6 +45,6 @@ def pairs() -> list[object]:
 def versions(session: nox.Session, pyspark: str) -> None:
     """Run the tests of tests/versions, or those that are named behind `--`, on a PySpark."""
     pyarrow = [f"pyarrow<{PYARROWS[pyspark]}"] if pyspark in PYARROWS else []
-    session.install("--quiet", "--editable", ".", "pytest>=8", "pytest-xdist>=3", f"pyspark=={pyspark}.*", *pyarrow)
+    session.install("--quiet", "--editable", ".", "pytest>=8.3", "pytest-xdist>=3", f"pyspark=={pyspark}.*", *pyarrow)
     tests = session.posargs or ["--numprocesses=2", "tests/versions"]
     session.run("python", "-m", "pytest", "-q", *tests)

@@ -18,7 +18,7 @@ PAGES = [
     *sorted((ROOT / "specs").glob("*.md")),
 ]
 MESSAGES = ROOT / "tests" / "golden" / "messages.txt"
-"""Every message, progress line and help text of the source; see tests/test_messages.py."""
+"""Every message, progress line and help text of the source; see tests/fast/test_messages.py."""
 LONG_WORDS = 25
 """A sentence of more words is long."""
 LONG_SHARE = 0.05

@@ -32,8 +32,6 @@ from streamproof import (
     windows,
 )
 
-pytestmark = pytest.mark.spark
-
 Check = Callable[..., Any]
 CUSTOMERS = [
     {"customer_id": 1, "name": "Ann", "region": "north"},
@@ -233,7 +231,6 @@ def test_the_bug_is_found_and_shrunk(example: Any, check: Check) -> None:
     assert (len(history.arrivals) <= 4, len(batches) <= 2) == (True, True), str(failure.value)
 
 
-@pytest.mark.exhaustive
 @each_example
 def test_the_job_conforms_on_many_histories(example: Any, check: Check) -> None:
     """It differs on none of 2,000 histories."""

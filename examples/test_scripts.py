@@ -27,8 +27,6 @@ from streamproof import (
 from streamproof.properties.checking.jobs import smallest
 from test_examples import BUSINESS_DAYS, CUSTOMERS, SHIPPED_ORDERS, Billing, reminded
 
-pytestmark = pytest.mark.spark
-
 SCRIPTS = Path(__file__).parent / "scripts"
 HISTORIES = 100
 

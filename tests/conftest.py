@@ -1,17 +1,21 @@
-"""What all tests share: one Spark session for the whole run, and the mark `spark` on every test that uses it."""
+"""What all tests share: one Spark session for the whole run, and what a test of each folder may do."""
 
 from __future__ import annotations
 
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from costs import CostLimits
 from hypothesis import settings
+from paths import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from streamproof.spark_impl.sinks.materialize import Target
 
 # How long an example takes depends on the machine.
 settings.register_profile("without a deadline", settings.default, deadline=None)
@@ -39,6 +43,34 @@ def kafka() -> None:
         pytest.skip(str(missing))
 
 
+@pytest.fixture(params=["parquet", "duckdb"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+    """The targets that the tests of `materialize` write to."""
+    from streamproof.spark_impl.sinks.tables import DuckDBTable, ParquetTable
+
+    if request.param == "parquet":
+        return ParquetTable(tmp_path / "table", buckets=3)
+    return DuckDBTable(tmp_path / "database.duckdb", "table of totals")
+
+
+@pytest.fixture
+def benchmarks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[object, str, str]]:
+    """Runs `python -m benchmarks` with words, and ends no Spark session: gives its exit code, and what it printed."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    from benchmarks import command_line
+
+    def run(*words: str) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["benchmarks", *words])
+        with pytest.raises(SystemExit) as ended:
+            command_line.main()
+        return (ended.value.code, *capsys.readouterr())
+
+    return run
+
+
 @pytest.fixture
 def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a job's check, or a run's, show the history that it has found as it is: most tests ask only for a bug."""
@@ -62,34 +94,41 @@ def dying_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return only
 
 
-ON_SPARK = pytest.StashKey[bool]()
-"""Whether Spark may run in this process: a test was to start it, or one that wasn't has been told of."""
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CostLimits(config), "limits of costs")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--within-limits", action="store_true", help="refuse to collect tests that took longer than their folder allows"
+    )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Fail a test that starts Spark without the mark: it costs more than it says, and `make test-quick` has it.
+    """Fail a test of tests/fast that starts Spark: `make test-quick` runs it.
 
     And forget the release that a command's `--kafka-version` names for its process: the next test asks the default.
     """
     if versions := sys.modules.get("streamproof.properties.witnesses.kafka.versions"):
         versions.use_version(None)
-    stash, pyspark = item.config.stash, sys.modules.get("pyspark")
-    if "spark" in item.keywords:
-        stash[ON_SPARK] = True
-    elif pyspark and pyspark.SparkContext._active_spark_context and not stash.get(ON_SPARK, False):
-        stash[ON_SPARK] = True
-        pytest.fail("it starts Spark: let it use the fixture spark, or play in memory (tests/shared_player.py)")
+    pyspark = sys.modules.get("pyspark")
+    if folder_of(item) == "fast" and pyspark and pyspark.SparkContext._active_spark_context:
+        pyspark.SparkContext._active_spark_context.stop()
+        pytest.fail("it starts Spark: move it to tests/spark, or play in memory (tests/helpers/shared_player.py)")
+
+
+def folder_of(item: pytest.Item) -> str:
+    """Return the folder below tests/ that a test stands in, by which its cost is limited."""
+    return item.nodeid.split("/")[1]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         assert " at 0x" not in item.nodeid, f"{item.nodeid}: name it by ids=, each process has other addresses"
-        for weekly in item.iter_markers("weekly"):
-            assert weekly.args, f"{item.nodeid}: say why it is weekly"
-            item.add_marker(pytest.mark.exhaustive)  # what leaves these out leaves it out too
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
+        is_weekly = [*item.iter_markers("weekly")]
+        assert all(one.args for one in is_weekly), f"{item.nodeid}: say why it is weekly"
+        assert is_weekly or folder_of(item) != "weekly", f"{item.nodeid}: mark it weekly, with the reason"
         # A module's fixture may take minutes: the tests that share it run in one process.
         if any(fixtures[-1].scope == "module" for fixtures in item._fixtureinfo.name2fixturedefs.values()):
             item.add_marker(pytest.mark.xdist_group(item.location[0]))

@@ -10,8 +10,6 @@ from streamproof import BadInput, Input, MissingTool, Violated, check, check_job
 from streamproof.properties.system.requirements import minor_of
 from streamproof.spark_impl.runtime.required import OLDEST
 
-pytestmark = pytest.mark.spark
-
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 HISTORIES = 100
 

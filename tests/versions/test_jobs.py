@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import hourly_revenue
@@ -13,6 +12,7 @@ import payment_ledger
 import pytest
 import resent_events
 import unpaid_orders
+from paths import ROOT
 from streamproof import (
     BadInput,
     Input,
@@ -27,8 +27,6 @@ from streamproof import (
 )
 from streamproof.properties.generators.columns.model import Source
 from streamproof.properties.witnesses.run_options import RunOptions
-
-pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 HISTORIES = 100
 PAYMENTS = Input("store int, payment_id string, paid_at timestamp, amount decimal(10,2)", time="paid_at", key="store")
@@ -122,7 +120,7 @@ RULES = (
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the benchmark of Spark's own rules."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    monkeypatch.syspath_prepend(str(ROOT))
     from benchmarks import spark_rules
 
     return spark_rules

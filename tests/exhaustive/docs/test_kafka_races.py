@@ -1,0 +1,42 @@
+"""The Java program of the page about Kafka's races: on a broker it ends as the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from doc_pages import text_of
+from streamproof.properties.witnesses.kafka.jvm import kafka_jars
+from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, own_broker
+from streamproof.reference.core.errors import MissingTool
+from streamproof.specs.java import find_java
+
+PAGE, NAME = "docs/kafka_races.md", "StaleForeignKeyJoin.java"
+SECONDS = 300
+
+
+def test_the_page_s_program_shows_a_row_that_is_gone_for_ever(tmp_path: Path) -> None:
+    java = find_java().executable
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    if "jdk.compiler" not in modules:
+        pytest.skip(f"{java} has no compiler (jdk.compiler)")
+    try:
+        jars = [f"{folder}{os.sep}*" for folder in (broker_jars(), kafka_jars())]
+    except MissingTool as error:
+        pytest.skip(str(error))
+    page = text_of(PAGE)
+    (program,) = re.findall(r"^```java\n(import .*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (printed,) = re.findall(r"It ends with `(was .*?)`", page)
+    (tmp_path / NAME).write_text(program)
+    with own_broker() as cluster:
+        done = subprocess.run(
+            [java, "-cp", os.pathsep.join(jars), NAME, cluster.bootstrap],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+    assert f"expected [a|r1, x, null], {printed}\n" in done.stdout, done.stderr[-2000:]

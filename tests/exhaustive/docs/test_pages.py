@@ -1,0 +1,64 @@
+"""The documentation: its samples run, its commands exist, its histories give what it shows, its links work."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from doc_pages import ROOT, Block, blocks_of, write_files
+from pages_setup import BLOCKS, pages_of_python, run_python
+from streamproof.properties.cli import app
+
+if TYPE_CHECKING:
+    pass
+
+
+@pytest.mark.parametrize("page", pages_of_python("tlc"))
+def test_python_runs_on_tlc(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    run_python(page, {"__name__": "sample"})
+
+
+def run_commands(
+    blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    """Run the command lines of blocks in turn, in one folder, and say what is otherwise than the blocks show."""
+    monkeypatch.setattr(app, "_running_session", lambda: None, raising=False)
+    monkeypatch.chdir(folder)
+    wrong = []
+    for block in blocks:
+        for command, shown in block.commands:
+            monkeypatch.setattr(sys, "argv", shlex.split(command))
+            with pytest.raises(SystemExit) as ended:
+                app.main()
+            out, err = capsys.readouterr()
+            expected = block.notes["run"].removeprefix("exit ")
+            if expected != "any exit" and ended.value.code != (int(expected) if expected.isdigit() else 0):
+                wrong.append(f"{block}: {command} exits {ended.value.code}: {err}")
+            elif shown and out.splitlines() != shown:
+                wrong.append(f"{block}: {command} prints\n{out}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if "run" in block.notes}))
+def test_commands_print_what_is_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = blocks_of(page)
+    write_files(blocks, tmp_path)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    run = [block for block in blocks if block.notes.get("run", "tlc") != "tlc"]
+    assert run_commands(run, tmp_path, monkeypatch, capsys) == []
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.notes.get("run") == "tlc"}))
+def test_commands_on_tlc_print_what_is_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = blocks_of(page)
+    write_files(blocks, tmp_path)
+    run = [block for block in blocks if block.notes.get("run") == "tlc"]
+    assert run_commands(run, tmp_path, monkeypatch, capsys) == []

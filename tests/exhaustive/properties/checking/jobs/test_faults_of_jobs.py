@@ -1,0 +1,726 @@
+"""Jobs, oracles, sinks, files and machines that are not as they should be, as a table: what is called, how it must end.
+
+Whatever the fault, there is one message whose first line says what it is, no traceback, no false verdict, and nothing
+is left: no query, no process, no file but a counterexample.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import Fault, Running, end_processes, listing, processes_left, streamproof
+from faults import assert_ends_as_it_must as assert_command_ends_as_it_must
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from streamproof import (
+    BadInput,
+    Inconclusive,
+    Input,
+    Sink,
+    StreamproofError,
+    Violated,
+    as_batch,
+    check_job,
+    other_job,
+    session_windows,
+    static_join,
+    stream_join,
+    windows,
+)
+from streamproof.properties.checking.jobs.arguments import oracle_of
+from streamproof.properties.counterexamples.of_jobs import saved_histories
+from streamproof.properties.generators.columns.inputs import resolve, resolve_all
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.witnesses.run_options import RunOptions
+
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+SOURCE = resolve(CLICKS).source
+ROW = {"user": "a", "at": from_microseconds(0), "amount": 1}
+HISTORY = JobHistory(((Arrival("clicks", ROW),),))
+HEADER = '{"job": "h", "inputs": {"clicks": "user string, at timestamp, amount bigint"}}'
+CLICK = '{"input": "clicks", "row": {"user": "a", "at": "2024-01-15T12:00:00Z", "amount": 1}}'
+EXAMPLE = f"{HEADER}\n{CLICK}\n"
+HERE = r"tests/exhaustive/properties/checking/jobs/test_faults_of_jobs\.py:\d+"
+RIGHT = 'SELECT "user", amount FROM clicks'
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case.
+
+    Attributes:
+        name: The case in a few words; the test's id.
+        call: What is called, with an empty folder.
+        says: A regular expression that the first line of the message matches in full.
+        outcome: What must be raised.
+        left: What is in the folder afterwards: regular expressions of names, sorted; folders end in `/`.
+        marks: pytest's marks.
+    """
+
+    name: str
+    call: Callable[[Path], object]
+    says: str
+    outcome: type[Exception] = BadInput
+    left: Sequence[str] = ()
+    marks: Sequence[str] = ()
+
+
+def params(cases: Sequence[Case]) -> list[Any]:
+    return [
+        pytest.param(case, marks=[getattr(pytest.mark, mark) for mark in case.marks], id=case.name) for case in cases
+    ]
+
+
+def assert_ends_as_it_must(case: Case, folder: Path) -> None:
+    process = os.getpid()
+    with pytest.raises(case.outcome) as raised:
+        case.call(folder)
+    assert os.getpid() == process
+    assert type(raised.value) is case.outcome or case.outcome is StreamproofError, repr(raised.value)
+    said = str(raised.value)
+    assert "Traceback" not in said
+    assert said.replace("\n", "").isprintable()
+    assert re.fullmatch(case.says, said.splitlines()[0]), said
+    left = listing(folder)
+    assert len(left) == len(case.left), left
+    for name, pattern in zip(left, case.left, strict=True):
+        assert re.fullmatch(pattern, name), left
+
+
+# Without Spark: what is given, said by an oracle, or saved.
+
+
+def checking(**given: Any) -> Callable[[Path], object]:
+    return lambda folder: (
+        check_job(**{"job": right, "expect": RIGHT, **given})
+        if "job" in given
+        else check_job(right, CLICKS, **{"expect": RIGHT, **given})
+    )
+
+
+def right(clicks: DataFrame) -> DataFrame:
+    return clicks.select("user", "amount")
+
+
+def said_by(expect: Any) -> Callable[[Path], object]:
+    return lambda folder: oracle_of(expect).expected([HISTORY], [SOURCE], RunOptions())
+
+
+def read(content: str | bytes | None, name: str = "history.jsonl") -> Callable[[Path], object]:
+    def call(folder: Path) -> object:
+        saved = folder / "job-1" / name
+        saved.parent.mkdir()
+        if content is None:
+            saved.mkdir()
+        else:
+            saved.write_bytes(content if isinstance(content, bytes) else content.encode())
+        try:
+            return saved_histories((), folder, [SOURCE])
+        finally:
+            saved.rmdir() if content is None else saved.unlink()
+            saved.parent.rmdir()
+
+    return call
+
+
+def example(text: Any) -> Callable[[Path], object]:
+    return lambda folder: saved_histories([text], None, [SOURCE])
+
+
+def given(*inputs: Any, **named: Any) -> Callable[[Path], object]:
+    return lambda folder: resolve_all([*inputs, *([Input(**named)] if named else [])])
+
+
+def raises(clicks: Any) -> Any:
+    raise KeyError("amount")
+
+
+def leaves(clicks: Any) -> Any:
+    sys.exit(0)
+
+
+def leaves_at_once(clicks: Any) -> Any:
+    os._exit(0)
+
+
+def forks_and_leaves(clicks: Any) -> Any:
+    if os.fork() == 0:
+        return clicks
+    os.wait()
+    raise RuntimeError("of the parent")
+
+
+def says_none(clicks: Any) -> None: ...
+
+
+def says_numbers(clicks: Any) -> Any:
+    return [1]
+
+
+def yields_and_raises(clicks: Any) -> Any:
+    yield {"user": "a"}
+    raise ZeroDivisionError("half way")
+
+
+class Model:
+    def arrive(self, row: Any) -> Any:
+        return "rows"
+
+
+class WithoutRows:
+    def arrive(self) -> Any: ...
+
+
+SAID = "the expected rows can't be computed: "
+SAVED = r"/.*/job-1/history\.jsonl"
+REMOVE = r"; or remove /.*/job-1, if the job's inputs have changed since"
+WITHOUT_SPARK = [
+    # What is given.
+    Case("no job", checking(job=None), "check_job: job is None: give a function or a Sink or a Script"),
+    Case(
+        "a job that is a text",
+        checking(job="visits"),
+        "check_job: job is 'visits': give a function or a Sink or a Script",
+    ),
+    Case("no input", lambda folder: check_job(right, expect=RIGHT), "no input: give one for each DataFrame .+"),
+    Case(
+        "a bare schema", lambda folder: check_job(right, "a int", expect=RIGHT), "an input is a str, 'a int': wrap .+"
+    ),
+    Case("nothing is expected", checking(expect=None), "expect is None: give a rule such as .+"),
+    Case("a class without arrive", checking(expect=Case), "expect is <class .*Case'>: give a rule such as .+"),
+    Case("an empty statement", checking(expect=" \n"), "the SQL statement is empty: write a SELECT .+"),
+    Case("no histories", checking(histories=0), "histories is 0: give a whole number from 1 to 99,999; .+"),
+    Case("too many histories", checking(histories=10**9), "histories is 1000000000: give a whole number from 1 .+"),
+    Case("half a history", checking(histories=0.5), "check_job: histories is 0.5: give a whole number"),
+    Case("a seed that is none", checking(seed=float("nan")), "check_job: seed is nan: give a whole number"),
+    Case(
+        "a seed of 5,000 digits", checking(seed=10**5000), "seed is a int that can't be shown: give a whole number .+"
+    ),
+    Case("no time", checking(seconds=0), "seconds is 0: give a number above 0, such as 120"),
+    Case("endless time", checking(seconds=float("inf")), "check_job: seconds is inf: give a number"),
+    Case("an unknown mode", checking(mode="upsert"), "check_job: mode is 'upsert': give one of append, .+"),
+    Case("an unknown trigger", checking(trigger="once"), "check_job: trigger is 'once': give one of default, .+"),
+    Case(
+        "disorder below zero", checking(out_of_order="-5 minutes"), "out_of_order is '-5 minutes': give zero or more.+"
+    ),
+    Case("endless disorder", checking(out_of_order="9999999 days"), "out_of_order is .+: give 3,650 days or less"),
+    Case(
+        "disorder that is a month", checking(out_of_order="1 month"), ".+a month has no fixed length: write it in days"
+    ),
+    Case("unique is a text", checking(unique="user"), "check_job: unique is 'user': give a list, a text each or None"),
+    Case("settings are a list", checking(settings=["a"]), "check_job: settings is .'a'.: give a dict from .+"),
+    Case(
+        "a setting steers a terminal",
+        checking(settings={"a": "\x1b[2J"}),
+        r"settings has 'a': '\\x1b\[2J', which has .+",
+    ),
+    Case("static is a list", checking(static=[1]), "check_job: static is .1.: give a dict from a text to anything .+"),
+    Case("a static table is a number", checking(static={"t": 5}), "the static table t: int came where rows were .+"),
+    Case(
+        "a static table without columns", checking(static={"t": []}), "the static table t has no columns: give rows.+"
+    ),
+    Case(
+        "a static table of mixed types",
+        checking(static={"t": [{"a": 1}, {"a": "x"}]}),
+        "the static table t: .+",
+    ),
+    Case("a static table with a number too large", checking(static={"t": [{"a": 2**70}]}), "the static table t: .+"),
+    Case(
+        "a static table named as the input",
+        checking(static={"CLICKS": [{"a": 1}]}),
+        r"two inputs or static tables have the name 'clicks' and 'CLICKS' \(SQL ignores case\): .+",
+    ),
+    Case(
+        "examples are none", checking(examples=None), "check_job: examples is None: give a list, a text or a Path each"
+    ),
+    Case(
+        "a folder with a NUL", checking(folder="a\0b"), r"folder is 'a\\x00b', which can't be the path of a folder: .+"
+    ),
+    Case("a sink without start", lambda folder: Sink(None, right), "Sink: start is None: give a function"),
+    Case("a sink that reads a text", lambda folder: Sink(right, "out"), "Sink: read is 'out': give a function"),
+    Case(
+        "another job that is none",
+        lambda folder: other_job(5),
+        "other_job: job is 5: give a function or a Sink or a Script",
+    ),
+    Case(
+        "a batch of nothing",
+        lambda folder: as_batch(5),
+        "as_batch: job is 5: give a function or a Sink or a Script or None",
+    ),
+    Case("a gap that is a number", lambda folder: session_windows(5), "session_windows: gap is 5: give a duration .+"),
+    Case("a window of no length", lambda folder: windows("0 s"), "windows: size is '0 s'.+"),
+    Case(
+        "an unknown join", lambda folder: stream_join("outer", "user"), "stream_join: join is 'outer': give one of .+"
+    ),
+    Case("a table to join that is none", lambda folder: static_join(5, "user"), "static_join: the table: int came .+"),
+    Case(
+        "an aggregate of three",
+        lambda folder: windows("1 hour", aggregates={"n": ("sum", "a", "b")}),
+        "windows: the aggregate 'n' is .+: give a function of .+",
+    ),
+    Case(
+        "a sink as a batch",
+        lambda folder: check_job(Sink(right, raises), CLICKS, expect=as_batch()),
+        "a Sink can't be run as a batch: give the job without its sink .+",
+    ),
+    # Inputs.
+    Case(
+        "a column of streamproof's own", given(schema="__streamproof_time timestamp"), ".+a name of streamproof's own.+"
+    ),
+    Case("a schema that is none", given(schema=5), "input events: its schema is a int: give a DDL string .+"),
+    Case(
+        "a sample that isn't there", given(sample="nowhere.csv"), "input events: its sample nowhere.csv can't be read.+"
+    ),
+    Case("two inputs of one name", given(CLICKS, CLICKS), "two inputs have the name 'clicks' .+"),
+    # What is expected.
+    Case("an oracle raises", said_by(raises), rf"{SAID}raises \({HERE}\) raised KeyError: 'amount', for the rows .+"),
+    Case("an oracle leaves", said_by(leaves), rf"{SAID}leaves \({HERE}\), for .+, ended the program with exit\(0\).+"),
+    Case("an oracle leaves at once", said_by(leaves_at_once), rf"{SAID}leaves_at_once \(.+ ended the program .+"),
+    Case("an oracle forks", said_by(forks_and_leaves), rf"{SAID}forks_and_leaves \(.+ raised RuntimeError: of the .+"),
+    Case(
+        "an oracle says nothing", said_by(says_none), rf"says_none \({HERE}\): None came where rows were expected: .+"
+    ),
+    Case("an oracle says numbers", said_by(says_numbers), rf"says_numbers \({HERE}\): a row is 1: return each as a .+"),
+    Case("an oracle stops half way", said_by(yields_and_raises), rf"{SAID}.+ raised ZeroDivisionError: half way, .+"),
+    Case("an oracle takes other inputs", said_by(lambda: []), rf"{SAID}<lambda> \({HERE}\) raised TypeError: .+"),
+    Case("a model says a text", said_by(Model), "Model: str came where rows were expected: .+"),
+    Case("a model takes no row", said_by(WithoutRows), f"{SAID}WithoutRows raised TypeError: .+"),
+    Case("a statement with an error", said_by("SELEKT 1"), r"DuckDB refuses the SQL statement: Parser Error: .+"),
+    Case("a statement of another table", said_by("SELECT * FROM visits"), ".+its tables are clicks"),
+    Case(
+        "a statement without rows",
+        said_by("CREATE TABLE t (a int)"),
+        "the SQL statement ends in CREATE, which has no rows: .+",
+    ),
+    Case(
+        "a statement with two columns of one name", said_by("SELECT 1 a, 2 a"), "the SQL statement: two columns are .+"
+    ),
+    # Saved histories, and examples.
+    Case("a saved history is empty", read(""), rf"{SAVED} is empty: its first line .+{REMOVE}"),
+    Case("a saved history is garbage", read("nonsense"), rf"{SAVED}, line 1: this is no JSON: .+{REMOVE}"),
+    Case("a saved history is cut off", read(EXAMPLE[:-9]), rf"{SAVED}, line 2: this is no JSON: .+{REMOVE}"),
+    Case("a saved history is nested", read('{"a": ' + "[" * 10**5), rf"{SAVED}, line 1: nested too deeply .+{REMOVE}"),
+    Case("a saved history is binary", read(b"\xff\xfe\0"), rf"{SAVED}: not UTF-8 at byte 0: .+{REMOVE}"),
+    Case("a saved history is gzipped", read(gzip.compress(EXAMPLE.encode())), rf"{SAVED}: a gzip file, .+{REMOVE}"),
+    Case("a saved history is a folder", read(None), rf"{SAVED}: can't be read \(Is a directory\): .+{REMOVE}"),
+    Case(
+        "a saved history is of another job",
+        read(EXAMPLE.replace("clicks", "views")),
+        rf"{SAVED}, line 1: it has the inputs views, and the job clicks: rename them{REMOVE}",
+    ),
+    Case(
+        "a saved history is of other columns",
+        read(EXAMPLE.replace("amount", "cents")),
+        rf"{SAVED}, line 2: input clicks has no column 'cents': .+{REMOVE}",
+    ),
+    Case("an example is a row", example(CLICK), "example 0, line 1: this is no header: begin with .+"),
+    Case("an example is nowhere", example("nowhere.jsonl"), r"nowhere\.jsonl: can't be read \(No such file .+"),
+    Case(
+        "an example is a device", example(Path("/dev/zero")), "/dev/zero: a device or a socket, which may never end: .+"
+    ),
+    Case("an example has a time of another type", example(EXAMPLE.replace("00Z", "00")), "example 0, line 2: .+"),
+    Case(
+        "an example has a number that is too large", example(EXAMPLE.replace(": 1}", ": 1e400}")), "example 0, line 2.+"
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(WITHOUT_SPARK))
+def test_a_fault_that_needs_no_spark_ends_as_it_must(case: Case, tmp_path: Path) -> None:
+    assert_ends_as_it_must(case, tmp_path)
+
+
+# On Spark, in one session.
+
+
+def sunk(start: Callable[..., Any], read: Callable[[Path], Any] | None = None) -> Callable[[Path], object]:
+    """A check of a sink on one row."""
+    return lambda folder: check_job(
+        Sink(start, read or (lambda own: [])),
+        CLICKS,
+        expect="SELECT 1 AS one",
+        examples=[EXAMPLE],
+        histories=1,
+        seconds=20,
+    )
+
+
+def written(write: Callable[[DataFrame, int], None], checkpoint: str = "checkpoint") -> Callable[..., Any]:
+    def start(clicks: DataFrame, folder: Path) -> Any:
+        query = clicks.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / checkpoint))
+        return query.trigger(availableNow=True).start()
+
+    return start
+
+
+def of(job: Callable[..., Any], **more: Any) -> Callable[[Path], object]:
+    """A check of a job on one row."""
+    common: dict[str, Any] = {"expect": RIGHT, "examples": [EXAMPLE], "histories": 1, "seconds": 20}
+    return lambda folder: check_job(job, CLICKS, **{**common, **more})
+
+
+def applied(function: Callable[[int], int]) -> Callable[[DataFrame], DataFrame]:
+    return lambda clicks: clicks.select("user", F.udf(function, "int")("amount").alias("amount"))
+
+
+def fails(amount: int) -> int:
+    return 1 // 0
+
+
+def leaves_worker(amount: int) -> int:
+    sys.exit(0)
+
+
+def leaves_worker_at_once(amount: int) -> int:
+    os._exit(0)
+
+
+def waits(amount: int) -> int:
+    time.sleep(600)
+    return amount
+
+
+def waits_in_driver(clicks: Any) -> Any:
+    time.sleep(600)
+
+
+def starts_a_query(clicks: DataFrame) -> DataFrame:
+    clicks.writeStream.format("noop").start()
+    return clicks
+
+
+def starts_two(clicks: DataFrame, folder: Path) -> Any:
+    written(ignore, "other")(clicks, folder)
+    return written(ignore)(clicks, folder)
+
+
+def starts_two_in_turn(clicks: DataFrame, folder: Path) -> Any:
+    written(ignore, "other")(clicks, folder).awaitTermination()
+    return written(ignore)(clicks, folder)
+
+
+def starts_a_table_first(clicks: DataFrame, folder: Path) -> Any:
+    table = clicks.writeStream.option("path", str(folder / "table")).trigger(availableNow=True)
+    table.toTable("written_first", checkpointLocation=str(folder / "other")).awaitTermination()
+    clicks.sparkSession.sql("DROP TABLE written_first")
+    return written(ignore)(clicks, folder)
+
+
+def starts_and_awaits_a_query(clicks: DataFrame) -> DataFrame:
+    clicks.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+    return clicks
+
+
+def ignore(rows: DataFrame, batch: int) -> None: ...
+
+
+def write_and_raise(rows: DataFrame, batch: int) -> None:
+    raise KeyError("ledger")
+
+
+def write_and_leave(rows: DataFrame, batch: int) -> None:
+    sys.exit(0)
+
+
+def write_and_wait(rows: DataFrame, batch: int) -> None:
+    time.sleep(5)
+
+
+def wrong(clicks: DataFrame) -> DataFrame:
+    return clicks.select("user", (F.col("amount") + 1).alias("amount"))
+
+
+WROTE = r"violated: in batch 0 .+ expects .*amount 1.*, and wrong \(.+\) emits .*amount 2.*|violated: at the end .+"
+SAVED_FOLDERS = (
+    r"job-\w+/",
+    *(rf"job-\w+/{name}" for name in (r"counterexample\.json", r"counterexample\.txt", r"history\.jsonl")),
+)
+ON_SPARK = [
+    Case(
+        "a job returns nothing", of(says_none), rf"says_none \({HERE}\) returned None: return the streaming DataFrame.+"
+    ),
+    Case("a job returns a number", of(lambda clicks: 5), rf"<lambda> \({HERE}\) returned int: return the streaming .+"),
+    Case("a job raises", of(raises), rf"raises \({HERE}\) raised KeyError: 'amount', in line \d+: `.+`"),
+    Case("a job leaves", of(leaves), rf"leaves \({HERE}\) ended the program with exit\(0\): return instead"),
+    Case(
+        "a job leaves at once", of(leaves_at_once), rf"leaves_at_once \({HERE}\) ended the program with exit\(0\): .+"
+    ),
+    Case("a job forks", of(forks_and_leaves), rf"forks_and_leaves \({HERE}\) raised RuntimeError: of the parent, .+"),
+    Case("a job takes other inputs", of(lambda: 1), rf"<lambda> \({HERE}\) takes other parameters than 1 input: .+"),
+    Case("a job starts a query", of(starts_a_query), rf"starts_a_query \({HERE}\) started a query, of which .+"),
+    Case(
+        "a job awaits its query",
+        of(starts_and_awaits_a_query),
+        rf"starts_and_awaits_a_query \({HERE}\) started a query, of which .+",
+    ),
+    Case(
+        "a job that never returns",
+        of(waits_in_driver, seconds=2),
+        r"the job's function didn't return within 2 s \(it was in line \d+ of .+\): .+",
+        StreamproofError,
+    ),
+    Case("a column that isn't there", of(lambda clicks: clicks.select("nope")), r".+ is refused by Spark: .*`nope`.+"),
+    Case(
+        "an aggregate without a watermark",
+        of(lambda clicks: clicks.groupBy("user").count()),
+        "Spark refuses .+watermark.+",
+    ),
+    Case("unique of no column", of(right, unique=["nope"]), r"unique has 'nope', and the result of right .+"),
+    Case(
+        "a setting of the context", of(right, settings={"spark.master": "x"}), "settings has 'spark.master', which .+"
+    ),
+    Case(
+        "a time zone that isn't",
+        of(right, settings={"spark.sql.session.timeZone": "X/Y"}),
+        ".+ Spark refuses 'X/Y': .+",
+    ),
+    Case(
+        "a column too many is expected",
+        of(right, expect="SELECT 1 AS one"),
+        ".+ the result has the columns user, amount, and not .one.; .+",
+    ),
+    Case(
+        "a UDF raises",
+        of(applied(fails)),
+        r".+: the Spark query failed: ZeroDivisionError: .+, in fails \(.+",
+        StreamproofError,
+    ),
+    Case("a UDF leaves", of(applied(leaves_worker)), r".+: the Spark query failed: .+", StreamproofError),
+    Case(
+        "a UDF leaves at once", of(applied(leaves_worker_at_once)), r".+: the Spark query failed: .+", StreamproofError
+    ),
+    Case(
+        "a UDF never ends", of(applied(waits), seconds=4), "the job's query took longer than 4 s: .+", StreamproofError
+    ),
+    Case("a sink's start raises", sunk(lambda clicks, folder: raises(clicks)), r"<lambda> \(.+\) raised KeyError: .+"),
+    Case(
+        "a sink's start returns nothing",
+        sunk(lambda clicks, folder: None),
+        r"<lambda> \(.+\) returned None: return the query.+",
+    ),
+    Case(
+        "a sink's start returns a frame",
+        sunk(lambda clicks, folder: clicks),
+        r"<lambda> \(.+\) returned DataFrame: return .+",
+    ),
+    Case(
+        "a sink's start leaves", sunk(lambda clicks, folder: leaves(clicks)), r".+ ended the program with exit\(0\): .+"
+    ),
+    Case(
+        "a sink starts two queries",
+        sunk(starts_two),
+        r"starts_two \(.+\) started 2 queries, of which the check would see 1: .+",
+    ),
+    Case(
+        "a sink starts two queries in turn",
+        sunk(starts_two_in_turn),
+        r"starts_two_in_turn \(.+\) started 2 queries, of which the check would see 1: .+",
+    ),
+    Case(
+        "a sink writes a table first",
+        sunk(starts_a_table_first),
+        r"starts_a_table_first \(.+\) started 2 queries, of which the check would see 1: .+",
+    ),
+    Case(
+        "a sink without a folder",
+        sunk(lambda clicks: None),
+        r"<lambda> \(.+\) takes other parameters than 1 input and a folder: .+",
+    ),
+    Case(
+        "a sink's batch raises",
+        sunk(written(write_and_raise)),
+        r".+ the Spark query failed: KeyError: 'ledger'.*",
+        StreamproofError,
+    ),
+    Case("a sink's batch leaves", sunk(written(write_and_leave)), r".+ the Spark query failed: .+", StreamproofError),
+    Case(
+        "a sink's batch takes too long",
+        lambda folder: check_job(
+            Sink(written(write_and_wait), says_numbers), CLICKS, expect="SELECT 1", examples=[EXAMPLE], seconds=2
+        ),
+        "the job's query took longer than 2 s: .+",
+        StreamproofError,
+    ),
+    Case("a sink's read raises", sunk(written(ignore), raises), rf"raises \({HERE}\) raised KeyError: 'amount', .+"),
+    Case(
+        "a sink's read returns nothing",
+        sunk(written(ignore), says_none),
+        rf"says_none \({HERE}\): None came where rows .+",
+    ),
+    Case(
+        "a sink's read returns numbers",
+        sunk(written(ignore), says_numbers),
+        rf"says_numbers \({HERE}\): a row is 1: .+",
+    ),
+    Case(
+        "a sink's read leaves",
+        sunk(written(ignore), leaves),
+        rf"leaves \({HERE}\) ended the program with exit\(0\): .+",
+    ),
+    Case(
+        "a sink's checkpoint is elsewhere",
+        sunk(written(ignore, "../../elsewhere")),
+        r".+ keeps its checkpoint in /.+: put it .+",
+    ),
+    Case("a counterexample", lambda folder: of(wrong, folder=folder)(folder), WROTE, Violated, SAVED_FOLDERS),
+    Case("a counterexample of a file as folder", of(wrong, folder=__file__), WROTE, Violated),
+    Case("a counterexample of no folder", of(wrong, folder="/proc/nowhere"), WROTE, Violated),
+    Case(
+        "one history is no sample",
+        of(right),
+        r"inconclusive: right \(.+\) agrees with .+ on all 1 histories, .+",
+        Inconclusive,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ON_SPARK))
+def test_a_fault_on_spark_ends_as_it_must(case: Case, tmp_path: Path, spark: SparkSession) -> None:
+    assert_ends_as_it_must(case, tmp_path)
+    assert not spark.streams.active
+
+
+# The command, in a process of its own: on Spark 10 to 20 s.
+
+MODULE = """\
+import os
+import sys
+
+from pyspark.sql import functions as F
+from streamproof import Input, sql
+
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+RIGHT = sql('SELECT "user", amount FROM clicks')
+
+
+def wrong(clicks):
+    return clicks.select("user", (F.col("amount") + 1).alias("amount"))
+
+
+def leaves_at_once(clicks):
+    os._exit(0)
+
+
+def test_that_leaves(check_job):
+    sys.exit(0)
+
+
+def test_that_raises(check_job):
+    assert 1 == 2, "by itself"
+"""
+OF_JOB = ("--input", "shop.py:CLICKS", "--histories", "10")
+
+
+def command(name: str, job: str, says: str, exit: int = 3, module: str = MODULE, **more: Any) -> Fault:
+    of_job = () if job.startswith("test_") else OF_JOB
+    return Fault(name, ("check", f"shop.py:{job}", *of_job), says, exit, {"shop.py": module}, after_steps=True, **more)
+
+
+COMMANDS = [
+    command("a module leaves", "wrong", r"error: shop\.py:wrong: its module ended .+ exit\(0\): .+", module="exit(0)"),
+    command(
+        "a module leaves at once",
+        "wrong",
+        r"error: shop\.py:wrong: its module ended .+ exit\(0\): .+",
+        module="import os; os._exit(0)",
+    ),
+    command("a job leaves at once", "leaves_at_once", r"error: leaves_at_once \(shop\.py:\d+\) ended the program .+"),
+    command("a test leaves", "test_that_leaves", r"error: test_that_leaves \(shop\.py:\d+\) ended the program .+"),
+    command("a test raises", "test_that_raises", r"error: test_that_raises \(shop\.py:\d+\) raised Assert.+"),
+    Fault(
+        "a mutant of the reference",
+        ("check", "session_windows", "--mutant", "gap_exclusive", "--only", "reference"),
+        "error: --mutant gap_exclusive runs on Spark, and --only reference leaves Spark out: leave one of them out",
+    ),
+    Fault(
+        "a counterexample is saved where standard output is full",
+        ("check", "shop.py:wrong", *OF_JOB, "--expect", "shop.py:RIGHT"),
+        r"error: standard output can't be written \(No space left on device\): .+",
+        given={"shop.py": MODULE},
+        shell='"$@" >/dev/full; code=$?; [ -s .streamproof/jobs/*/*/*.jsonl ] && rm -r .streamproof; exit $code',
+        after_steps=True,
+    ),
+    Fault(
+        "a counterexample is printed where it can't be saved",
+        ("check", "shop.py:wrong", *OF_JOB, "--expect", "shop.py:RIGHT"),
+        "",
+        1,
+        given={"shop.py": MODULE, ".streamproof/jobs": "a file"},
+        after_steps=True,
+        reports=r"It can't be saved in .+\n(.|\n)+examples=\[r\'\'\'\n(.|\n)+violated",
+    ),
+]
+
+
+@pytest.mark.parametrize("fault", COMMANDS, ids=[fault.name for fault in COMMANDS])
+def test_a_fault_of_the_command_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
+    assert_command_ends_as_it_must(fault, tmp_path)
+
+
+def pytest_of(*words: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", *words]
+
+
+def histories_of(running: Running) -> list[Path]:
+    return [*running.work.glob(".streamproof/jobs/*/job-*/history.jsonl")]
+
+
+TEST = f"{MODULE}\n\ndef test_wrong(check_job):\n    check_job(wrong, CLICKS, expect=RIGHT, histories=20)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "number"),
+    [(streamproof, signal.SIGINT), (pytest_of, signal.SIGINT), (pytest_of, signal.SIGTERM)],
+)
+def test_a_signal_while_a_counterexample_is_shrunk_loses_nothing(
+    program: Callable[..., list[str]], number: signal.Signals, tmp_path: Path
+) -> None:
+    of_command = ["check", "test_shop.py:wrong", "--input", "test_shop.py:CLICKS", "--expect", "test_shop.py:RIGHT"]
+    words = of_command if program is streamproof else ["test_shop.py::test_wrong"]
+    running = Running(words, tmp_path, program=program, given={"test_shop.py": TEST})
+    try:
+        running.wait_until(histories_of)
+        running.process.send_signal(number)
+        code, printed = running.ended(), running.printed()
+        assert code == (3 if program is streamproof else 2 if number == signal.SIGINT else -signal.SIGTERM), printed
+        assert "Traceback" not in printed
+        assert "interrupt" in printed.lower() or code == -signal.SIGTERM, printed
+        assert [saved_histories([path], None, [SOURCE]) for path in histories_of(running)], printed
+        assert not processes_left(running.mark), printed
+    finally:
+        end_processes(running.mark)
+
+
+def test_two_checks_at_once_share_a_folder(tmp_path: Path, spark: SparkSession) -> None:
+    raised: list[BaseException] = []
+
+    def check() -> None:
+        try:
+            check_job(wrong, CLICKS, expect=RIGHT, examples=[EXAMPLE], folder=tmp_path)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=check) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [type(error) for error in raised] == [Violated, Violated], raised
+    assert [re.sub(r"job-\w+", "job", name) for name in listing(tmp_path)] == [
+        "job/",
+        "job/counterexample.json",
+        "job/counterexample.txt",
+        "job/history.jsonl",
+    ]

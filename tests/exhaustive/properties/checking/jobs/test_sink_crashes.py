@@ -1,0 +1,261 @@
+"""Sinks that die in the middle of their work: a wrong one is found where it dies, and a right one isn't condemned."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming import StreamingQuery
+from streamproof import Input, Sink, Violated, invariants
+from streamproof.properties.laws.all import invariants as laws_of_jobs
+from streamproof.properties.witnesses.run_options import WITHIN
+
+weekly = pytest.mark.weekly("each sink dies some thirty times: CI asks one of each kind")
+IN_EACH_COMMIT = ("in a transaction", "a file for each partition of a batch")
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+OTHERS = [law.of_jobs for law in laws_of_jobs() if law.of_jobs != "a crash"]
+MIDDLE = r"(?s)violated: dying in batch \d.*, in the middle of its output, and started.* It died before line \d+ of "
+TABLES = """
+CREATE TABLE IF NOT EXISTS ledger (user, amount, batch);
+CREATE TABLE IF NOT EXISTS seen (user, batch);
+CREATE TABLE IF NOT EXISTS done (batch UNIQUE);
+CREATE VIEW IF NOT EXISTS result AS SELECT 'ledger' AS name, user, amount FROM ledger UNION ALL
+    SELECT 'seen', user, 0 FROM seen;
+"""
+Found = list[tuple[str, int, int]]
+
+
+@contextlib.contextmanager
+def connected(target: str) -> Iterator[sqlite3.Connection]:
+    """Give a connection that commits each statement unless a transaction begins."""
+    with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as database:
+        database.executescript(TABLES)
+        yield database
+
+
+def is_done(database: sqlite3.Connection, batch: int) -> bool:
+    return bool(database.execute("SELECT 1 FROM done WHERE batch = ?", [batch]).fetchall())
+
+
+def guard_first(found: Found, batch: int, target: str) -> None:
+    with connected(target) as database:
+        if is_done(database, batch):
+            return
+        database.execute("INSERT INTO done VALUES (?)", [batch])
+        database.executemany("INSERT INTO ledger VALUES (?, ?, ?)", found)
+
+
+def guard_last(found: Found, batch: int, target: str) -> None:
+    with connected(target) as database:
+        if is_done(database, batch):
+            return
+        database.executemany("INSERT INTO ledger VALUES (?, ?, ?)", found)
+        database.execute("INSERT INTO done VALUES (?)", [batch])
+
+
+def row_by_row_guarded(found: Found, batch: int, target: str) -> None:
+    with connected(target) as database:
+        if database.execute("SELECT 1 FROM ledger WHERE batch = ?", [batch]).fetchall():
+            return
+        for row in found:
+            database.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
+
+
+def two_tables(found: Found, batch: int, target: str) -> None:
+    with connected(target) as database:
+        if is_done(database, batch):
+            return
+        database.execute("DELETE FROM ledger WHERE batch = ?", [batch])
+        database.executemany("INSERT INTO ledger VALUES (?, ?, ?)", found)
+        database.executemany("INSERT INTO seen VALUES (?, ?)", [(user, batch) for user, _, _ in found])
+        database.execute("INSERT INTO done VALUES (?)", [batch])
+
+
+def in_a_transaction(found: Found, batch: int, target: str) -> None:
+    with connected(target) as database:
+        if is_done(database, batch):
+            return
+        database.execute("BEGIN")
+        database.execute("INSERT INTO done VALUES (?)", [batch])
+        for row in found:
+            database.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
+        database.executemany("INSERT INTO seen VALUES (?, ?)", [(user, batch) for user, _, _ in found])
+        database.execute("COMMIT")
+
+
+def deleted_and_inserted(found: Found, batch: int, target: str) -> None:
+    with connected(target) as database:
+        database.execute("DELETE FROM ledger WHERE batch = ?", [batch])
+        for row in found:
+            database.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
+        database.execute("DELETE FROM seen WHERE batch = ?", [batch])
+        database.executemany("INSERT INTO seen VALUES (?, ?)", [(user, batch) for user, _, _ in found])
+
+
+def in_its_partitions(rows: DataFrame, batch: int, target: str) -> None:
+    def insert(found: Iterator[Row]) -> None:
+        with contextlib.closing(sqlite3.connect(target, timeout=60, isolation_level=None)) as database:
+            for row in found:
+                database.execute("INSERT INTO ledger VALUES (?, ?, ?)", [row["user"], row["amount"], batch])
+
+    rows.repartition(2).foreachPartition(insert)
+
+
+def guarded_by_its_rows(rows: DataFrame, batch: int, target: str) -> None:
+    with connected(target) as database:
+        if database.execute("SELECT 1 FROM ledger WHERE batch = ?", [batch]).fetchall():
+            return
+    in_its_partitions(rows, batch, target)
+
+
+def deleted_before(rows: DataFrame, batch: int, target: str) -> None:
+    with connected(target) as database:
+        database.execute("DELETE FROM ledger WHERE batch = ?", [batch])
+    in_its_partitions(rows, batch, target)
+
+
+def by_spark(write: Callable[[DataFrame, int, str], None]) -> Sink:
+    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        writer = clicks.writeStream.foreachBatch(lambda rows, batch: write(rows, batch, target))
+        return writer.option("checkpointLocation", checkpoint).start()
+
+    return Sink.sqlite(start, table="result")
+
+
+def of_batches(write: Callable[[Found, int, str], None]) -> Sink:
+    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        def of_batch(rows: DataFrame, batch: int) -> None:
+            write([(row["user"], row["amount"], batch) for row in rows.collect()], batch, target)
+
+        return clicks.writeStream.foreachBatch(of_batch).option("checkpointLocation", checkpoint).start()
+
+    return Sink.sqlite(start, table="result")
+
+
+class Lines:
+    """A writer for `foreach`: it writes the rows of a partition, or of a partition of one batch, to a file."""
+
+    def __init__(self, target: str, appends: bool) -> None:
+        self.target, self.appends = Path(target), appends
+
+    def open(self, partition: int, number: int) -> bool:
+        self.target.mkdir(exist_ok=True)
+        name = f"{partition}.json" if self.appends else f"{number}-{partition}.json"
+        self.lines = (self.target / name).open("a" if self.appends else "w")
+        return True
+
+    def process(self, row: Row) -> None:
+        self.lines.write(json.dumps({"user": row["user"], "amount": row["amount"]}) + "\n")
+        self.lines.flush()
+
+    def close(self, error: Exception | None) -> None:
+        self.lines.close()
+
+
+def of_rows(appends: bool) -> Sink:
+    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        return clicks.writeStream.foreach(Lines(target, appends)).option("checkpointLocation", checkpoint).start()
+
+    return Sink.json(start)
+
+
+def in_files(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+    return clicks.writeStream.format("parquet").option("checkpointLocation", checkpoint).start(target)
+
+
+RIGHT = {
+    "in a transaction": of_batches(in_a_transaction),
+    "deleted and inserted": of_batches(deleted_and_inserted),
+    "a file for each partition of a batch": of_rows(appends=False),
+    "Spark's own files": Sink.parquet(in_files),
+    "deleted and inserted by partitions": by_spark(deleted_before),
+}
+
+
+def checked(sink: Sink, histories: int = 20) -> Any:
+    return invariants(sink, CLICKS, histories=histories, without=OTHERS, seconds=120 if histories == 20 else 600)
+
+
+@pytest.mark.parametrize(
+    ("write", "line"),
+    [
+        (guard_first, "executemany.*INSERT INTO ledger"),
+        pytest.param(guard_last, "execute.*INSERT INTO done", marks=weekly),
+        pytest.param(row_by_row_guarded, "", marks=weekly),
+        pytest.param(two_tables, "", marks=weekly),
+    ],
+)
+def test_a_sink_that_is_right_but_for_a_death_between_two_statements_is_found(
+    write: Callable[[Found, int, str], None], line: str
+) -> None:
+    with pytest.raises(Violated, match=MIDDLE + ".*" + line) as failure:
+        checked(of_batches(write))
+    ((_, _, moment, step),) = failure.value.counterexample.history.variation["given"]
+    assert (moment, step > 0) == ("in the middle of its output", True)
+
+
+@weekly
+def test_a_sink_that_is_right_but_for_a_death_within_a_write_is_found_among_all_moments() -> None:
+    within = r"(?s)violated: dying in batch \d.*, within a write of its output, and started.* in line \d+ of .*foreachP"
+    with pytest.raises(Violated, match=within) as failure:
+        checked(by_spark(guarded_by_its_rows))
+    ((_, _, moment, step),) = failure.value.counterexample.history.variation["given"]
+    assert (moment, step in (1, 2, 3)) == (WITHIN, True)
+
+
+@pytest.mark.usefixtures("unshrunk")
+def test_a_sink_that_is_right_but_for_a_death_within_a_write_is_found(dying_only: Callable[[str], None]) -> None:
+    dying_only(WITHIN)
+    with pytest.raises(Violated, match=r"(?s)violated: dying in each batch.*emits no such row at the end"):
+        checked(by_spark(guarded_by_its_rows))
+
+
+def test_a_writer_of_rows_that_appends_is_found() -> None:
+    with pytest.raises(Violated, match=r"violated: dying in .*twice at the end"):
+        checked(of_rows(appends=True))
+
+
+def test_files_that_are_read_without_spark_s_log_are_found() -> None:
+    def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
+        return in_files(clicks, str(folder / "out"), str(folder / "checkpoint"))
+
+    def read(folder: Path) -> list[dict[str, Any]]:
+        import pyarrow.dataset as ds
+
+        files = sorted(map(str, (folder / "out").glob("*.parquet")))
+        return ds.dataset(files).to_table().to_pylist() if files else []
+
+    with pytest.raises(Violated, match=r"(?s)in the middle of its output.*It died after it had written its files"):
+        checked(Sink(start, read))
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in IN_EACH_COMMIT else pytest.param(name, marks=weekly) for name in RIGHT]
+)
+def test_a_right_sink_is_not_condemned_wherever_it_dies(name: str) -> None:
+    report = checked(RIGHT[name])
+    assert "a crash" in report.held
+    assert "in the middle" not in str(report)
+
+
+@pytest.mark.weekly("500 histories of each right sink")
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_sink_is_not_condemned_on_500_histories(name: str) -> None:
+    assert checked(RIGHT[name], histories=500).held["a crash"] == 500
+
+
+def test_of_a_sink_that_writes_in_one_line_of_python_the_middle_is_not_checked() -> None:
+    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        Path(target).mkdir(exist_ok=True)
+        writer = clicks.writeStream.option("checkpointLocation", checkpoint)
+        return writer.foreachBatch(lambda rows, n: pq.write_table(rows.toArrow(), f"{target}/{n}.parquet")).start()
+
+    report = checked(Sink.parquet(start))
+    assert "a crash in the middle of a micro-batch's output: the sink" in str(report)

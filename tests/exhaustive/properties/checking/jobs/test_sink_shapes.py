@@ -1,0 +1,214 @@
+"""Sinks as people write them: none that repeats its rows passes the invariants, and none that is right is condemned."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from streamproof import Inconclusive, Input, Sink, Violated, invariants
+from streamproof.properties.laws.all import invariants as laws_of_jobs
+from streamproof.properties.witnesses.run_options import BETWEEN
+
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+HISTORIES = 20
+DIED = r"violated: dying in batch \d.*, between its output and its commit"
+LAWS = [law.of_jobs for law in laws_of_jobs()]
+Write = Callable[[DataFrame, int, Path], None]
+
+
+def but_for(*asked: str) -> list[str]:
+    """Return all invariants but these: each takes a query, and a sink dies often."""
+    assert {*asked} <= {*LAWS}
+    return [law for law in LAWS if law not in asked]
+
+
+def sessions(clicks: DataFrame) -> DataFrame:
+    gaps = clicks.withWatermark("at", "10 minutes").groupBy("user", F.session_window("at", "30 minutes"))
+    return gaps.agg(F.sum("amount").alias("total"))
+
+
+def hours(clicks: DataFrame) -> DataFrame:
+    return clicks.withWatermark("at", "10 minutes").groupBy("user", F.window("at", "1 hour")).count()
+
+
+def rows(clicks: DataFrame) -> DataFrame:
+    return clicks
+
+
+class AppendLines:
+    """A writer for `foreach`: it appends each row to the file of its partition."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, partition: int, number: int) -> bool:
+        self.folder.mkdir(exist_ok=True)
+        self.lines = (self.folder / f"{partition}.jsonl").open("a")
+        return True
+
+    def process(self, row: Row) -> None:
+        self.lines.write(json.dumps({"user": row["user"], "amount": row["amount"]}) + "\n")
+
+    def close(self, error: Exception | None) -> None:
+        self.lines.close()
+
+
+def line_by_line(clicks: DataFrame, folder: Path) -> StreamingQuery:
+    writer = clicks.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.foreach(AppendLines(folder / "out")).start()
+
+
+def in_lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in (folder / "out").glob("*.jsonl") for line in path.read_text().splitlines()]
+
+
+def files_of(job: Callable[[DataFrame], DataFrame]) -> Callable[..., StreamingQuery]:
+    """Return what starts a job into Spark's own files, which a reader must read by Spark's log."""
+
+    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+        writer = job(clicks).writeStream.option("checkpointLocation", checkpoint)
+        return writer.format("parquet").start(target)
+
+    return start
+
+
+def sink(job: Callable[[DataFrame], DataFrame], write: Write, mode: str = "append") -> Sink:
+    def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
+        writer: DataStreamWriter = job(clicks).writeStream.outputMode(mode)
+        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        return writer.foreachBatch(lambda batch, number: write(batch, number, folder)).start()
+
+    return Sink(start, in_database if write in (upsert, insert) else in_files)
+
+
+def in_files(folder: Path) -> list[dict[str, Any]]:
+    files = sorted(map(str, (folder / "out").rglob("*.parquet")))
+    return ds.dataset(files).to_table().to_pylist() if files else []
+
+
+def in_database(folder: Path) -> list[dict[str, Any]]:
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        found = database.execute("SELECT * FROM hours").fetchall()
+    return [dict(zip(("user", "start", "count"), row, strict=True)) for row in found]
+
+
+def append_without_number(batch: DataFrame, number: int, folder: Path) -> None:
+    batch.write.mode("append").parquet(str(folder / "out"))
+
+
+def overwrite_by_number(batch: DataFrame, number: int, folder: Path) -> None:
+    batch.write.mode("overwrite").parquet(str(folder / "out" / f"batch={number}"))
+
+
+def overwrite_all(batch: DataFrame, number: int, folder: Path) -> None:
+    batch.write.mode("overwrite").parquet(str(folder / "out"))
+
+
+def upsert(batch: DataFrame, number: int, folder: Path) -> None:
+    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
+        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+
+
+def insert(batch: DataFrame, number: int, folder: Path) -> None:
+    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+
+
+REPEATING = {
+    "sessions appended, which come out without data": sink(sessions, append_without_number),
+    "rows appended": sink(rows, append_without_number),
+    "updated windows inserted": sink(hours, insert, "update"),
+    "lines appended by foreach": Sink(line_by_line, in_lines),
+}
+RIGHT = {
+    "rows by the batch's number": sink(rows, overwrite_by_number),
+    "sessions by the batch's number": sink(sessions, overwrite_by_number),
+    "updated windows by their key": sink(hours, upsert, "update"),
+    "the whole table": sink(hours, overwrite_all, "complete"),
+    "Spark's own files": Sink.parquet(files_of(sessions)),
+    "rows in Spark's own files": Sink.parquet(files_of(rows)),
+}
+SOONER = ("updated windows by their key", "the whole table")
+"""Sinks that are asked under the trigger with half as many micro-batches: nothing comes out of those without data."""
+
+
+@pytest.mark.usefixtures("unshrunk")
+@pytest.mark.parametrize("name", [name for name in REPEATING if name != "rows appended"])
+def test_a_sink_that_repeats_its_rows_does_not_pass(name: str, dying_only: Callable[[str], None]) -> None:
+    dying_only(BETWEEN)
+    with pytest.raises(Violated, match="violated: dying in each batch"):
+        invariants(REPEATING[name], CLICKS, histories=HISTORIES, seconds=60, without=but_for("a crash"))
+
+
+def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
+    sink = REPEATING["rows appended"]
+    with pytest.raises(Violated, match=rf"(?s){DIED}.*Saved in") as found:
+        invariants(sink, CLICKS, histories=HISTORIES, seconds=30, folder=tmp_path)
+    assert len(found.value.counterexample.history.variation["given"]) == 1
+    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ") as again:
+        invariants(sink, CLICKS, histories=HISTORIES, seed=1, folder=tmp_path)
+    assert again.value.counterexample.sentence == found.value.counterexample.sentence
+    (saved,) = tmp_path.glob("a-crash/*/history.jsonl")
+    with pytest.raises(Violated, match="were found before"):
+        invariants(sink, CLICKS, histories=HISTORIES, examples=[saved.read_text()])
+    assert invariants(RIGHT["rows by the batch's number"], CLICKS, histories=HISTORIES, examples=[saved]).held
+
+
+# What a job computes under the other invariants, its own test asks; one sink is asked them all where it is replayed.
+@pytest.mark.parametrize("name", [name for name in RIGHT if name != "rows by the batch's number"])
+def test_a_right_sink_is_not_condemned(name: str) -> None:
+    given = {"trigger": "available_now"} if name in SOONER else {}
+    asked = ("a restart", "a crash")
+    assert {*invariants(RIGHT[name], CLICKS, histories=HISTORIES, without=but_for(*asked), **given).held} == {*asked}
+
+
+def test_a_job_whose_keys_count_in_each_other_s_rows_is_found() -> None:
+    def among_all(clicks: DataFrame) -> DataFrame:
+        users = clicks.groupBy("amount").agg(F.collect_set("user").alias("users"), F.count("*").alias("clicks"))
+        return users.select(F.explode("users").alias("user"), "amount", "clicks")
+
+    only = but_for("histories of other keys in the query")
+    with pytest.raises(Violated, match=r"violated: alone in its query, .* emits .*; beside histories of other keys it"):
+        invariants(among_all, CLICKS, histories=HISTORIES, mode="complete", without=only)
+
+
+def once(clicks: DataFrame) -> DataFrame:
+    return clicks.withWatermark("at", "10 minutes").dropDuplicatesWithinWatermark(["user"]).select("user")
+
+
+@pytest.mark.parametrize(
+    ("job", "given"),
+    [
+        (sessions, {"trigger": "available_now"}),
+        (hours, {"mode": "update"}),
+        (hours, {"mode": "complete", "trigger": "available_now"}),
+        (once, {"trigger": "available_now"}),
+        (sink(once, overwrite_by_number), {}),
+    ],
+    ids=["available now", "update", "complete", "deduplicated", "deduplicated into a sink"],
+)
+def test_a_right_job_keeps_the_invariants_in_each_mode(job: Any, given: Mapping[str, Any]) -> None:
+    report = invariants(job, CLICKS, histories=HISTORIES, **given)
+    not_asked = {"the cuts between batches", "the order within a batch"} - {*report.held}
+    assert bool(not_asked) == any("dropDuplicatesWithinWatermark" in one for one in report.not_checked)
+    assert "a crash" in report.held
+
+
+def test_a_crash_that_repeats_no_rows_shows_nothing() -> None:
+    nothing = sink(lambda clicks: clicks.where("false"), overwrite_by_number)
+    with pytest.raises(Inconclusive, match="rows"):
+        invariants(nothing, CLICKS, histories=HISTORIES)

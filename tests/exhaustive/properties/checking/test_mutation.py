@@ -1,0 +1,138 @@
+"""Every mutant is killed, and every law that mutants are checked by kills one: shared queries in memory, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+from shared_player import play_in_memory
+from streamproof.properties.checking import mutation
+from streamproof.properties.checking.mutation import Kill, check_mutants, chosen
+from streamproof.properties.operators.mutants.session_windows import MUTANTS
+from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.reference.core.errors import BadInput
+
+RARE = {
+    *("subtracts_what_is_equal", "equal_member_stays", "nulls_not_listed", "sum_rounded", "null_key_kept_by_inner"),
+    *("shown_not_saved", "forgets_one_early", "compared_in_lower_case", "sum_through_float"),
+    "window_at_zero_not_found",
+}
+"""They show in a few of thousands of histories, such as a check draws, and perhaps not in so few."""
+BY_ONE_LAW = {
+    "forgets_at_second_restart": "restart",
+    "takes_no_row_twice": "replay",
+    "third_partition_lost": "partitions",
+}
+"""Mutants of the join of tables that one law alone sees."""
+IN_ALL_POOLS = {*BY_ONE_LAW, "never_due"}
+"""Mutants of which it is asked by which laws they are killed: these are run on all histories."""
+SLICES = 6
+"""A pool is run in so many slices: what is killed in the first few, as most mutants are, is in no further one."""
+MUTANTS_OF = {name: import_module(f"streamproof.properties.operators.mutants.{name}").MUTANTS for name in registered()}
+"""The mutants that the fixed profiles show."""
+
+
+@pytest.fixture(scope="module")
+def kills() -> dict[str, Kill]:
+    with pytest.MonkeyPatch.context() as patch:
+        play_in_memory(patch)
+        found = check_mutants(chosen("session_windows", []), histories=60, rounds=2)
+    return {kill.mutant.name: kill for kill in found}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_mutant_is_killed(kills: dict[str, Kill], mutant: str) -> None:
+    assert kills[mutant].killed
+
+
+@pytest.mark.parametrize(
+    "law",
+    ["changelog", "table at every cut", "order", "cuts", "repeats", "restart", "replay", "state", "duckdb", "keys"],
+)
+def test_the_law_kills_a_mutant(kills: dict[str, Kill], law: str) -> None:
+    assert [name for name, kill in kills.items() if law in kill.laws]
+
+
+def test_duplicate_and_swapped_tombstones_are_caught_though_every_table_is_right(kills: dict[str, Kill]) -> None:
+    for name in ("duplicate_tombstones", "tombstones_in_wrong_order"):
+        assert not {"table at every cut", "duckdb"} & kills[name].laws.keys()
+
+
+def test_only_the_state_law_sees_that_state_never_expires(kills: dict[str, Kill]) -> None:
+    assert set(kills["state_never_expires"].laws) == {"state"}
+
+
+def test_only_the_law_labels_sees_a_tombstone_that_is_called_an_update(kills: dict[str, Kill]) -> None:
+    for name in ("tombstones_are_updates", "causeless_tombstones"):
+        assert set(kills[name].laws) == {"labels"}
+    # A row before is forgotten by a batch that is repeated.
+    assert set(kills["cause_of_row_before"].laws) == {"labels", "replay"}
+
+
+def test_only_starting_again_shows_what_a_restart_forgets(kills: dict[str, Kill]) -> None:
+    assert set(kills["forgets_at_restart"].laws) == {"restart", "replay"}
+    assert kills["closings_lost_at_restart"].laws.keys() <= {"restart", "replay"}
+
+
+def test_a_session_without_a_timer_is_emitted_too_late(kills: dict[str, Kill]) -> None:
+    assert kills["never_due"].laws.keys() >= {"changelog", "state"}
+
+
+def test_shrunk_histories_are_short(kills: dict[str, Kill]) -> None:
+    lengths = [len(kill.shrunk.records) for kill in kills.values() if kill.shrunk is not None]
+    assert max(lengths) <= 4
+
+
+@pytest.mark.parametrize("operator", [name for name in registered() if name != "session_windows"])
+def test_every_mutant_of_an_operator_is_killed_and_every_law_kills_one(
+    monkeypatch: pytest.MonkeyPatch, operator: str
+) -> None:
+    play_in_memory(monkeypatch)
+    registration = registration_of(operator)
+    asked = {"changelog", "labels", "table at every cut", "duckdb", "keys", "order", "cuts", "repeats"}
+    if registration.bounded_state or registration.tables:
+        asked.add("state")
+    found = laws_until_killed(monkeypatch, operator, asked, histories=40)
+    survived = {name for name, laws in found.items() if not laws}
+    assert survived - RARE == set()
+    assert survived & MUTANTS_OF[operator].keys() == set()
+    assert asked - set().union(*found.values()) == set()
+    of_one_law = {name: laws for name, laws in found.items() if name in BY_ONE_LAW}
+    assert of_one_law == {name: {law} for name, law in BY_ONE_LAW.items() if operator == "table_table_join"}
+    if registration.bounded_state:
+        assert found["never_due"] >= {"changelog", "state"}
+
+
+def laws_until_killed(
+    monkeypatch: pytest.MonkeyPatch, operator: str, asked: set[str], histories: int
+) -> dict[str, set[str]]:
+    """Return for each mutant by which laws it is killed in the pools of a check, which are run slice by slice.
+
+    A mutant that is killed is left out as soon as each law that is asked has killed some mutant.
+    """
+    left = [one for one in chosen(operator, []) if not one.scheduled]
+    found: dict[str, set[str]] = {mutant.name: set() for mutant in left}
+    pools = list(mutation.pools_on_spark([registration_of(operator)], histories, 0))
+    for samples in (pool[start::SLICES] for start in range(SLICES) for pool in pools if start < len(pool)):
+        monkeypatch.setattr(mutation, "pools_on_spark", lambda *_, samples=samples: [samples])
+        for kill in check_mutants(left, histories, rounds=0):
+            found[kill.mutant.name].update(kill.laws)
+        if asked <= set().union(*found.values()):
+            left = [one for one in left if not found[one.name] or one.name in IN_ALL_POOLS]
+        if not left:
+            break
+    return found
+
+
+def test_an_operator_without_mutants_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = replace(registration_of("range_aggregate"), mutants={})
+    monkeypatch.setattr(mutation, "registration_of", lambda name: without)
+    monkeypatch.setattr(mutation, "registered", lambda: {"session_windows": registration_of("session_windows")})
+    with pytest.raises(BadInput, match="range_aggregate has no mutants yet: session_windows have"):
+        chosen("range_aggregate", [])
+
+
+def test_an_unknown_mutant_is_refused_with_those_there_are() -> None:
+    with pytest.raises(BadInput, match="unknown mutant 'x': use one of gap_exclusive"):
+        chosen("session_windows", ["x"])

@@ -1,0 +1,277 @@
+"""What the commands make of a machine and of files that are not as they should be: one message, the right exit."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from faults import Fault, assert_ends_as_it_must
+
+COMPARE = (
+    "compare",
+    "session_windows",
+    "--key",
+    "k",
+    "--timestamp",
+    "t",
+    "--on",
+    "reference",
+    "--on",
+    "duckdb",
+    "--data",
+)
+HEADER = '{"operator": "session_windows", "options": {"gap_ms": 10}}\n'
+HISTORY = HEADER + '{"input": "events", "key": "a", "value": 1, "timestamp": 100}\n'
+HOSTILE = "a\x1b[31m\u202e"
+RECORDED = {
+    "name": "h\x1b[2J\n",
+    "on": "reference",
+    "grain": "arrival",
+    "history": HEADER + json.dumps({"input": "events", "key": HOSTILE, "value": 1, "timestamp": 100}) + "\n",
+    "answer": [{"arrival": 0, "key": HOSTILE, "window": [100, 100], "value": 2, "timestamp": 100}],
+}
+CHECK = ("check", "table_table_join", "--only", "reference", "--histories", "60")
+
+ON_SPARK = ("run", "h.jsonl", "--on", "spark")
+
+FAULTS = [
+    # Standard output and error.
+    Fault(
+        "standard output is closed",
+        ("run", "h.jsonl"),
+        "error: standard output is closed, but results are reported there: .+",
+        given={"h.jsonl": HISTORY},
+        shell='exec "$@" >&-',
+    ),
+    Fault(
+        "standard output is closed before a check",
+        CHECK,
+        "error: standard output is closed, .+",
+        shell='exec "$@" >&-',
+    ),
+    Fault(
+        "standard output is full",
+        ("run", "h.jsonl"),
+        r"error: standard output can't be written \(No space left on device\): send it where there is room; .+",
+        given={"h.jsonl": HISTORY},
+        shell='exec "$@" >/dev/full',
+    ),
+    Fault(
+        "a report finds standard output full",
+        ("doctor",),
+        r"error: standard output can't be written \(No space left on device\): .+",
+        shell='exec "$@" >/dev/full',
+    ),
+    Fault(
+        "the help finds standard output full",
+        ("check", "--help"),
+        r"error: standard output can't be written \(No space left on device\): .+",
+        shell='exec "$@" >/dev/full',
+    ),
+    Fault(
+        "a verdict finds standard output full",
+        CHECK,
+        r"error: standard output can't be written \(No space left on device\): .+",
+        shell='exec "$@" >/dev/full',
+        after_steps=True,
+    ),
+    Fault("standard error is closed", ("run", "h.jsonl"), "", 0, {"h.jsonl": HISTORY}, shell='exec "$@" 2>&-'),
+    Fault("standard error is closed and the file is bad", ("run", "nowhere.jsonl"), "", shell='exec "$@" 2>&-'),
+    Fault("standard error is full", ("run", "nowhere.jsonl"), "", shell='exec "$@" 2>/dev/full'),
+    Fault("a check has nowhere to say its steps", CHECK, "", 0, shell='exec "$@" 2>/dev/full', reports="conforms"),
+    Fault("both are full", ("doctor",), "", shell='exec "$@" >/dev/full 2>/dev/full'),
+    Fault("all three are closed", CHECK, "", shell='exec "$@" <&- >&- 2>&-'),
+    # Names.
+    Fault(
+        "a file's name is not UTF-8",
+        ("run", "h\udcff.jsonl"),
+        "",
+        0,
+        {"h\udcff.jsonl": HISTORY},
+        reports=r'"history": "h\\udcff"',
+    ),
+    Fault(
+        "the name of a missing file is not UTF-8",
+        ("run", "h\udcff.jsonl"),
+        r"error: h\\xff\.jsonl: can't be read \(No such file or directory\): .+",
+    ),
+    Fault(
+        "a folder with a name that is not UTF-8 holds a bad file",
+        ("run", "."),
+        r"error: h\\xff\.jsonl: line 1: .+",
+        given={"h\udcff.jsonl": "{}"},
+    ),
+    Fault(
+        "a name steers the terminal",
+        ("run", "\x1b[31m\x07\r\n\u202eh.jsonl"),
+        r"error: \\x1b\[31m\\x07\\r\\n\\u202eh\.jsonl: can't be read .+",
+    ),
+    Fault(
+        "an operator's name steers the terminal",
+        ("check", "\x1b]0;title\x07[red]"),
+        r"error: unknown operator '(\\x1b|\\\\x1b)\]0;title(\\x07|\\\\x07)\[red\]': .+",
+    ),
+    Fault("an option steers the terminal", ("doctor", "--\x1b[2J"), r"error: No such option: --\\x1b\[2J .+"),
+    Fault(
+        "a column's name steers the terminal",
+        ("compare", "session_windows", "--data", "d.jsonl", "--key", "\x9b2J", "--timestamp", "t"),
+        r"error: d\.jsonl: no column '\\x9b2J' for the key: the columns are \\x1b\[2J, t",
+        given={"d.jsonl": json.dumps({"\x1b[2J": "a", "t": 1}) + "\n"},
+    ),
+    Fault(
+        "a recording's name and key steer the terminal",
+        ("regress", "check", "r.jsonl"),
+        "",
+        1,
+        {"r.jsonl": json.dumps(RECORDED) + "\n"},
+        reports=r"h\\x1b\[2J\\n(.|\n)+≠ arrival 0 +a\\x1b\[31m\\u202e@\[100,100\]=1 +a\\x1b\[31m",
+    ),
+    Fault(
+        "the keys of data steer the terminal",
+        (*COMPARE, "d\x1b[31m\u2066.jsonl"),
+        "",
+        0,
+        {"d\x1b[31m\u2066.jsonl": json.dumps({"k": HOSTILE, "t": 1}) + "\n"},
+        reports=r"d\\x1b\[31m\\u2066\.jsonl, 1 batch",
+        after_steps=True,
+    ),
+    Fault(
+        "a variable steers the terminal",
+        ("doctor",),
+        "",
+        environment={"SPARK_HOME": "/\x1b[31m\u202e"},
+        reports=r"/\\x1b\[31m\\u202e, where no Spark is",
+    ),
+    # Folders.
+    Fault(
+        "the working directory is gone",
+        CHECK,
+        "error: the working directory is gone .+: change to one that is there",
+        shell='mkdir ../gone && cd ../gone && rmdir ../gone && exec "$@"',
+    ),
+    # Files that are none, or never end, or have another format.
+    Fault(
+        "a history is a device that never ends",
+        ("run", "/dev/zero"),
+        "error: /dev/zero: a device or a socket, which may never end: name a file or a pipe",
+        shell='ulimit -v 1000000; exec "$@"',
+    ),
+    Fault(
+        "a history is a pipe that never ends",
+        ("run", "/dev/stdin"),
+        "error: /dev/stdin: larger than 64 MB, the most that can be read at once: split it",
+        shell='ulimit -v 1000000; yes | "$@"',
+    ),
+    Fault(
+        "a history is one endless line",
+        ("run", "h.jsonl"),
+        "error: h.jsonl: larger than 64 MB, .+",
+        given={"h.jsonl": ""},
+        prepare=lambda folder: os.truncate(folder / "h.jsonl", 10 << 30),
+        shell='ulimit -v 1000000; exec "$@"',
+    ),
+    Fault(
+        "a history is a folder",
+        ("run", "folder"),
+        r"error: folder/h\.jsonl: can't be read \(Is a directory\): .+",
+        prepare=lambda folder: (folder / "folder" / "h.jsonl").mkdir(parents=True),
+    ),
+    Fault(
+        "a history is gzipped",
+        ("run", "h.jsonl.gz"),
+        "error: h.jsonl.gz: a gzip file, and not JSON Lines: unpack it first, with `gunzip`",
+        given={"h.jsonl.gz": gzip.compress(HISTORY.encode())},
+    ),
+    Fault(
+        "a history is a parquet file",
+        ("run", "h.parquet"),
+        "error: h.parquet: a parquet file, and not JSON Lines: write it as text",
+        given={"h.parquet": b"PAR1PAR1"},
+    ),
+    Fault(
+        "data is a device",
+        (*COMPARE, "zero.csv"),
+        "error: zero.csv: a pipe, a device or a socket, .+: write it into a file",
+        prepare=lambda folder: (folder / "zero.csv").symlink_to("/dev/zero"),
+    ),
+    Fault(
+        "data is a pipe",
+        (*COMPARE, "pipe.csv"),
+        "error: pipe.csv: a pipe, a device or a socket, .+",
+        prepare=lambda folder: os.mkfifo(folder / "pipe.csv"),
+    ),
+    Fault(
+        "data is one endless line",
+        (*COMPARE, "data.jsonl"),
+        "error: data.jsonl: can't be read as json: .+",
+        given={"data.jsonl": ""},
+        prepare=lambda folder: os.truncate(folder / "data.jsonl", 10 << 30),
+        shell='ulimit -v 4000000; exec "$@"',
+    ),
+    Fault(
+        "data is gzipped under another name",
+        (*COMPARE, "data.csv"),
+        "error: data.csv: a gzip file, and by its name .csv: give its name the ending .csv.gz",
+        given={"data.csv": gzip.compress(b"k,t\na,1\n")},
+    ),
+    Fault(
+        "gzipped data is cut off",
+        (*COMPARE, "data.csv.gz"),
+        "error: data.csv.gz: can't be read as csv: .+ end of GZIP stream.+",
+        given={"data.csv.gz": gzip.compress(b"k,t\na,1\n")[:20]},
+    ),
+    # Java, its limits, and Spark's own folder.
+    Fault(
+        "SPARK_HOME is nowhere",
+        ON_SPARK,
+        r"error: SPARK_HOME=/nowhere, where no Spark is \(no bin/spark-submit\): `unset SPARK_HOME`",
+        given={"h.jsonl": HISTORY},
+        environment={"SPARK_HOME": "/nowhere"},
+        after_steps=True,
+    ),
+    Fault(
+        "SPARK_HOME holds another Spark",
+        ON_SPARK,
+        r"error: SPARK_HOME=old, which holds Spark 3\.5\.1, where PySpark is \S+: `unset SPARK_HOME`",
+        given={"h.jsonl": HISTORY, "old/bin/spark-submit": "", "old/jars/spark-core_2.13-3.5.1.jar": ""},
+        environment={"SPARK_HOME": "old"},
+        after_steps=True,
+    ),
+    Fault(
+        "too little address space for Java",
+        ON_SPARK,
+        r"error: .*[Jj]ava.+ and this process may have only 1\.0 GB of address space .*`ulimit -v unlimited`.*",
+        given={"h.jsonl": HISTORY},
+        shell='ulimit -v 1000000; exec "$@"',
+        after_steps=True,
+    ),
+    Fault(
+        "too few files for Java",
+        ON_SPARK,
+        r"error: .*[Jj]ava.+ and this process may have only 12 files at once \(`ulimit -n`\): `ulimit -n 4096`.*",
+        given={"h.jsonl": HISTORY},
+        shell='ulimit -n 12; exec "$@"',
+        after_steps=True,
+    ),
+    Fault(
+        "no temporary file can be written",
+        ON_SPARK,
+        r"error: .+(`ulimit -f`|`ulimit -f unlimited`).*",
+        given={"h.jsonl": HISTORY},
+        shell='ulimit -f 0; exec "$@"',
+        after_steps=True,
+    ),
+]
+
+
+CASES = [
+    pytest.param(fault, marks=[getattr(pytest.mark, mark) for mark in fault.marks], id=fault.name) for fault in FAULTS
+]
+
+
+@pytest.mark.parametrize("fault", CASES)
+def test_a_fault_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
+    assert_ends_as_it_must(fault, tmp_path)

@@ -1,0 +1,436 @@
+"""A job that is wrong by 1 ms, by a unit of time, or by emitting nothing is never passed; the right one always is.
+
+The witness is the reference under another declaration: what `conforms` asks of a job, without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamproof import Inconclusive, Violated
+from streamproof.properties.checking import confirm
+from streamproof.properties.checking.samples import random_sample
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_jobs import SAVED, folder_of
+from streamproof.properties.generators.coverage import Drawn, draw_covering, emitted, goals, neighbours
+from streamproof.properties.laws.on_spark.changelog import Changelog
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
+from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.testing.conformance import (
+    ChangelogOf,
+    check_witness,
+    running_test,
+)
+from streamproof.properties.witnesses.base import Witness
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import History, parse_history
+from streamproof.reference.core.operator import OPERATORS, operator_named
+from streamproof.reference.core.play import Entry, play
+from streamproof.reference.core.records import Change
+
+PROFILES = {name: registration.profiles for name, registration in registered().items()}
+
+
+Options = Mapping[str, Any]
+MINUTES, DAY = 60_000, 86_400_000
+TIMES = (1, 999, 30 * MINUTES, 30 * DAY)
+"""Durations (ms) that declarations are made of; those of some 10 ms are in the profiles, which are asked, too."""
+BY_CLOCK = ("a clock 1 ms behind differs", "a clock 1 ms ahead differs")
+ISSUE = {"gap_ms": 30 * MINUTES - 1, "grace_ms": 10 * MINUTES, "emit": "close"}
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A witness that answers by a function."""
+
+    evaluate: Callable[..., list[Outcome]]
+    name = "the job"
+    grain = Grain.BATCH
+
+    def refuses(self, history: History) -> str | None:
+        return None
+
+
+def reference_under(options: Options, behaviour: Any = None) -> Witness:
+    """The reference under other options, or with another behaviour, emitting what a job emits: changes by batch."""
+
+    def answer(histories: Sequence[History]) -> list[Outcome]:
+        outcomes = []
+        for history in histories:
+            played = play(replace(history, options=options), behaviour)
+            entries = [Entry(-1, entry.batch, entry.output) for entry in played.entries if is_change(entry)]
+            is_stream = played.definition.is_stream
+            outcomes.append(Outcome(history.name, Grain.BATCH, entries, knows_dropped=False, is_stream=is_stream))
+        return outcomes
+
+    return Answering(answer)
+
+
+def is_change(entry: Entry) -> bool:
+    return isinstance(entry.output, Change)
+
+
+@Answering
+def silent(histories: Sequence[History]) -> list[Outcome]:
+    return [Outcome(history.name, Grain.BATCH, [], knows_dropped=False) for history in histories]
+
+
+def declarations(time: int) -> Iterator[tuple[str, Options]]:
+    """Declarations of every operator whose durations are of that size, mixed with short and long ones."""
+    for grace in {0, 1, time, 30 * MINUTES}:
+        yield "session_windows", {"gap_ms": time, "grace_ms": grace, "aggregate": "list"}
+        yield "session_windows", {"gap_ms": time, "grace_ms": grace, "emit": "close", "late": "own"}
+    yield "session_windows", {"gap_ms": 1, "grace_ms": time, "emit": "close", "aggregate": "max"}
+    yield "window_aggregate", {"size": time, "aggregate": "sum"}
+    yield "window_aggregate", {"size": time, "step": max(1, time // 3), "late": "update", "retention_ms": 30 * MINUTES}
+    yield "window_aggregate", {"size": 10, "late": "update", "retention_ms": time}
+    yield "window_aggregate", {"size": time, "type": "session", "late": "update", "retention_ms": 1000}
+    yield "window_aggregate", {"size": time, "early": {"every_tuples": 2}}
+    yield "range_aggregate", {"preceding_ms": time, "aggregate": "list"}
+    for join, emit in (("inner", "eager"), ("left", "arrival"), ("left", "close"), ("outer", "close")):
+        for before, after, grace in ((time, time, 0), (1, time, 30 * MINUTES), (time, 0, 1), (1, 1, time)):
+            bounds = {"before_ms": before, "after_ms": after, "grace_ms": grace}
+            yield "stream_stream_join", {**bounds, "join": join, "emit": emit}
+    for emit in ("update", "close"):
+        for grace in (0, 1, time, 30 * MINUTES):
+            yield "windowed_table", {"size_ms": time, "grace_ms": grace, "emit": emit}
+        yield "windowed_table", {"size_ms": 10, "grace_ms": time, "emit": emit, "aggregate": "max"}
+        yield "windowed_table", {"size_ms": time, "step_ms": max(1, time // 4), "grace_ms": 5, "emit": emit}
+        yield "windowed_table", {"size_ms": time, "grace_ms": 5, "with": "windowed_table", "emit": emit}
+    yield "windowed_table", {"size_ms": time, "grace_ms": 1, "with": "table_lookup", "window_start": "start"}
+    yield "windowed_table", {"size_ms": time, "with": "windowed_table", "join": "outer", "shift_ms": -time}
+
+
+DECLARED: Sequence[tuple[str, Options]] = [
+    *(one for time in TIMES for one in declarations(time)),
+    *((operator, options) for operator, profiles in PROFILES.items() for options in profiles.values()),
+]
+UNTIMED = ("stream_table_join", "table_table_join", "table_aggregate", "foreign_key_join", "one_to_many_join")
+FEW: Sequence[tuple[str, Options]] = [
+    ("session_windows", ISSUE),
+    ("session_windows", {"gap_ms": 30 * DAY, "grace_ms": 1}),
+    ("window_aggregate", {"size": 30 * MINUTES, "aggregate": "sum"}),
+    ("range_aggregate", {"preceding_ms": DAY}),
+    ("stream_stream_join", {"before_ms": 1, "after_ms": 30 * DAY, "grace_ms": 999, "join": "outer", "emit": "close"}),
+    ("windowed_table", {"size_ms": 10, "grace_ms": 1, "emit": "close"}),
+    *((operator, next(iter(PROFILES[operator].values()))) for operator in UNTIMED),
+]
+
+
+@cache
+def drawn_for(index: int) -> Drawn:
+    operator, options = DECLARED[index]
+    return draw_covering(operator, options, 100, 0, 6)  # what shows in so many shows in the 300 of a check
+
+
+def wrong_by_a_unit(operator: str, options: Options) -> Iterator[Options]:
+    """Seconds for milliseconds, and milliseconds for seconds, of each number and of all."""
+    numbers = list(registered()[operator].domain.numbers(operator_named(operator).declare(options)))
+    for unit in (1000, 0.001):
+        others = [(number, int(number.value * unit)) for number in numbers]
+        changed = [number.changed(value) for number, value in others if value != number.value]
+        for more in [*changed, {name: value for one in changed for name, value in one.items()}]:
+            try:
+                definition = operator_named(operator).declare({**options, **more})
+            except BadInput:
+                continue
+            sizes = [(definition.size_ms, definition.step_ms)] if operator == "windowed_table" else []
+            sizes += [(definition.size, definition.step)] if operator == "window_aggregate" else []
+            if any(size > 100 * step for size, step in sizes):
+                continue  # a record lies in hundreds of windows, and takes seconds
+            yield {**options, **more}
+
+
+def shown(one: tuple[str, Options]) -> str:
+    return f"{one[0]} {' '.join(f'{name}={value}' for name, value in one[1].items())}"
+
+
+def differs(witness: Witness, histories: Sequence[History]) -> bool:
+    """Whether a witness is violated by some of the histories; a few are asked at a time."""
+    return any(ChangelogOf(witness).violations(histories[first : first + 20]) for first in range(0, len(histories), 20))
+
+
+def never_passed(operator: str, options: Options, drawn: Drawn) -> None:
+    assert drawn.missing == ()
+    assert ChangelogOf(reference_under(options)).violations(drawn.histories) == []
+    assert differs(silent, drawn.histories)
+    own = operator_named(operator).declare(options)
+    for neighbour in neighbours(operator, options):
+        wrong = reference_under(neighbour.options, neighbour.behaviour)
+        assert differs(wrong, drawn.histories), neighbour.goal
+    for changed in wrong_by_a_unit(operator, options):
+        if operator_named(operator).declare(changed) != own:
+            assert differs(reference_under(changed), drawn.histories), changed
+
+
+@pytest.mark.parametrize("index", range(len(FEW)), ids=map(shown, FEW))
+def test_what_is_wrong_by_a_ms_or_a_unit_or_silent_is_never_passed(index: int) -> None:
+    operator, options = FEW[index]
+    never_passed(operator, options, draw_covering(operator, options, 60, 0, 6))
+
+
+@pytest.mark.parametrize("index", range(len(DECLARED)), ids=map(shown, DECLARED))
+def test_under_declarations_from_1_ms_to_30_days_nothing_wrong_is_passed(index: int) -> None:
+    never_passed(*DECLARED[index], drawn_for(index))
+
+
+def test_every_operator_is_declared() -> None:
+    assert {operator for operator, _ in DECLARED} == set(OPERATORS)
+
+
+def test_the_right_witness_passes_and_the_report_says_what_was_shown() -> None:
+    report = check_witness(reference_under(ISSUE), ISSUE, 100, seed=3)
+    assert (report.job, report.operator, report.histories, report.seed) == ("the job", "session_windows", 100, 3)
+    assert report.covered["session closed and emitted"] > 0
+    assert str(report).startswith("the job conforms to the reference of session_windows on 100 histories, which met")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"gap_ms": 30_000}, id="30 seconds for 30 minutes"),
+        pytest.param({"gap_ms": 30 * MINUTES}, id="a gap of 1 ms more"),
+        pytest.param({"grace_ms": 10 * MINUTES - 1}, id="a grace of 1 ms less"),
+    ],
+)
+def test_sessions_of_30_minutes_arent_taken_for_others(wrong: Options) -> None:
+    with pytest.raises(AssertionError, match="of 100 histories differ from the reference") as found:
+        check_witness(reference_under({**ISSUE, **wrong}), ISSUE, 100)
+    assert not isinstance(found.value, Inconclusive)
+
+
+def test_a_witness_that_emits_nothing_is_violated_by_one_record() -> None:
+    with pytest.raises(AssertionError) as found:
+        check_witness(silent, ISSUE, 100)
+    assert str(found.value).count('"input"') == 1
+
+
+def test_a_grace_of_5_isnt_taken_for_one_of_1_where_windows_are_emitted_when_closed() -> None:
+    options = {"size_ms": 10, "grace_ms": 1, "emit": "close"}
+    with pytest.raises(AssertionError, match="differ from the reference"):
+        check_witness(reference_under({**options, "grace_ms": 5}), options, 100, operator="windowed_table")
+
+
+@pytest.mark.parametrize("operator", PROFILES)
+def test_one_history_is_inconclusive_and_the_unmet_goals_are_named(operator: str) -> None:
+    options = next(iter(PROFILES[operator].values()))
+    with pytest.raises(
+        Inconclusive,
+        match=r"they leave unmet: 10 histories at the least.*\. Give more histories, such as histories=300",
+    ):
+        check_witness(reference_under(options), options, 1, operator=operator)
+
+
+def test_what_differs_is_violated_though_the_histories_show_too_little() -> None:
+    with pytest.raises(Violated, match="1 of 1 histories differ") as found:
+        check_witness(silent, {"gap_ms": 10}, 1)
+    assert isinstance(found.value.counterexample, Counterexample)
+    assert found.value.counterexample.history.records
+    assert (found.value.name, found.value.path) == ("the job", None)
+
+
+@pytest.mark.parametrize("histories", [0, -1, 2.5])
+def test_no_number_of_histories_to_draw_is_refused(histories: Any) -> None:
+    with pytest.raises(BadInput, match=r"histories is .+: give a whole number"):
+        check_witness(silent, ISSUE, histories)
+
+
+def test_a_cohort_is_the_same_for_the_same_seed_and_declaration() -> None:
+    first, again, other = (draw_covering("session_windows", ISSUE, 20, seed, 6) for seed in (1, 1, 2))
+    assert first == again
+    assert first.histories[0].lines != other.histories[0].lines
+
+
+def test_neighbours_that_the_operator_refuses_are_left_out() -> None:
+    found = [neighbour.goal for neighbour in neighbours("session_windows", {"gap_ms": 1})]
+    assert found == ["gap_ms 1 and 2 differ", "grace_ms 0 and 1 differ", *BY_CLOCK]
+
+
+def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
+    found = neighbours("session_windows", {"gap_ms": 10, "grace_ms": 5, "retention_ms": 15})
+    assert [neighbour.goal for neighbour in found] == [
+        *("gap_ms 10 and 9 differ", "gap_ms 10 and 11 differ"),
+        *("grace_ms 5 and 4 differ", "grace_ms 5 and 6 differ"),
+        *BY_CLOCK,
+    ]
+
+
+def test_windows_that_close_a_ms_late_or_early_are_neighbours_for_each_kind_of_edges() -> None:
+    found = neighbours("window_aggregate", {"size": 10, "step": 4, "late": "update", "retention_ms": 15})
+    edges = [f"the clock's edges every 4 ms from {offset}" for offset in (10, 25)]
+    assert [neighbour.goal for neighbour in found if neighbour.behaviour is not None] == [
+        f"{of_kind} and 1 ms {by} differ" for of_kind in edges for by in ("later", "earlier")
+    ]
+
+
+def test_what_the_clock_does_not_decide_has_no_neighbour_by_the_clock() -> None:
+    for operator in ("range_aggregate", *UNTIMED):
+        options = next(iter(PROFILES[operator].values()))
+        assert [one.goal for one in neighbours(operator, options) if one.behaviour is not None] == []
+
+
+@pytest.mark.parametrize("operator", PROFILES)
+def test_every_number_of_a_declaration_has_neighbours_or_a_reason_to_have_none(operator: str) -> None:
+    domain = registered()[operator].domain
+    for options in PROFILES[operator].values():
+        definition = operator_named(operator).declare(options)
+        known = {number.option for number in domain.numbers(definition)} | {*domain.silent}
+        numbers = {name for name, value in vars(definition).items() if type(value) is int}
+        joined = getattr(definition, "with_", None) == "windowed_table"
+        assert numbers - known <= ({"step"} if operator == "window_aggregate" else set() if joined else {"shift_ms"})
+
+
+def test_a_silent_number_changes_nothing_that_is_emitted() -> None:
+    options = {"gap_ms": 10, "grace_ms": 5}
+    for history in draw_covering("session_windows", options, 50, 0).histories:
+        longer = replace(history, options={**options, "retention_ms": 100})
+        assert emitted(play(longer)) == emitted(play(history))
+
+
+def test_sessions_emitted_when_closed_must_have_been_closed() -> None:
+    assert "session closed and emitted" in goals("session_windows", ISSUE)
+
+
+wrong = reference_under({**ISSUE, "gap_ms": 30_000})
+
+
+def counted(witness: Witness, asked: list[int]) -> Witness:
+    def answer(histories: Sequence[History]) -> list[Outcome]:
+        asked.append(len(histories))
+        return witness.evaluate(histories)
+
+    return Answering(answer)
+
+
+def my_job(events: object) -> object:
+    raise AssertionError("it is only named")
+
+
+def test_a_counterexample_is_saved_with_the_test_to_paste(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError) as found:
+        check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
+    (saved,) = (tmp_path / "session_windows").iterdir()
+    test = next(saved.glob("test_*.py")).read_text()
+    assert f"Saved in {saved}" in str(found.value)
+    assert test in str(found.value)
+    assert test.startswith(f"from streamproof import assert_holds\nfrom {__name__} import my_job\n")
+    assert test.endswith("    assert_holds('changelog', HISTORY, subject='job', job=my_job)\n")
+    assert json.loads((saved / "counterexample.json").read_text())["subject"] == "job"
+
+
+def test_the_test_to_paste_fails_on_the_saved_history_as_long_as_the_job_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
+    space: dict[str, Any] = {}
+    exec(compile(next(tmp_path.rglob("test_*.py")).read_text(), "t", "exec"), space)
+    history = parse_history(space["HISTORY"])
+    assert [violation.case.history for violation in ChangelogOf(wrong).violations([history])] == [history]
+    assert ChangelogOf(reference_under(ISSUE)).violations([history]) == []
+
+
+def test_the_next_run_replays_the_saved_one_first_and_draws_nothing_while_it_fails(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    asked: list[int] = []
+    with pytest.raises(AssertionError, match="1 of 1 saved counterexamples still differ"):
+        check_witness(counted(wrong, asked), ISSUE, 60, folder=tmp_path)
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("subject", [None, "spark"])
+def test_what_an_earlier_version_or_the_gate_has_saved_is_replayed_too(tmp_path: Path, subject: str | None) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    (path,) = tmp_path.rglob("counterexample.json")
+    if subject is None:
+        path.unlink()
+    else:
+        path.write_text(json.dumps({**json.loads(path.read_text()), "subject": subject, "law": "restart"}))
+    for _ in range(2):
+        with pytest.raises(Violated, match="1 of 1 saved counterexamples still differ") as raised:
+            check_witness(wrong, ISSUE, 60, folder=tmp_path)
+        assert raised.value.path == path.parent
+    assert [*path.parent.parent.iterdir()] == [path.parent]
+
+
+def test_the_right_job_passes_with_what_was_saved(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    asked: list[int] = []
+    check_witness(counted(reference_under(ISSUE), asked), ISSUE, 100, folder=tmp_path)
+    assert asked == [1, 100]
+
+
+def test_an_interruption_while_shrinking_leaves_the_history_saved_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object) -> History:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(confirm, "shrink", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    with pytest.raises(AssertionError, match="1 of 1 saved counterexamples still differ"):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+
+
+def test_a_counterexample_of_other_options_is_named_and_not_replayed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    (saved,) = (tmp_path / "session_windows").iterdir()
+    with pytest.warns(UserWarning, match=f"saved under other options, and not replayed: {saved.name}"):
+        check_witness(reference_under({"gap_ms": 10}), {"gap_ms": 10}, 100, folder=tmp_path)
+
+
+def test_a_damaged_saved_history_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    (history,) = tmp_path.rglob("history.jsonl")
+    history.write_text("{")
+    with pytest.raises(BadInput, match=re.escape(str(history))):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+
+
+def test_what_a_history_shows_in_its_cohort_alone_is_saved_without_a_test(tmp_path: Path) -> None:
+    @Answering
+    def only_together(histories: Sequence[History]) -> list[Outcome]:
+        return (wrong if len(histories) > 1 else reference_under(ISSUE)).evaluate(histories)
+
+    with pytest.raises(AssertionError, match="alone, outside its cohort") as found:
+        check_witness(only_together, ISSUE, 60, folder=tmp_path, job=my_job)
+    assert "The test to paste" not in str(found.value)
+    assert not list(tmp_path.rglob("test_*.py"))
+
+
+def test_each_test_has_a_folder_of_its_own_below_the_root_of_the_tests(tmp_path: Path) -> None:
+    tests = ["tests/test_a.py::test_b[x/y]", "tests/test_a.py::test_b[x-y]", "tests/../x::y", "t" * 500]
+    folders = {folder_of(test, tmp_path / SAVED) for test in tests}
+    assert len(folders) == len(tests)
+    assert {folder.parent for folder in folders} == {tmp_path / ".streamproof" / "jobs"}
+    assert all(len(folder.name) < 100 for folder in folders)
+
+
+def test_the_running_test_is_known_by_its_node_id(request: pytest.FixtureRequest) -> None:
+    assert running_test() == request.node.nodeid
+
+
+def test_the_gate_asks_that_the_neighbours_of_each_definition_show() -> None:
+    def goals_of(operator: str) -> set[str]:
+        sample = random_sample(registration_of(operator), "close", 1, 0)
+        return {*Changelog().goals(sample)}
+
+    assert {"grace_ms 5 and 4 differ (close)", "grace_ms 5 and 6 differ (close)"} <= goals_of("windowed_table")
+    assert {"gap_ms 10 and 11 differ (close)", "session closed and emitted (close)"} <= goals_of("session_windows")
+
+
+@pytest.mark.parametrize("operator", PROFILES)
+def test_the_cohorts_of_a_gate_of_its_default_size_cover_all_goals(operator: str) -> None:
+    for options in PROFILES[operator].values():
+        assert draw_covering(operator, options, 2000 // len(PROFILES[operator]), 3).missing == ()

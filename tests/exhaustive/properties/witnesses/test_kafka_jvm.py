@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from streamproof.properties.witnesses.kafka.jvm import kafka_jars
+from streamproof.reference.core.errors import MissingTool
+
+
+@pytest.fixture(scope="session")
+def jars() -> Path:
+    """Skip the test where the jars of Kafka Streams can't be had."""
+    try:
+        return kafka_jars()
+    except MissingTool as error:
+        pytest.skip(f"kafka: {error}")
+
+
+# A process that has started a JVM, emits its id, and then waits to be ended. It heeds Ctrl-C, which is ignored where
+# the tests run in the background of a shell.
+STARTS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
+print(kafka_jvm()._process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, None], ids=str)
+def test_the_jvm_ends_with_its_process_however_that_ends(jars, how):
+    process = subprocess.Popen(
+        [sys.executable, "-c", STARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    jvm = int(process.stdout.readline())
+    process.stdin.close() if how is None else process.send_signal(how)
+    process.wait(30)
+    process.stdout.close()
+    assert ends(jvm)
+
+
+def ends(process: int, within_seconds: float = 30) -> bool:
+    deadline = time.monotonic() + within_seconds
+    while time.monotonic() < deadline:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        if Path(f"/proc/{process}/stat").is_file() and " Z " in Path(f"/proc/{process}/stat").read_text():
+            return True  # ended, and nobody has asked for its exit code
+        time.sleep(0.05)
+    return False

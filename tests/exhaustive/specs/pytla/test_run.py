@@ -1,0 +1,380 @@
+"""The wrapper on the real TLC; each test that starts it is marked, and takes a second or two."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+from streamproof.reference.core.errors import MissingTool
+from streamproof.specs.java import find_java
+from streamproof.specs.pytla import (
+    AssumptionFailed,
+    ConfigurationFailed,
+    DeadlockReached,
+    Edge,
+    EvaluationFailed,
+    Function,
+    Location,
+    MissingJar,
+    MissingJava,
+    Model,
+    ModelValue,
+    OutOfMemory,
+    ParseFailed,
+    StateSpaceTooLarge,
+    TimedOut,
+    TlcCrashed,
+    Tools,
+    check,
+    find_jar,
+    simulate,
+    state_graph,
+)
+from streamproof.specs.pytla.tlc.process import JavaProcess, TimeUp
+
+COUNTER = """\
+---- MODULE Counter ----
+EXTENDS Integers, TLC, Extra
+CONSTANTS Last, Label
+VARIABLES n, seen
+Init == n = 0 /\\ seen = Label
+Up == n < Last /\\ n' = n + 1 /\\ seen' = Wrap(seen, n)
+Never == n = -1 /\\ UNCHANGED <<n, seen>>
+Finished == n = Last /\\ PrintT("done @!@!@") /\\ UNCHANGED <<n, seen>>
+Next == Up \\/ Never \\/ Finished
+Spec == Init /\\ [][Next]_<<n, seen>>
+FairSpec == Spec /\\ WF_<<n, seen>>(Next)
+Low == n < 3
+Steady == [][n' # 2]_<<n, seen>>
+Arrives == <>(n = 7)
+Symmetric == {}
+====
+"""
+EXTRA = "---- MODULE Extra ----\nEXTENDS Integers\nWrap(value, by) == IF by < 2 THEN value ELSE <<value, by>>\n====\n"
+CONFIGURATION = 'SPECIFICATION Spec\nCONSTANTS\n    Last = 4\n    Label = "a"\nINVARIANT Low\n'
+ENDLESS = """\
+---- MODULE Endless ----
+EXTENDS Integers
+VARIABLE n
+Init == n = 0
+Next == \\E by \\in 1..10 : n' = (n * 7 + by) % 1000000000
+====
+"""
+
+
+@pytest.fixture(scope="module")
+def tools():
+    try:
+        java = find_java(11).executable
+    except MissingTool:
+        pytest.skip("no Java")
+    return Tools(java, find_jar(), ("-XX:TieredStopAtLevel=1",))
+
+
+@pytest.fixture(autouse=True)
+def runs(monkeypatch, tmp_path):
+    """The folder that private folders are made in; whatever a test does, it is empty at the end."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def model(folder, text, configuration="INIT Init\nNEXT Next\n", **changes):
+    """A model of a module named as its first line says."""
+    text = textwrap.dedent(text)
+    name = text.split()[2]
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.tla").write_text(text)
+    (folder / "Extra.tla").write_text(EXTRA)
+    (folder / f"{name}.cfg").write_text(configuration)
+    return Model(folder / f"{name}.tla", folder / f"{name}.cfg", **changes)
+
+
+def counter(folder, **changes):
+    return model(folder, COUNTER, CONFIGURATION, **changes)
+
+
+def endless(folder):
+    return model(folder, ENDLESS, deadlock=False)
+
+
+def one_step(folder, next_, *, extends="Integers", more="", **changes):
+    text = f"---- MODULE Step ----\nEXTENDS {extends}\nVARIABLE n\nInit == n = 0\nNext == {next_}\n{more}\n====\n"
+    return model(folder, text, **changes)
+
+
+def test_a_model_that_holds_passes_with_counts_coverage_and_progress(tools, tmp_path):
+    reported = []
+    result = check(counter(tmp_path, invariants=()), tools, coverage=True, progress=reported.append)
+    assert (result.outcome, result.passed, result.violated, result.trace) == ("passed", True, None, None)
+    assert (result.distinct, result.generated, result.left_on_queue, result.depth) == (5, 6, 0, 5)
+    assert result.coverage["Up"] == (4, 4)
+    assert result.coverage["Never"] == (0, 0)
+    assert result.seconds > 0
+    assert [progress.phase for progress in reported][:2] == ["initial states", "searching"]
+    assert reported[-1].distinct == 5
+
+
+def test_a_violated_invariant_comes_with_values_actions_and_positions(tools, tmp_path):
+    label = (Function({ModelValue("m"): frozenset({-1, 2})}), Function({"text": 'say "\\*hi*\\"\n', "on": True}), ())
+    given = counter(tmp_path, constants={"Last": 9, "Label": label})
+    result = check(given, tools, workers="auto")
+    assert (result.outcome, result.violated) == ("invariant", "Low")
+    assert [step.action for step in result.trace] == ["Initial", "Up", "Up", "Up"]
+    assert result.trace.steps[1].state == {"n": 1, "seen": label}
+    assert result.trace.steps[3].state == {"n": 3, "seen": (label, 2)}
+    assert result.trace.steps[1].location == Location("Counter", 6, 7, 6, 53)
+    assert given.module.read_text() == COUNTER
+    assert given.configuration.read_text() == CONFIGURATION
+
+
+def test_a_violated_action_property_is_named(tools, tmp_path):
+    result = check(counter(tmp_path, invariants=(), properties=("Steady",)), tools)
+    assert (result.outcome, result.violated) == ("action property", "Steady")
+    assert [step.state["n"] for step in result.trace] == [0, 1, 2]
+
+
+def test_a_violated_temporal_property_shows_where_it_goes_on_for_ever(tools, tmp_path):
+    given = model(tmp_path, COUNTER, CONFIGURATION.replace("Spec", "FairSpec"), invariants=(), properties=("Arrives",))
+    result = check(given, tools)
+    assert (result.outcome, result.violated) == ("temporal property", "Arrives")
+    assert (len(result.trace), result.trace.stutters, result.trace.loop) == (5, True, None)
+
+
+def test_a_loop_is_reported_by_the_step_that_it_returns_to(tools, tmp_path):
+    more = "Spec == Init /\\ [][Next]_n /\\ WF_n(Next)\nStays == <>[](n = 2)"
+    given = one_step(tmp_path, "n' = IF n = 3 THEN 1 ELSE n + 1", more=more, properties=("Stays",))
+    given.configuration.write_text("SPECIFICATION Spec\n")
+    result = check(given, tools)
+    assert result.outcome == "temporal property"
+    assert (result.trace.loop, result.trace.loop_action, len(result.trace)) == (2, "Next", 4)
+
+
+def test_a_deadlock_is_reported_with_the_way_there(tools, tmp_path):
+    with pytest.raises(DeadlockReached, match=r"Step\.tla: a deadlock is reached after 3 states") as caught:
+        check(one_step(tmp_path, "n < 2 /\\ n' = n + 1"), tools)
+    assert [step.state for step in caught.value.result.trace] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert caught.value.result.distinct == 3
+
+
+def test_a_syntax_error_in_an_extended_module_is_reported_in_the_user_s_file(tools, tmp_path):
+    given = counter(tmp_path)
+    (tmp_path / "Extra.tla").write_text("---- MODULE Extra ----\nA == 1\nB == = 2\n====\n")
+    with pytest.raises(ParseFailed, match=r'Extra\.tla:3:8: Was expecting "==== or more') as caught:
+        check(given, tools)
+    assert caught.value.file == tmp_path / "Extra.tla"
+
+
+def test_an_unknown_operator_is_reported_with_its_position(tools, tmp_path):
+    with pytest.raises(ParseFailed, match=r"Step\.tla:5:14: Unknown operator: `Foo'") as caught:
+        check(one_step(tmp_path, "n' = Foo"), tools)
+    assert (caught.value.module, caught.value.line, caught.value.column) == ("Step", 5, 14)
+
+
+def test_a_module_that_isn_t_there_is_reported_where_it_is_named(tools, tmp_path):
+    with pytest.raises(ParseFailed, match=r"Step\.tla:2:19: there is no module Nowhere"):
+        check(one_step(tmp_path, "n' = n", extends="Integers, Nowhere"), tools)
+
+
+def test_a_constant_without_a_value_is_reported_where_it_is_declared(tools, tmp_path):
+    given = model(tmp_path, COUNTER, "SPECIFICATION Spec\nCONSTANT Last = 2\n")
+    with pytest.raises(ConfigurationFailed, match=r"Counter\.tla:3:17: the constant Label has no value"):
+        check(given, tools)
+
+
+def test_a_property_that_isn_t_defined_is_reported_with_its_line(tools, tmp_path):
+    given = model(tmp_path, COUNTER, CONFIGURATION + "PROPERTIES\n  Stedy\n")
+    with pytest.raises(ConfigurationFailed, match=r"Counter\.cfg:7:3: the property Stedy .*did you mean Steady"):
+        check(given, tools)
+
+
+def test_a_false_assumption_is_reported_with_its_position_and_text(tools, tmp_path):
+    with pytest.raises(AssumptionFailed, match=r"Step\.tla:6:8: this assumption is false under Step\.cfg: 1 > 2"):
+        check(one_step(tmp_path, "n' = n", more="ASSUME 1 > 2"), tools)
+
+
+def test_what_can_t_be_evaluated_is_reported_with_its_position_and_the_trace(tools, tmp_path):
+    with pytest.raises(EvaluationFailed, match=r"Step\.tla:5:\d+: Attempted to apply") as caught:
+        check(one_step(tmp_path, "n' = IF n < 2 THEN n + 1 ELSE <<1>>[n]"), tools)
+    assert [step.state["n"] for step in caught.value.trace] == [0, 1, 2]
+
+
+def test_too_little_memory_is_reported(tools, tmp_path):
+    with pytest.raises(OutOfMemory, match="allow a larger heap"):
+        check(one_step(tmp_path, "n' = [k \\in 1..900000 |-> {k}]"), tools, memory_mb=40)
+
+
+def test_too_many_states_stop_the_run(tools, tmp_path):
+    with pytest.raises(StateSpaceTooLarge, match="more than 100 distinct states") as caught:
+        check(endless(tmp_path), tools, max_distinct=100)
+    assert caught.value.progress.distinct >= 100
+
+
+def test_as_many_states_as_allowed_pass(tools, tmp_path):
+    assert check(counter(tmp_path, invariants=(), constants={"Last": 6}), tools, max_distinct=7).distinct == 7
+
+
+def test_a_model_without_an_initial_state_shows_nothing(tools, tmp_path):
+    given = one_step(tmp_path, "n' = n", more="Nothing == n = 0 /\\ n = 1")
+    given.configuration.write_text("INIT Nothing\nNEXT Next\n")
+    with pytest.raises(ConfigurationFailed, match=r"Step\.tla:6:1: no state satisfies the initial predicate"):
+        check(given, tools)
+    with pytest.raises(ConfigurationFailed, match=r"Step\.tla:6:1: no state satisfies the initial predicate"):
+        simulate(given, tools, behaviours=2)
+
+
+def test_a_simulation_walks_the_behaviours_asked_for(tools, tmp_path):
+    simulation = simulate(counter(tmp_path, invariants=(), constants={"Label": 'a "b"'}), tools, behaviours=3, depth=4)
+    assert simulation.result.passed
+    assert len(simulation.behaviours) == 3
+    for behaviour in simulation.behaviours:
+        assert [step.state["n"] for step in behaviour] == [0, 1, 2, 3]
+        assert [step.action for step in behaviour] == ["Initial", None, None, None]
+        assert behaviour.steps[0].state["seen"] == 'a "b"'
+    assert simulation.result.depth == 4
+
+
+def test_a_simulation_that_meets_a_violation_has_its_trace(tools, tmp_path):
+    simulation = simulate(counter(tmp_path), tools, behaviours=3)
+    assert (simulation.result.outcome, simulation.result.violated) == ("invariant", "Low")
+    assert [step.action for step in simulation.result.trace] == ["Initial", "Up", "Up", "Up"]
+
+
+def test_a_state_graph_is_whole_and_has_its_behaviours(tools, tmp_path):
+    configuration = CONFIGURATION + "SYMMETRY Symmetric\nPROPERTY Steady\n"
+    graph = state_graph(model(tmp_path, COUNTER, configuration, constants={"Label": 'q"\\\n'}), tools)
+    assert [state["n"] for state in graph.states] == [0, 1, 2, 3, 4]
+    assert graph.states[0]["seen"] == 'q"\\\n'
+    assert graph.edges == [Edge(state, "Up", state + 1) for state in range(4)]
+    assert graph.count_behaviours() == len(list(graph.behaviours())) == len(graph.covering()) == 1
+
+
+def test_a_constant_that_doesn_t_exist_is_reported_before_java_starts(tools, tmp_path):
+    with pytest.raises(ConfigurationFailed, match=r"Counter\.tla: there is no constant Lst \(did you mean Last\?\)"):
+        check(counter(tmp_path, constants={"Lst": 3}), tools)
+
+
+def test_a_missing_module_or_tool_is_reported_before_java_starts(tools, tmp_path):
+    given = counter(tmp_path)
+    with pytest.raises(MissingJava):
+        check(given, Tools(tmp_path / "java", tools.jar))
+    with pytest.raises(MissingJar):
+        check(given, Tools(tools.java, tmp_path / "x.jar"))
+    with pytest.raises(ParseFailed, match=r"None\.tla: there is no such module"):
+        check(Model(tmp_path / "None.tla", given.configuration), tools)
+
+
+def test_a_simulation_of_nothing_is_refused(tools, tmp_path):
+    with pytest.raises(ConfigurationFailed, match="at least 1"):
+        simulate(counter(tmp_path), tools, behaviours=0)
+
+
+@pytest.mark.parametrize("exit_code", [0, 255])
+def test_a_java_that_ends_without_an_answer_is_a_crash(tools, tmp_path, exit_code):
+    java = tmp_path / "java"
+    java.write_text(f"#!/bin/sh\necho something odd\necho and worse >&2\nexit {exit_code}\n")
+    java.chmod(0o755)
+    with pytest.raises(TlcCrashed, match=f"exit code {exit_code} and no answer(.|\n)*something odd\nand worse"):
+        check(counter(tmp_path), Tools(java, tools.jar))
+
+
+def test_a_module_of_the_user_s_is_never_written(tools, tmp_path):
+    given = counter(tmp_path, constants={"Last": -1})
+    (tmp_path / "PytlaModel.tla").write_text("the user's")
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\ncat PytlaModel.tla\n")
+    java.chmod(0o755)
+    with pytest.raises(TlcCrashed, match="EXTENDS Counter"):
+        check(given, Tools(java, tools.jar))
+    assert (tmp_path / "PytlaModel.tla").read_text() == "the user's"
+    assert given.module.read_text() == COUNTER
+
+
+def processes_of(folder):
+    """A descriptor for each process that was started for a run in `folder`; it is readable when that has ended."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and f"-Djava.io.tmpdir={folder}" in (entry / "cmdline").read_text():
+                found.append(os.pidfd_open(int(entry.name)))
+    return found
+
+
+def assert_ended(descriptors):
+    assert descriptors
+    for descriptor in descriptors:
+        assert select.select([descriptor], [], [], 30)[0], "a process is left"
+        os.close(descriptor)
+
+
+needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="a process is watched by its pidfd, on Linux")
+
+
+@needs_pidfd
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_a_cancelled_run_leaves_neither_process_nor_folder(tools, tmp_path, runs, error):
+    seen = []
+
+    def cancel(progress):
+        if progress.phase == "searching":
+            seen.extend(processes_of(runs))
+            raise error
+
+    with pytest.raises(error):
+        check(endless(tmp_path), tools, progress=cancel)
+    assert_ended(seen)
+    assert list(runs.iterdir()) == []
+
+
+@needs_pidfd
+def test_a_run_whose_time_is_up_leaves_no_process_and_reports_how_far_it_was(tools, tmp_path, runs, monkeypatch):
+    seen = []
+    lines = JavaProcess.lines
+
+    def watched(self, deadline):
+        try:
+            yield from lines(self, deadline)
+        except TimeUp:
+            seen.extend(processes_of(runs))
+            raise
+
+    monkeypatch.setattr(JavaProcess, "lines", watched)
+    with pytest.raises(TimedOut, match=r"Endless\.cfg: stopped after 1\.5 seconds") as caught:
+        check(endless(tmp_path), tools, timeout=1.5)
+    assert_ended(seen)
+    assert caught.value.progress.phase in ("parsing", "initial states", "searching")
+
+
+@needs_pidfd
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_a_python_that_is_killed_takes_its_run_with_it(tools, tmp_path, runs, by):
+    given = endless(tmp_path)
+    script = f"""
+from pathlib import Path
+from streamproof.specs.pytla import Model, Tools, check
+check(
+    Model(Path({str(given.module)!r}), Path({str(given.configuration)!r}), deadlock=False),
+    Tools(Path({str(tools.java)!r}), Path({str(tools.jar)!r})),
+    progress=lambda progress: print(progress.phase, flush=True),
+)
+"""
+    environment = {**os.environ, "TMPDIR": str(runs)}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment) as python:
+        while "searching" not in python.stdout.readline():
+            pass
+        seen = processes_of(runs)
+        python.send_signal(by)
+        python.wait()
+    # The guard is among them, which removes the folder before it ends.
+    assert_ended(seen)
+    assert list(runs.iterdir()) == []

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+if TYPE_CHECKING:
+    pass
+
+NAMES = (
+    *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "sizes"),
+    *("sql_plan", "nexmark", "state", "real_foreign_keys", "flights", "cluster", "memory", "large", "specs", "queries"),
+    *("spark_rules", "kafka_schedules", "jobs", "report", "shared", "check"),
+)
+Benchmarks = Callable[..., tuple[object, str, str]]
+
+
+def test_the_benchmarks_are_listed() -> None:
+    listed = subprocess.run([sys.executable, "-m", "benchmarks", "--list"], cwd=ROOT, capture_output=True, text=True)
+    assert listed.returncode == 0, listed.stderr
+    assert [name for name in NAMES if name not in listed.stdout] == []
+
+
+def test_an_unknown_benchmark_exits_3_with_the_names_of_those_that_there_are(benchmarks: Benchmarks) -> None:
+    code, out, err = benchmarks("reference", "cohorts", "--size", "small")
+    assert (code, out) == (3, "")
+    assert " ".join(err.split()) == f"error: unknown benchmark 'cohorts': use some of {', '.join(NAMES)}"
+
+
+def test_medians_ratios_targets_and_growth_are_those_of_made_up_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.figures import Target, figure, growth_exponent, ratio
+
+    many = figure("many", "histories/s", [400.0, 1000.0, 500.0], "5 histories")
+    one = figure("one", "histories/s", [0.5, 0.25, 0.4, 0.5, 1.0], "1 history")
+    assert (many.median, many.least, many.largest, many.runs, many.reached) == (500, 400, 1000, 3, None)
+    between = ratio("many over one", many, one, Target("at least", 1000))
+    assert (between.median, between.least, between.largest, between.runs) == (1000, 400, 4000, 3)
+    assert between.reached
+    assert ratio("many over one", many, one, Target("at most", 1000)).reached
+    assert ratio("many over one", many, one, Target("under", 1000)).reached is False
+
+    rows = (1000, 2000, 4000, 8000)
+    assert growth_exponent([(count, 3e-5 * count) for count in rows]) == pytest.approx(1)
+    assert growth_exponent([(count, 7e-9 * count**2) for count in rows]) == pytest.approx(2)
+    assert growth_exponent([(count, 4.0) for count in rows]) == pytest.approx(0)
+
+
+def test_an_operator_is_named_where_a_benchmark_has_several_and_refused_elsewhere(benchmarks: Benchmarks) -> None:
+    code, _, err = benchmarks("memory:foreign_key_join")
+    assert code == 3
+    assert err.startswith("error: memory:foreign_key_join: no operator can be named here, only in operator")
+    code, _, err = benchmarks("production:joins")
+    assert code == 3
+    assert "unknown operator 'joins'" in err
+
+
+def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_less_than_the_grace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import production_cases as cases
+
+    rows = 20_000
+    makers = (cases.events, cases.events_in_order, cases.two_streams, cases.stream_and_table, cases.two_tables)
+    for make in (*makers, cases.grouped_table, cases.referring_tables):
+        inputs = make(rows)
+        order = np.concatenate([columns["order"] for columns in inputs.values()])
+        assert sorted(order) == list(range(rows))
+        times = np.concatenate([columns["time"] for columns in inputs.values()])[np.argsort(order)]
+        assert 0 <= (np.maximum.accumulate(times) - times).max() <= cases.BEHIND_MS < 60_000
+        for again, columns in zip(make(rows).values(), inputs.values(), strict=True):
+            assert all((again[name] == column).all() for name, column in columns.items())
+
+
+def test_a_check_stands_beside_the_earlier_commits_by_all_of_its_processes_and_histories(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import check
+    from benchmarks.production_run import EARLIERS, TODAYS
+
+    def command(cpu: float, histories: int) -> check.Command:
+        lines = [
+            (1.0, "sessions, the reference: conforms — 1,000 histories, 2 s, seed 0."),
+            (3.0, f"sessions, on Spark: conforms — {histories:,} histories in 7 queries, 2 s, seed 0."),
+        ]
+        return check.Command(8.0, {"python": cpu, "java": 2 * cpu, "workers": cpu}, 1.0, lines)
+
+    runs = {TODAYS: [command(5, 2000)], EARLIERS: [command(20, 1000)]}
+    found = {one.name: one for one in check._beside_each_other(runs, "few")}
+    over = found[f"streamproof check: CPU seconds over {EARLIERS}'s"]
+    assert (over.median, over.reached) == (0.25, True)
+    rates = found[f"streamproof check: histories a CPU second over {EARLIERS}'s"]
+    assert (rates.median, rates.reached) == (6, True)
+    assert found[f"streamproof check, {TODAYS}: wall time over CPU seconds"].median == 0.4
+    assert check._of_spark(runs[TODAYS][0]) == 3

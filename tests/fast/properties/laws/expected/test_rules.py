@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source, from_microseconds
+from streamproof.properties.laws.expected.rules import (
+    drop_duplicates,
+    session_windows,
+    static_join,
+    stream_join,
+    windows,
+)
+from streamproof.properties.witnesses.run_options import RunOptions
+from streamproof.reference.core.errors import BadInput
+
+SCHEMA = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("amount", pa.int64())])
+CLICKS = Source("clicks", SCHEMA, "at", ("user",))
+SECOND = 1_000_000
+TOTAL = {"total": ("sum", "amount")}
+
+
+def row(seconds: float, user: str | None = "a", amount: int | None = 1) -> dict[str, Any]:
+    return {"user": user, "at": from_microseconds(int(seconds * SECOND)), "amount": amount}
+
+
+def history(*batches: list[dict[str, Any]], clock: tuple[float, ...] = ()) -> JobHistory:
+    arrivals = tuple(tuple(Arrival("clicks", one) for one in batch) for batch in batches)
+    return JobHistory(arrivals, tuple(int(seconds * SECOND) for seconds in clock))
+
+
+def expected(rule: Any, given: JobHistory, way: RunOptions | None = None, sources: Any = (CLICKS,)) -> Any:
+    (found,) = rule.expected([given], sources, RunOptions() if way is None else way)
+    return found
+
+
+def test_a_session_is_emitted_in_the_batch_whose_clock_closes_it() -> None:
+    rule = session_windows("30 seconds", "10 seconds", TOTAL)
+    found = expected(rule, history([row(100)], [row(130)], [], clock=(100, 140, 170)))
+    assert found.comparing == "batches"
+    assert [len(rows) for rows in found.rows] == [0, 0, 1]
+    assert found.rows[2] == [{"user": "a", "start": row(100)["at"], "end": row(160)["at"], "total": 2}]
+    before = expected(rule, history([row(100)], [row(130)], [], clock=(100, 140, 169.999)))
+    assert before.rows[2] == []
+
+
+def test_without_a_clock_the_rows_of_a_history_move_the_watermark_themselves() -> None:
+    rule = session_windows("30 seconds", "10 seconds", TOTAL)
+    found = expected(rule, history([row(100)], [row(139.999)], [row(140)]))
+    assert [[one["total"] for one in rows] for rows in found.rows] == [[], [], [1]]
+
+
+def test_under_available_now_lateness_is_a_batch_behind() -> None:
+    rule = session_windows("30 seconds", "10 seconds", TOTAL)
+    late = history([], [row(100)], [], clock=(145, 146, 200))
+    assert [len(rows) for rows in expected(rule, late).rows] == [0, 0, 0]
+    assert [len(rows) for rows in expected(rule, late, RunOptions(trigger="available_now")).rows] == [0, 1, 0]
+
+
+def test_the_table_after_each_batch_is_expected_where_the_mode_is_complete() -> None:
+    found = expected(
+        windows("10 seconds", aggregates=TOTAL), history([row(1)], [row(2)], []), RunOptions(mode="complete")
+    )
+    assert found.comparing == "cuts"
+    assert [[one["total"] for one in rows] for rows in found.rows] == [[1], [2], [2]]
+
+
+def test_times_come_back_as_times_and_counts_as_numbers() -> None:
+    aggregates = {"n": ("count", "at"), "last": ("max", "at"), "all": ("collect_list", "at"), "rows": "count"}
+    (found,) = expected(
+        windows("10 seconds", aggregates=aggregates), history([row(1), row(2)]), RunOptions(mode="update")
+    ).rows
+    times = [row(1)["at"], row(2)["at"]]
+    assert found == [
+        {"user": "a", "start": row(0)["at"], "end": row(10)["at"], "n": 2, "last": times[1], "all": times, "rows": 2}
+    ]
+
+
+def test_other_columns_can_be_the_key() -> None:
+    rule = windows("10 seconds", keys=["amount"])
+    (found,) = expected(rule, history([row(1, "a", 5), row(2, "b", 5)]), RunOptions(mode="update")).rows
+    assert [(one["amount"], one["count"]) for one in found] == [(5, 2)]
+
+
+def test_the_durations_that_matter_are_given_in_microseconds() -> None:
+    assert session_windows("30 seconds", timedelta(seconds=1)).distances_us == [SECOND, 30 * SECOND]
+    assert windows("10 seconds", "5 seconds", "-1 second", "2 seconds").distances_us == [
+        number * SECOND for number in (1, 2, 5, 10)
+    ]
+
+
+PRICES = Source("prices", SCHEMA.set(2, pa.field("amount", pa.decimal128(9, 2))), "at", ("user",))
+VIEWS = Source("views", pa.schema([("id", pa.string()), ("seen", pa.timestamp("us", tz="UTC"))]), "seen", ("id",))
+BOTH = ["user"], ["id"]
+
+
+def seen(seconds: float, name: str = "a") -> dict[str, Any]:
+    return {"id": name, "seen": from_microseconds(int(seconds * SECOND))}
+
+
+def joined(clicks: list[dict[str, Any]], views: list[dict[str, Any]], *clock: float) -> JobHistory:
+    arrivals = [*(Arrival("clicks", one) for one in clicks), *(Arrival("views", one) for one in views)]
+    batches = (tuple(arrivals), *(() for _ in clock[1:]))
+    return JobHistory(batches, tuple(int(seconds * SECOND) for seconds in clock))
+
+
+def test_a_join_names_its_columns_by_input_and_takes_the_first_that_is_not_null() -> None:
+    rule = stream_join(
+        "full",
+        BOTH,
+        "0 seconds",
+        "5 seconds",
+        "1 second",
+        columns={"user": ["clicks.user", "views.id"], "clicked": "clicks.at", "seen": "views.seen"},
+    )
+    given = joined([row(10), row(20)], [seen(15), seen(30, "b")], 30, 100)
+    first, then = expected(rule, given, None, (CLICKS, VIEWS)).rows
+    assert first == [
+        {"user": "a", "clicked": row(10)["at"], "seen": row(15)["at"]},
+        {"user": "a", "clicked": row(20)["at"], "seen": None},  # emitted by the batch without data
+    ]
+    assert then == [{"user": "b", "clicked": None, "seen": row(30)["at"]}]
+
+
+def test_a_join_has_all_columns_of_both_inputs_by_default_and_a_semi_join_those_of_the_left() -> None:
+    given = joined([row(10)], [seen(10)], 10)
+    rule, semi = stream_join("inner", BOTH), stream_join("left_semi", BOTH)
+    assert expected(rule, given, None, (CLICKS, VIEWS)).rows == [[{**row(10), **seen(10)}]]
+    assert expected(semi, given, None, (CLICKS, VIEWS)).rows == [[row(10)]]
+    swapped = stream_join("left_semi", (["id"], ["user"]), left="views", right="clicks")
+    assert expected(swapped, given, None, (CLICKS, VIEWS)).rows == [[seen(10)]]
+
+
+def test_each_input_of_a_join_can_have_a_delay_of_its_own_or_none() -> None:
+    given = joined([row(10)], [seen(10)], 10, 20, 30)
+    late = JobHistory(((), (), given.batches[0]), given.clock)
+    for delay, count in (({"clicks": "0 seconds"}, 0), ({"views": "0 seconds"}, 0), (None, 1)):
+        rule = stream_join("inner", BOTH, "0 seconds", "0 seconds", delay)
+        found = expected(rule, late, None, (CLICKS, VIEWS)).rows
+        assert sum(map(len, found)) == count
+
+
+def test_a_deduplication_keeps_rows_as_they_are() -> None:
+    found = expected(drop_duplicates("user"), history([row(1), row(2)], [row(3), row(4, "b")])).rows
+    assert found == [[row(1)], [row(4, "b")]]
+    within = drop_duplicates("user", "1 second", within_watermark=True)
+    assert expected(within, history([row(1)], [row(9)], [row(10)], [row(11)])).rows == [[row(1)], [], [row(10)], []]
+
+
+def test_a_table_adds_its_columns_and_may_come_from_arrow() -> None:
+    table = [{"user": "a", "city": "Rome"}]
+    for given in (table, pa.Table.from_pylist(table)):
+        found = expected(static_join(given, "user", "left"), history([row(1), row(2, "b")])).rows
+        assert found == [[{**row(1), "city": "Rome"}, {**row(2, "b"), "city": None}]]
+    assert expected(static_join([], "user", "left"), history([row(1)])).rows == [[row(1)]]
+
+
+def test_rules_follow_one_another_under_one_watermark() -> None:
+    table = [{"user": "a", "city": "Rome"}, {"user": "b", "city": "Rome"}]
+    distinct = drop_duplicates(["user", "at"], "1 second")
+    rule = distinct >> static_join(table, "user") >> windows("10 seconds", keys=["city"])
+    found = expected(rule, history([row(1), row(1), row(2, "b")], [row(11)], [])).rows
+    assert [[(one["city"], one["count"]) for one in rows] for rows in found] == [[], [("Rome", 2)], []]
+    assert rule.name.startswith(
+        "drop_duplicates(columns=user+at, delay=1 second) >> static_join(on=user, join=inner) >> "
+    )
+    assert rule.distances_us == [SECOND, 10 * SECOND]
+
+
+def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> None:
+    rule = drop_duplicates(["user"], "0 seconds") >> windows("10 seconds")
+    found = expected(rule, history([row(1)], [row(2), row(3, "b")]), RunOptions(mode="complete")).rows
+    assert [len(rows) for rows in found] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: session_windows("0 seconds", "1 second"), "gap is '0 seconds': give a duration above zero"),
+        (lambda: session_windows("1 second", "-1 second"), "no watermark has a negative one"),
+        (
+            lambda: session_windows("soon", "1 second"),
+            "session_windows: gap is 'soon', which is no duration: write it as",
+        ),
+        (lambda: session_windows("1 second", semantics="kip94"), "by `conforms`"),
+        (lambda: windows("1 second", "2 seconds"), "longer than the size"),
+        (lambda: windows("2 seconds", start="2 seconds"), "must be shorter than the slide"),
+        (lambda: windows("1 second", aggregates={"total": ("median", "amount")}), "give a function of count, sum"),
+        (lambda: windows("1 second", aggregates={"total": "sum"}), "with its column"),
+        (lambda: drop_duplicates("user", within_watermark=True), 'give it delay="10 minutes"'),
+        (lambda: static_join([{"id": 1}], "user"), "the table has no column 'user': use some of id"),
+        (lambda: static_join([{"user": 1}], "user", "full"), "join is 'full': give one of inner, left"),  # type: ignore[arg-type]
+        (lambda: stream_join("inner", (["a", "b"], ["c"])), "as many of each side"),
+        (
+            lambda: windows("1 second", delay="1 second") >> windows("1 second", delay="2 seconds"),
+            "takes one: leave out",
+        ),
+        (lambda: windows("1 second", keys=[]), "keys is \\[\\]: give the names of columns"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("rule", "mode", "sources", "said"),
+    [
+        (windows("1 second"), "append", (CLICKS,), "only with a watermark: give it delay="),
+        (session_windows("1 second", "1 second"), "update", (CLICKS,), "refuses session windows in update mode"),
+        (windows("1 second", aggregates={"n": ("sum", "price")}), "update", (CLICKS,), "no column 'price': use one of"),
+        (stream_join("left", BOTH, "1 second"), "append", (CLICKS, VIEWS), 'give it after="1 hour"'),
+        (
+            stream_join("right", BOTH, None, "1 second", "1 second"),
+            "append",
+            (CLICKS, VIEWS),
+            'give it before="1 hour"',
+        ),
+        (stream_join("inner", "user"), "append", (CLICKS, VIEWS), "the input views has no column 'user'"),
+        (stream_join("inner", "user"), "append", (CLICKS,), "joins two inputs, and the job has 1"),
+        (
+            stream_join("inner", "user"),
+            "append",
+            (CLICKS, replace(CLICKS, name="b")),
+            'give it columns={"user": "clicks.user", .*, for both inputs have the columns user, at, amount',
+        ),
+        (stream_join("inner", BOTH), "update", (CLICKS, VIEWS), "in append mode alone"),
+        (
+            stream_join("inner", BOTH, delay={"b": "1 second"}),
+            "append",
+            (CLICKS, VIEWS),
+            "a delay for 'b', which is no",
+        ),
+        (
+            stream_join("inner", BOTH, columns={"x": "views.x"}),
+            "append",
+            (CLICKS, VIEWS),
+            "none: use some of clicks.user",
+        ),
+        (
+            static_join([{"user": "a", "amount": 1}], "user"),
+            "append",
+            (CLICKS,),
+            "a column 'amount': rename the table's",
+        ),
+        (drop_duplicates("id"), "append", (CLICKS,), "no column 'id'"),
+        (drop_duplicates("user"), "complete", (CLICKS,), 'only for aggregations: use "append"'),
+        (
+            windows("1 second", aggregates={"mean": ("avg", "amount")}),
+            "update",
+            (PRICES,),
+            "expect their sum and count",
+        ),
+        (
+            windows("1 second") >> windows("1 second"),
+            "update",
+            (CLICKS,),
+            "no operator can follow here, for the event time",
+        ),
+        (windows("1 second"), "update", (CLICKS, CLICKS), "takes one input"),
+        (windows("1 second", input="orders"), "update", (CLICKS,), "no input 'orders': use one of clicks"),
+    ],
+)
+def test_what_does_not_fit_the_inputs_is_refused(rule: Any, mode: Any, sources: Any, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        expected(rule, history([]), RunOptions(mode=mode), sources)
+
+
+@pytest.mark.parametrize(("policy", "unmatched"), [("min", 0), ("max", 1), ("MAX", 1)])
+def test_the_watermark_of_two_inputs_follows_the_policy_of_the_settings(policy: str, unmatched: int) -> None:
+    delays, of_clicks = {"clicks": "1 second", "views": "1 hour"}, {"user": "clicks.user", "at": "clicks.at"}
+    rule = stream_join("left", "user", "1 second", "1 second", delays, columns=of_clicks)
+    views = Source("views", SCHEMA, "at", ("user",))
+    given = JobHistory(((Arrival("clicks", row(1000)),), ()), (1000 * SECOND, 1010 * SECOND))
+    settings = {"spark.sql.streaming.multipleWatermarkPolicy": policy}
+    (found,) = rule.expected([given], (CLICKS, views), RunOptions(empty_batches=True, settings=settings))
+    assert sum(map(len, found.rows)) == unmatched
+
+
+def test_a_version_that_is_not_known_is_named_with_those_that_are() -> None:
+    with pytest.raises(BadInput, match=r"spark is '3\.4': give one of 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3"):
+        stream_join("inner", "user", "1 second", "1 second", "1 second", spark="3.4")
+
+
+def test_one_message_names_all_that_a_join_lacks() -> None:
+    orders = replace(CLICKS, name="orders")
+    with pytest.raises(BadInput) as raised:
+        expected(stream_join("left"), history([]), RunOptions(), (CLICKS, orders))
+    assert raised.value.message == (
+        'stream_join(join=left): give it on=["user"], the columns that are equal; and after="1 hour" and '
+        'delay="10 minutes", for Spark takes an outer join only where both sides have a watermark and time is bounded; '
+        'and columns={"user": "clicks.user", "clicks_at": "clicks.at", "clicks_amount": "clicks.amount", '
+        '"orders_at": "orders.at", "orders_amount": "orders.amount"}, with the job\'s names, for both inputs have the '
+        "columns user, at, amount"
+    )
+    with pytest.raises(BadInput, match=r'on=\(\["user"\], \["id"\]\), the columns that are equal$'):
+        expected(stream_join("inner"), history([]), RunOptions(), (CLICKS, VIEWS))
+
+
+def test_what_is_suggested_for_a_join_is_taken() -> None:
+    orders = replace(CLICKS, name="orders")
+    with pytest.raises(BadInput) as raised:
+        expected(
+            stream_join("full", "user", after="1 hour", delay="1 second"), history([]), RunOptions(), (CLICKS, orders)
+        )
+    columns = json.loads(raised.value.message.partition("columns=")[2].partition("}")[0] + "}")
+    assert columns["user"] == ["clicks.user", "orders.user"]
+    rule = stream_join("full", "user", after="1 hour", delay="1 second", columns=columns)
+    assert expected(rule, history([row(1)]), RunOptions(), (CLICKS, orders)).rows == [[]]
+
+
+@pytest.mark.parametrize("rule", [drop_duplicates, static_join])
+def test_a_result_must_have_the_columns_that_are_named_and_no_others_are_compared(rule: Any) -> None:
+    given = [["user"]] if rule is drop_duplicates else [[{"user": "a", "region": "north"}], "user"]
+    wanted = ["amount", "user"] if rule is drop_duplicates else ["region", "user"]
+    free, strict = rule(*given), rule(*given, result=wanted)
+    assert (free.allows_fewer_columns, strict.allows_fewer_columns) == (True, False)
+    (first,) = expected(strict, history([row(1)])).rows[0]
+    assert first == {name: expected(free, history([row(1)])).rows[0][0][name] for name in wanted}
+    with pytest.raises(BadInput, match="has no column 'price': use one of"):
+        expected(rule(*given, result=["user", "price"]), history([row(1)]))
+    with pytest.raises(BadInput, match=r"result is \[\]: give the names of columns"):
+        rule(*given, result=[])
+
+
+def test_the_last_rule_of_a_chain_says_which_columns_the_result_has() -> None:
+    chain = static_join([{"user": "a", "region": "north"}], "user") >> drop_duplicates("user", result="region")
+    assert expected(chain, history([row(1), row(2)])).rows[0] == [{"region": "north"}]
+    free = drop_duplicates("user", result="user") >> static_join([{"user": "a"}], "user")
+    assert (free.allows_fewer_columns, free.result) == (True, ())

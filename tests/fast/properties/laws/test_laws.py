@@ -1,0 +1,106 @@
+"""The laws that no operator mutant can break by itself: each catches a mutant of a witness, a plan or a sink."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from given_answers import Given, judged, right_outcome, without_last
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.laws.all import LAWS
+from streamproof.properties.laws.base import Comparison, LawResult, Verdict, Violation, worst
+from streamproof.properties.laws.case import Case
+from streamproof.properties.laws.metamorphic.keys import Keys, concerning
+from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeaning
+from streamproof.properties.laws.on_spark.changelog import Changelog
+from streamproof.properties.laws.runs import Kind, Sample
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
+from streamproof.properties.registration.registration import registration_of
+from streamproof.properties.witnesses.duckdb import witness as duckdb_witness
+from streamproof.reference.core.history import History
+from streamproof.reference.core.play import Played, play
+from streamproof.reference.core.records import Change
+
+SESSIONS = registration_of("session_windows")
+DRAWN = list(draw_histories(HistorySettings("session_windows", SESSIONS.profiles["update"], SCHEDULE), 60, 5))
+NOTHING = Outcome("h", Grain.END, final={})
+
+
+def at_batch_grain(history: History) -> Outcome:
+    """The reference's outcome as a witness at batch grain emits it."""
+    return Outcome(history.name, Grain.BATCH, play(history).entries)
+
+
+def test_fold_is_meaning_holds_for_the_reference() -> None:
+    assert [case.differences for case in FoldIsMeaning().recheck(list(map(Case, DRAWN))) if case.differences] == []
+
+
+def test_fold_is_meaning_catches_forgotten_tombstones() -> None:
+    def forgetful(history: History) -> Played:
+        played = play(history)
+        without_tombstones = [
+            entry for entry in played.entries if not isinstance(entry.output, Change) or entry.output.value
+        ]
+        steps = [(min(entries, len(without_tombstones)), accepted, clock) for entries, accepted, clock in played.steps]
+        return Played(played.definition, without_tombstones, played.accepted, played.clock, steps)
+
+    assert any(FoldIsMeaning().differences(history, forgetful(history), NOTHING) for history in DRAWN)
+
+
+def test_keys_catches_a_key_that_takes_another_one_s_changes() -> None:
+    history = DRAWN[0]
+    case = Case(concerning(history, "a"), history)
+    whole, alone = at_batch_grain(history), at_batch_grain(case.history)
+    assert Keys().differences(SESSIONS, case, whole, alone) == []
+    leaking = [
+        entry._replace(output=entry.output._replace(key="a")) if entry.output.key == "b" else entry
+        for entry in whole.entries
+    ]
+    assert Keys().differences(SESSIONS, case, Outcome("h", Grain.BATCH, leaking), alone)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("OVER before_it > gap_ms", "OVER before_it >= gap_ms"),
+        ("WHERE session_end >= new.edge", "WHERE session_end > new.edge"),
+        ("max(session_end) < edge\n", "max(session_end) <= edge\n"),
+        ("positions ORDER BY is_new, session_end", "positions ORDER BY session_end"),
+    ],
+    ids=["exclusive gap", "closed one tick early", "late one tick early", "new record not last"],
+)
+def test_duckdb_catches_a_bug_in_its_own_statement(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
+    sql = SESSIONS.sql
+    assert sql is not None
+    assert sql.statement.count(right) == 1
+    wrong_sql = replace(SESSIONS, sql=replace(sql, statement=sql.statement.replace(right, wrong)))
+    monkeypatch.setattr(duckdb_witness, "registration_of", lambda name: wrong_sql)
+    pairs = zip(DRAWN, duckdb_witness.DuckDBWitness().evaluate(DRAWN), strict=True)
+    assert any(differences(Outcome.of_play(history.name, play(history)), outcome) for history, outcome in pairs)
+
+
+@pytest.mark.parametrize("name", ["changelog", "table at every cut", "duckdb"])
+def test_a_history_with_another_outcome_breaks_the_law_and_no_other_history(name: str) -> None:
+    sample = Sample(SESSIONS, Kind.RANDOM, "update", SESSIONS.profiles["update"], DRAWN[:10])
+    right = {history.name: right_outcome(history) for history in sample.histories}
+    assert judged(LAWS["spark"][name], sample, Given(right)) == (10, [])
+    wrong = {**right, "h3": without_last(right["h3"]), "h7": without_last(right["h7"])}
+    assert judged(LAWS["spark"][name], sample, Given(wrong)) == (10, ["h3", "h7"])
+
+
+def test_a_law_that_judged_nothing_is_inconclusive() -> None:
+    assert LawResult(Changelog()).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_law_whose_coverage_goal_was_not_met_is_inconclusive() -> None:
+    assert LawResult(Changelog(), goals=("two keys",), judged=5).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_violation_outweighs_an_unmet_goal() -> None:
+    violation = Violation(Case(DRAWN[0]), Comparison(("reference", NOTHING), ("Spark", NOTHING), []))
+    result = LawResult(Changelog(), goals=("two keys",), judged=5, violations=[violation])
+    assert result.verdict is Verdict.VIOLATED
+
+
+def test_the_verdict_of_nothing_is_inconclusive() -> None:
+    assert worst([]) is Verdict.INCONCLUSIVE

@@ -1,0 +1,118 @@
+"""The public names: what `import streamproof` gives, and what it costs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import streamproof
+from paths import ROOT
+from streamproof.properties.testing import conformance
+from streamproof.reference.core.operator import OPERATORS
+
+HEAVY = ("pyspark", "pandas", "numpy", "pyarrow", "duckdb", "hypothesis", "typer", "rich", "pytest", "jinja2")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", streamproof.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(streamproof, name) is not None
+    assert name in dir(streamproof)
+
+
+@pytest.mark.parametrize("name", [name for name in streamproof.__all__ if name != "__version__"])
+def test_every_public_name_is_documented_under_the_name_that_it_has(name: str) -> None:
+    found = getattr(streamproof, name)
+    assert inspect.getdoc(found)
+    assert found.__name__ == {"conforms": "assert_conforms"}.get(name, name)
+
+
+def test_the_names_that_type_checkers_see_are_those_that_are_imported() -> None:
+    tree = ast.parse(Path(streamproof.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        (node.module, alias.name, alias.asname or alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    imported = {
+        (module.removeprefix("."), streamproof._INSIDE.get(name, name), name)
+        for module, names in streamproof._HOMES.items()
+        for name in names
+    }
+    assert seen == imported
+    assert {name for _, _, name in seen} | {"__version__"} == {*streamproof.__all__}
+
+
+def test_everything_public_is_named_in_the_documentation_of_the_package() -> None:
+    assert streamproof.__doc__ is not None
+    missing = [name for name in streamproof.__all__ if f"`{name}`" not in streamproof.__doc__]
+    assert missing == ["__version__"]
+
+
+def test_the_definition_of_every_operator_is_public() -> None:
+    assert {operator.definition.__name__ for operator in OPERATORS.values()} <= {*streamproof.__all__}
+
+
+def test_importing_the_package_imports_nothing_heavy_and_nothing_of_its_own() -> None:
+    done = run("-c", "import sys, streamproof; print([*sys.modules])")
+    modules = ast.literal_eval(done.stdout)
+    assert not {*HEAVY} & {*modules}
+    assert [module for module in modules if module.startswith("streamproof.")] == []
+
+
+def test_histories_are_played_without_anything_heavy() -> None:
+    done = run(
+        "-c",
+        "import sys; from streamproof import History, Operator, Record, SessionWindows, play; print([*sys.modules])",
+    )
+    assert not {*HEAVY} - {"pytest"} & {*ast.literal_eval(done.stdout)}
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'streamproof' has no attribute 'nothing'"):
+        streamproof.nothing  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec("from streamproof import nothing")
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert streamproof.__version__ == version("streamproof")
+
+
+def test_the_fixture_and_the_public_function_are_one() -> None:
+    assert streamproof.conforms is conformance.assert_conforms
+
+
+def test_the_package_is_typed() -> None:
+    assert Path(streamproof.__file__).with_name("py.typed").is_file()
+
+
+def test_the_package_is_run_as_the_command() -> None:
+    done = run("-m", "streamproof", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "check" in done.stdout
+
+
+def test_every_folder_of_modules_is_listed_as_a_package() -> None:
+    root = ROOT
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    folders = {
+        file.parent.relative_to(root).as_posix()
+        for package in ("reference", "spark_impl", "properties", "specs", "streamproof")
+        for file in (root / package).rglob("*.py")
+    }
+    listed = {f"streamproof.{name.replace('/', '.')}".removesuffix(".streamproof"): name for name in folders}
+    listed["streamproof.docs"] = "docs"  # the facts
+    assert project["package-dir"] == listed
+    assert set(project["packages"]) == set(listed)

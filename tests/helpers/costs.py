@@ -1,0 +1,41 @@
+"""What a test of each folder may cost, and what each has cost when it last ran."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+LIMITS = {"fast": 5, "spark": 60, "exhaustive": 240, "weekly": 3600}
+"""The seconds that a case may take on a machine with nothing else to do, set-up of a module included."""
+KEPT = "streamproof/seconds"
+"""Where pytest's cache keeps the seconds that each case last took."""
+
+
+class CostLimits:
+    """Notes what each case costs; with `--within-limits` a case over its folder's limit fails the collection."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config, self.seconds = config, defaultdict[str, float](float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Keep the seconds of this run beside those of cases that it didn't run."""
+        cache = self.config.cache
+        if cache is not None and self.seconds and not hasattr(self.config, "workerinput"):
+            cache.set(KEPT, {**cache.get(KEPT, {}), **{one: round(took, 2) for one, took in self.seconds.items()}})
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if not self.config.getoption("--within-limits") or self.config.cache is None:
+            return
+        took = self.config.cache.get(KEPT, {})
+        over = [
+            f"{item.nodeid}: {took[item.nodeid]} s, and {folder} allows {limit}"
+            for item in session.items
+            for folder, limit in LIMITS.items()
+            if item.nodeid.startswith(f"tests/{folder}/") and took.get(item.nodeid, 0) > limit
+        ]
+        if over:
+            raise pytest.UsageError("\n".join(["over the limit of their folder:", *over]))

@@ -1,0 +1,64 @@
+"""How counterexamples of jobs are saved, read, kept while they are shrunk, and forgotten."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from streamproof.properties.counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
+from streamproof.properties.generators.columns.inputs import Input, resolve
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
+from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.witnesses.run_options import RunOptions
+
+CLICKS = resolve(Input("user string, at timestamp, amount decimal(5,2) not null", key="user")).source
+PLAIN = RunOptions()
+
+
+def counterexample(of: JobHistory, **more: Any) -> JobCounterexample:
+    given: dict[str, Any] = {"difference": RowDifference(0, [{"n": 1}], []), "run": PLAIN, "seed": 7, **more}
+    return JobCounterexample(
+        job="visits (shop.py:3)",
+        oracle="the SQL statement",
+        history=of,
+        sources=[CLICKS],
+        expected=Expected("batches", [[{"n": 1}]]),
+        emitted=[[]],
+        unique=None,
+        **given,
+    )
+
+
+def saved(folder: Path) -> list[JobHistory]:
+    return saved_histories((), folder, [CLICKS])
+
+
+def metadata(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / "counterexample.json").read_text(encoding="utf-8"))
+    return read
+
+
+def run(script: str, folder: Path) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", script, os.fspath(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": os.fspath(Path(__file__).parent)},
+    ).stdout
+
+
+def history(rows: int, **more: Any) -> JobHistory:
+    values = {"at": datetime(2024, 1, 15, 12, tzinfo=UTC), "amount": Decimal("1.00")}
+    return JobHistory((tuple(Arrival("events", {"user": f"{row}", **values}) for row in range(rows)),), **more)
+
+
+def store_in(folder: Path | None, seed: int = 7) -> JobStore:
+    return JobStore(folder, [CLICKS], job="visits (shop.py:3)", oracle="the SQL statement", seed=seed)
