@@ -213,7 +213,9 @@ def test_the_table_of_benchmarks_is_that_of_the_figures_that_are_kept() -> None:
 
 def test_the_operator_of_ones_own_is_the_one_that_the_tests_check() -> None:
     (block,) = (block for block in blocks_of("docs/own_operator.md") if "file" in block.notes)
-    assert block.text == text_of("tests/helpers/deduplicate.py"), "copy tests/helpers/deduplicate.py into the page's first sample"
+    assert block.text == text_of("tests/helpers/deduplicate.py"), (
+        "copy tests/helpers/deduplicate.py into the page's first sample"
+    )
 
 
 def test_the_fields_of_a_registration_are_in_its_table_with_the_laws_that_need_them() -> None:
