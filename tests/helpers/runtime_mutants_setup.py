@@ -1,6 +1,6 @@
 """The gate kills mutants of what a logic doesn't decide: the runtime, columns, state types, the guard.
 
-All of them take half an hour: `python tests/helpers/runtime_mutants.py FOLDER` runs them. Here some are run of each kind.
+`python tests/helpers/runtime_mutants.py FOLDER` runs all of them in half an hour. Here some are run of each kind.
 """
 
 from __future__ import annotations

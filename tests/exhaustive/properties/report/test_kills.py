@@ -36,7 +36,7 @@ from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.records import Record
 
 ELSEWHERE = {"partitions", "replay", "restart", "schedules"}
-"""Laws whose mutants tests/exhaustive/properties/laws/test_reruns.py and tests/exhaustive/properties/checking/test_mutation.py show."""
+"""Laws whose mutants `laws/test_reruns.py` and `checking/test_mutation.py` show."""
 SOME = ["tombstones_in_wrong_order", "causeless_tombstones", "state_never_expires", "gap_exclusive", "no_tombstone"]
 
 
