@@ -21,8 +21,8 @@ def run(setting: Setting) -> list[Figure]:
     """Measure on Spark's own session windows; a second check, a shared query and queries of one history take turns."""
     from streamproof import Input, Sink, check_job, invariants, session_windows
     from streamproof.properties.generators.columns.drawing import draw_histories
-    from streamproof.properties.generators.columns.inputs import resolve_all
     from streamproof.properties.generators.columns.packing import pack, tables_alone
+    from streamproof.properties.generators.columns.resolving import resolve_all
     from streamproof.properties.laws.variation import BATCHES
     from streamproof.properties.witnesses.job.running import Runner
 

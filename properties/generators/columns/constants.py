@@ -11,19 +11,21 @@ import math
 import random
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from .debezium import DELETED
-from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
+from .inputs import Constants, ResolvedInput
+from .model import Arrival, JobHistory, Source
+from .rows import Row, from_microseconds, microseconds
 from .terms import (
     COLUMN,
     FAILURES,
@@ -41,9 +43,6 @@ from .terms import (
     texts_for,
 )
 from .values import TERMS, Kind, examples_of, plain_values
-
-if TYPE_CHECKING:
-    from .inputs import ResolvedInput
 
 SHARE = 0.4
 """The share of histories with values around constants."""
@@ -79,31 +78,6 @@ class Compares:
 
     input: str
     term: Term
-
-
-@dataclass(frozen=True)
-class Constants:
-    """The values that are drawn for an input around the constants of a job.
-
-    Attributes:
-        values: By column, the values for each comparison.
-        seldom: By column, the values for each constant in the code of functions.
-        times_us: Event times (microseconds since 1970) at which the outcome of a comparison changes.
-        passing: By column, those of its values on which the most of its comparisons are true: a filter is passed by a
-            row on which all are.
-        passing_us: The same of `times_us`.
-    """
-
-    values: Mapping[str, Sequence[Kind]] = field(default_factory=dict)
-    seldom: Mapping[str, Sequence[Kind]] = field(default_factory=dict)
-    times_us: Sequence[int] = ()
-    passing: Mapping[str, Kind] = field(default_factory=dict)
-    passing_us: Sequence[int] = ()
-
-    @property
-    def are_known(self) -> bool:
-        """Whether there are any."""
-        return bool(self.values or self.seldom or self.times_us)
 
 
 def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]:

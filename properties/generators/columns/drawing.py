@@ -19,8 +19,9 @@ from . import debezium
 from .constants import near_constants
 from .inputs import ResolvedInput
 from .key_spaces import key_family, key_space, why_alone
-from .model import Arrival, JobHistory, Row, Unreadable, microseconds
+from .model import Arrival, JobHistory, Unreadable
 from .payloads import NULL, faults_of
+from .rows import Row, microseconds
 from .values import Kind, drawn_kind
 
 MS = 1000

@@ -8,8 +8,9 @@ from itertools import combinations
 from . import debezium
 from .drawing import BASES, MS, Contents, grain_of
 from .inputs import ResolvedInput
-from .model import JobHistory, Row, Source
+from .model import JobHistory, Source
 from .payloads import NULL
+from .rows import Row
 from .shown import duration
 
 LATE = "a row behind the watermark"

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from .inputs import ResolvedInput
-from .model import Row, Source
+from .model import Source
+from .rows import Row
 
 MOST = 99_999
 """The most histories in one query; their numbers begin at 1, so that a plain key has no number."""

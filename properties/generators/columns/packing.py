@@ -12,7 +12,8 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from .inputs import ResolvedInput
 from .key_spaces import MOST, KeySpace, carrier, key_space
-from .model import JobHistory, Row, Source
+from .model import JobHistory, Source
+from .rows import Row
 from .wire import Encoder
 
 MOST_ROWS = 300_000

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
-from .model import Row
+from .rows import Row
 from .times import iso_text
 
 Value: TypeAlias = Literal["json", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 
@@ -10,13 +10,11 @@ from ....reference.core.errors import BadInput
 from ...system.arguments import short
 from . import debezium
 from .avro import Avro
+from .encoding import Encoding, Format
+from .inputs import Input
 from .model import Source
 from .payloads import DEBEZIUM, refused_columns
 from .times import TIMESTAMP, TimeForm, time_form
-from .wire import Encoding, Format
-
-if TYPE_CHECKING:
-    from .inputs import Input
 
 RECORDS_TIME = "timestamp"
 """The column of Kafka's records with their own time."""

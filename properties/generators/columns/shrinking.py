@@ -20,7 +20,8 @@ from . import debezium
 from .drawing import MS
 from .inputs import ResolvedInput
 from .key_spaces import key_family
-from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
+from .model import Arrival, JobHistory, Source
+from .rows import Row, from_microseconds, microseconds
 from .values import kinds, plain_values
 
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)

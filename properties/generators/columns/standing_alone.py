@@ -12,7 +12,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from .inputs import ResolvedInput
-from .model import Arrival, JobHistory, from_microseconds
+from .model import Arrival, JobHistory
+from .rows import from_microseconds
 from .values import key_kinds
 
 

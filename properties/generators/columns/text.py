@@ -20,8 +20,9 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from ...system.spark_versions import struct_of_arrow
 from ...system.visible import json_line
-from .model import Arrival, JobHistory, Row, Source, Unreadable, from_microseconds, microseconds
+from .model import Arrival, JobHistory, Source, Unreadable
 from .payloads import FAULTS, NULL
+from .rows import Row, from_microseconds, microseconds
 from .shown import duration
 from .values import plain_values
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
-from .model import from_microseconds, microseconds
+from .rows import from_microseconds, microseconds
 
 UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """The units of numbers since 1970, in microseconds."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...generators.columns.model import from_microseconds
+from ...generators.columns.rows import from_microseconds
 from ..spark import connect
 from ..spark.engine import Tables
 from .declaring import DECLARING

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.model import Row
+from ...generators.columns.rows import Row
 from ...system.spark_versions import arrow_table_of
 from ..job.contract import called
 from ..job.rows import rows_of

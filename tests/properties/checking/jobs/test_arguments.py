@@ -29,7 +29,7 @@ from streamproof import (
     write_report,
 )
 from streamproof.properties.generators.columns.drawing import closed, draw_histories
-from streamproof.properties.generators.columns.inputs import resolve
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.arguments import checked
 from streamproof.properties.witnesses.job.running import Runner
 from streamproof.properties.witnesses.spark.witness import JobWitness

@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof.properties.generators.columns.drawing import draw_histories
-from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
+from streamproof.properties.generators.columns.rows import from_microseconds
 from streamproof.properties.generators.columns.standing_alone import standing_alone, without_clock
 
 CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))

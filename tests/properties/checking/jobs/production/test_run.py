@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamproof import Input
 from streamproof.properties.checking.jobs.production.run import _earlier_ms
-from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.plans import EventTime, Plan
 from streamproof.properties.witnesses.run_options import PLAIN
 
