@@ -10,10 +10,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
@@ -25,12 +24,10 @@ from ..reporting import again, reporting
 from ..terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
-    from ....specs.checking import Found
     from ....specs.pytla import Tools, Value
-    from ...checking.checked import Verdict
     from ...report.content import Content
 
-from .behaviours import behaviour_json
+from .checked import CheckedModel
 from .files import write_text
 from .models import ChosenModel, constants_given, one_model
 from .options import (
@@ -136,40 +133,6 @@ def _chosen(
     if not wanted:
         raise BadInput(f"the catalogue has no {size.value} models")
     return [one_model(model.name, constants) for model in wanted]
-
-
-@dataclass(frozen=True)
-class CheckedModel:
-    """A model that was checked, and the verdict on it."""
-
-    chosen: ChosenModel
-    found: Found | None
-    broken: Sequence[str]
-    verdict: Verdict
-    why: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the check of the model as `--json` writes it."""
-        found, chosen = self.found, self.chosen
-        content: dict[str, Any] = {
-            "model": chosen.name,
-            "module": str(chosen.model.module),
-            "configuration": str(chosen.model.configuration),
-            "verdict": self.verdict,
-        }
-        if found is None:
-            return {**content, "why": self.why}
-        return {
-            **content,
-            "result": found.result,
-            "property": found.violated,
-            "unexpected": list(self.broken),
-            "distinctStates": found.distinct,
-            "totalStates": found.generated,
-            "stateDepth": found.depth,
-            "seconds": round(found.seconds, 3),
-            "trace": None if found.trace is None else behaviour_json(found.trace),
-        }
 
 
 class _Progress:
