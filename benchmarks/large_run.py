@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from .processes import CpuClock
 from .production_cases import BEHIND_MS, CASES, START_MS, STEP_MS, TODAY, skewed
-from .production_run import Source, write, write_file
-from .queries import with_plain_hadoop
+from .production_run import Source, with_plain_hadoop, write, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

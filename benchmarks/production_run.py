@@ -29,7 +29,6 @@ from . import sampling
 from .earlier import COMMIT
 from .processes import CpuClock
 from .production_cases import CASES, EARLIER, FILLED, TODAY, Case, arrow, over_state, unless_deleted
-from .queries import with_plain_hadoop
 from .sql_table_table_join import CHANGES, SqlTableTableJoin
 
 if TYPE_CHECKING:
@@ -251,6 +250,12 @@ def streaming_session(settings: Mapping[str, str]) -> SparkSession:
     session = spark_session(settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC", **settings})
     with_plain_hadoop(session)  # as at ce10c6f, and in a user's session
     return session
+
+
+def with_plain_hadoop(session: SparkSession) -> None:
+    """Give a session Hadoop's own file system and all of its settings' origins again."""
+    session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+    session._jsc.hadoopConfiguration().reloadConfiguration()
 
 
 def _noted() -> Mapping[str, float]:

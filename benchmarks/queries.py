@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from streamproof.reference.core.errors import MissingTool, StreamproofError
 
@@ -88,6 +87,8 @@ def _queries(settings: dict[str, str] | None, histories: int, queries: int) -> N
 
     session = spark_session(cores=2, settings=settings)
     if settings is not None:
+        from .production_run import with_plain_hadoop
+
         session.sparkContext.pythonExec = sys.executable
         with_plain_hadoop(session)
     operator = "table_table_join"
@@ -126,12 +127,6 @@ def _operators(together: bool, rows: int, times: int) -> None:
             for query in [reduce(DataFrame.unionAll, each)] if together else each:
                 streamed(query, into(None), lambda: {})
     session.stop()
-
-
-def with_plain_hadoop(session: Any) -> None:
-    """Give a session Hadoop's own file system and all of its settings' origins again."""
-    session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()
-    session._jsc.hadoopConfiguration().reloadConfiguration()
 
 
 def of_tree(call: Callable[[], None]) -> float:
