@@ -125,7 +125,7 @@ def measure(master: str, workers: int, count: int, rounds: int) -> None:
     from streamproof.properties.generators.cohorts import one_cohort
     from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
     from streamproof.properties.registration.registration import registered
-    from streamproof.properties.witnesses.spark.cluster import tasks_of_executors
+    from streamproof.properties.witnesses.spark.platform.cluster import tasks_of_executors
     from streamproof.properties.witnesses.spark.session import spark_session
     from streamproof.properties.witnesses.spark.witness import SPARK
 

@@ -143,7 +143,7 @@ def _leave(code: int) -> NoReturn:
 
 def _leave_at_once(code: int) -> NoReturn:
     """Exit after a signal: the JVMs are killed already, so don't call them."""
-    jvm = sys.modules.get(f"{__package__.removesuffix('.cli')}.witnesses.spark.jvm")
+    jvm = sys.modules.get(f"{__package__.removesuffix('.cli')}.witnesses.spark.platform.jvm")
     if jvm is not None:
         jvm.end()
     remove_own()
@@ -155,7 +155,7 @@ def _leave_at_once(code: int) -> NoReturn:
 
 def _report_who_took_part(session: Any) -> None:
     """Print how many tasks each executor of a cluster ran: the answer of one executor doesn't test a cluster."""
-    from ..witnesses.spark.cluster import is_cluster, tasks_of_executors
+    from ..witnesses.spark.platform.cluster import is_cluster, tasks_of_executors
 
     master = session.sparkContext.master
     if is_cluster(master):

@@ -37,7 +37,7 @@ from ..system.visible import visible
 from ..system.work import LOG_DAYS, logs_left
 from ..witnesses.kafka import jvm as kafka_jvm
 from ..witnesses.kafka.versions import VERSION_VARIABLE
-from ..witnesses.spark.cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
+from ..witnesses.spark.platform.cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
 from .terminal import COULD_NOT_RUN, results
 
 _OLDEST_PYTHON = (3, 11)

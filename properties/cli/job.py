@@ -177,7 +177,7 @@ def exit_by_verdict(
     from ..checking.jobs.verdicts import CheckFailed
     from ..counterexamples.of_jobs import folder_of
     from ..report import making
-    from ..witnesses.spark import connect
+    from ..witnesses.spark.platform import connect
     from ..witnesses.spark.session import session_of_jobs
 
     outcomes: list[JobOutcome] = []

@@ -25,7 +25,7 @@ from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import RunOptions
-from ...witnesses.spark import connect
+from ...witnesses.spark.platform import connect
 from ...witnesses.spark.session import is_own_session, use_own_session
 from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck

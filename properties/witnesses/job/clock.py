@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...generators.columns.rows import from_microseconds
-from ..spark import connect
 from ..spark.engine import Tables
+from ..spark.platform import connect
 from .declaring import DECLARING
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from ...generators.columns.rows import Row, from_microseconds, microseconds
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
 from ...system.visible import first_cause, first_line
 from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions
-from ..spark import connect
 from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
+from ..spark.platform import connect
 from ..spark.session import (
     default_store,
     partitions_of_users_session,

@@ -14,8 +14,8 @@ from ...generators.cohorts import one_cohort
 from ...generators.draws import SCHEDULE, HistorySettings, draw_histories
 from ...registration.registration import registration_of
 from ...system import requirements
-from . import jvm
-from .class_archive import archive_of
+from .platform import jvm
+from .platform.class_archive import archive_of
 from .session import JAVA_OPTIONS, spark_session
 from .witness import SPARK
 

@@ -20,8 +20,8 @@ from streamproof.properties.cli import doctor
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered
-from streamproof.properties.witnesses.spark import cluster
 from streamproof.properties.witnesses.spark import session as spark_session
+from streamproof.properties.witnesses.spark.platform import cluster
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.reference.core.play import play
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 from streamproof.properties.system import requirements
 from streamproof.properties.system.requirements import Diagnosis
-from streamproof.properties.witnesses.spark import connect
 from streamproof.properties.witnesses.spark import session as spark_session
+from streamproof.properties.witnesses.spark.platform import connect
 from streamproof.reference.core.errors import BadInput, MissingTool
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ....system.visible import first_line, visible
-from ...spark.connect import classes
+from ...spark.platform.connect import classes
 from .lifting import Lift, Waiting
 from .reads import FILES, Read
 from .writes import Idle, Write

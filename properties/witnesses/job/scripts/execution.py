@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.visible import first_line, visible
-from ...spark.connect import to_check
+from ...spark.platform.connect import to_check
 from ..declaring import PATCHING
 from .answers import Notebook, answers
 from .lifting import Lift, Waiting

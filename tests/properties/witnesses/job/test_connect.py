@@ -30,7 +30,7 @@ from streamproof import (
 )
 from streamproof.properties.system.module_path import modules_in_front
 from streamproof.properties.witnesses.job.row_by_row import row_by_row
-from streamproof.properties.witnesses.spark import connect
+from streamproof.properties.witnesses.spark.platform import connect
 from streamproof.properties.witnesses.spark.session import session_for_query, session_of_jobs
 
 pytestmark = pytest.mark.spark

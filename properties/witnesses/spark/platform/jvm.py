@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...system import signals
-from ...system.work import own_folder
+from ....system import signals
+from ....system.work import own_folder
 
 _STOP_SECONDS = 10.0
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
-from ....reference.core.errors import BadInput, MissingTool
-from ...system.module_path import modules_in_front
-from ...system.spark_versions import frame_class, spark_version
-from ...system.visible import first_line, visible
+from .....reference.core.errors import BadInput, MissingTool
+from ....system.module_path import modules_in_front
+from ....system.spark_versions import frame_class, spark_version
+from ....system.visible import first_line, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

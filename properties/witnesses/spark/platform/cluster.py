@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....reference.core.errors import BadInput, StreamproofError
-from ...system.visible import first_line
-from ...system.work import own_folder, temporary_folder
+from .....reference.core.errors import BadInput, StreamproofError
+from ....system.visible import first_line
+from ....system.work import own_folder, temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,7 +143,7 @@ def send_code(spark: SparkSession) -> None:
 
 def pack_code(target: Path) -> None:
     """Write streamproof's modules into a zip file that Python can import from."""
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         # Without an entry of its own a folder is no namespace package to Python before 3.13.
         archive.mkdir("streamproof")

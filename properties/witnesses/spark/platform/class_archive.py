@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from ....specs.java import Java
+from .....specs.java import Java
 
 
 def archive_of(java: Java) -> Path:
