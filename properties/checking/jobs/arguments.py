@@ -24,7 +24,7 @@ from ...laws.variation import BATCHES
 from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner
 from ...witnesses.job.scripts.script import Script

@@ -11,7 +11,7 @@ from ...generators.columns.constants import compares, with_constants
 from ...generators.columns.drawing import start_of
 from ...laws.expected.oracle import Oracle
 from ...witnesses.job.function_constants import constants_in
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink

@@ -11,7 +11,7 @@ from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
 from ...laws.variation import Variation
-from ...witnesses.job.plans import delays_by_input
+from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.running import RESTORED
 from ...witnesses.job.witness import RowsWitness
 from .draws import Draws

@@ -9,7 +9,7 @@ from ...generators.columns.drawing import closed, draw_histories
 from ...generators.columns.goals import covered, goals, goals_of_timeouts, silences
 from ...generators.columns.model import JobHistory
 from ...laws.expected.oracle import Oracle
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.run_options import RunOptions
 from .arguments import CheckOptions
 

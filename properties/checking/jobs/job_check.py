@@ -26,9 +26,9 @@ from ...laws.expected.comparison import RowDifference
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
-from ...witnesses.job.plans import delays_by_input
+from ...witnesses.job.plan.plans import delays_by_input
+from ...witnesses.job.plan.tables import TablesUsed
 from ...witnesses.job.running import Declared, NotContinued
-from ...witnesses.job.tables import TablesUsed
 from ...witnesses.job.witness import OTHER_STATE, RowsWitness
 from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.failures import QueryFailed

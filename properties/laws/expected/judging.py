@@ -13,7 +13,7 @@ from ...generators.columns.model import Comparing, Expected, JobHistory
 from ...generators.columns.rows import Row
 from ...generators.columns.shown import shown_row
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat
 from ...witnesses.job.running import Declared, Output
 from ...witnesses.job.sinks.sink import Sink

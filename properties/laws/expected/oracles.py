@@ -18,7 +18,7 @@ from ...generators.columns.wire import table_of
 from ...system.arguments import checked
 from ...system.exits import without_exit
 from ...witnesses.job.contract import location
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat, rows_of
 from ...witnesses.job.running import Earlier, Job, name_of
 from ...witnesses.job.scripts.script import Script

@@ -41,14 +41,14 @@ from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .dying import Steps, dying_writer
 from .dying_writes import Writes
-from .grouping import Grouping, grouping_of
-from .plans import Plan, plan_of
+from .plan.grouping import Grouping, grouping_of
+from .plan.plans import Plan, plan_of
+from .plan.tables import TablesUsed, tables_used
 from .processing_time import SETTINGS, at_times
 from .row_by_row import row_by_row
 from .rows import columns_of, rows_of
 from .sinks.files import LOG
 from .sinks.sink import Sink
-from .tables import TablesUsed, tables_used
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

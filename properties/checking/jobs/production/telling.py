@@ -11,7 +11,7 @@ from ....generators.columns.rows import Row, from_microseconds
 from ....generators.columns.shown import shown_row, typed_row
 from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
-from ....witnesses.job.plans import delays_by_input
+from ....witnesses.job.plan.plans import delays_by_input
 from ..reports import ReplayReport
 from ..verdicts import Inconclusive, Violated
 from .judging import Judging, Wrong

@@ -17,7 +17,7 @@ from streamproof.properties.generators.columns.rows import Row, from_microsecond
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.job.plans import Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared, Output
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ....reference.core.errors import BadInput
-from ....reference.spark.durations import UNITS_US, microseconds_of
-from ...generators.columns.model import Source
-from ...generators.columns.terms import Term
+from .....reference.core.errors import BadInput
+from .....reference.spark.durations import UNITS_US, microseconds_of
+from ....generators.columns.model import Source
+from ....generators.columns.terms import Term
 from .expressions import Expression, Tree, comparisons_of, trees_of
 
 DELAY_MS = "spark.watermarkDelayMs"

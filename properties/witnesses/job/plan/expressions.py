@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ...generators.columns.rows import EPOCH
-from ...generators.columns.terms import COLUMN, COMPARISONS, CONSTANT, Term, is_comparison
+from ....generators.columns.rows import EPOCH
+from ....generators.columns.terms import COLUMN, COMPARISONS, CONSTANT, Term, is_comparison
 
 Expression: TypeAlias = Sequence[Mapping[str, Any]]
 """An expression's nodes as Spark writes them in JSON, parents first."""
