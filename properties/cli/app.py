@@ -20,18 +20,18 @@ from ..system import signals
 from ..system.standard_streams import OutputLost, prepare_streams
 from ..system.visible import visible
 from ..system.work import remove_own, sweep
-from .check import check
-from .compare import compare
-from .divergences import divergences
-from .doctor import doctor
-from .mutants import mutants
-from .races import races
-from .regress import regress
-from .replay import replay
-from .run import run
+from .commands.check import check
+from .commands.compare import compare
+from .commands.divergences import divergences
+from .commands.doctor import doctor
+from .commands.mutants import mutants
+from .commands.races import races
+from .commands.regress import regress
+from .commands.replay import replay
+from .commands.run import run
+from .commands.upgrade import upgrade
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages, results
-from .upgrade import upgrade
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 

@@ -18,7 +18,8 @@ from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking import rounds
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round
-from streamproof.properties.cli import app, doctor
+from streamproof.properties.cli import app
+from streamproof.properties.cli.commands import doctor
 from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import LAWS

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
-from streamproof.properties.cli import doctor
+from streamproof.properties.cli.commands import doctor
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered

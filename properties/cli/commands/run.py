@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...reference.core.errors import BadInput
-from ..system.standard_streams import OutputLost
-from ..system.visible import json_line
-from ..witnesses.kafka.versions import use_version
-from .options import KafkaVersion, Master, Partitions, Shared, files_of
-from .witnesses import ON_SPARK, WitnessName, evaluated, start_spark
+from ....reference.core.errors import BadInput
+from ...system.standard_streams import OutputLost
+from ...system.visible import json_line
+from ...witnesses.kafka.versions import use_version
+from ..options import KafkaVersion, Master, Partitions, Shared, files_of
+from ..witnesses import ON_SPARK, WitnessName, evaluated, start_spark
 
 if TYPE_CHECKING:
-    from ...reference.core.history import History
+    from ....reference.core.history import History
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     kafka_version: KafkaVersion = None,
 ) -> None:
     """Run history files on a witness, and print its output as JSON Lines."""
-    from ..outcomes.outcomes import Grain
+    from ...outcomes.outcomes import Grain
 
     use_version(kafka_version)
     histories = _read(paths)
@@ -51,7 +51,7 @@ def run(
 
 
 def _read(paths: Sequence[Path]) -> list[History]:
-    from ...reference.core.history import read_history
+    from ....reference.core.history import read_history
 
     files = files_of(paths, "history files")
     histories = [read_history(path) for path in files]

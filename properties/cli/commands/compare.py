@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from ...reference.core.errors import BadInput
-from ..system.garbage import searched_seldom
-from ..system.visible import visible
-from ..witnesses.kafka.versions import use_version
-from .options import KafkaVersion, Master, Partitions, Shared
-from .terminal import EXITS, STYLES, results, steps, titled_table
-from .witnesses import ON_SPARK, WitnessName, start_spark
+from ....reference.core.errors import BadInput
+from ...system.garbage import searched_seldom
+from ...system.visible import visible
+from ...witnesses.kafka.versions import use_version
+from ..options import KafkaVersion, Master, Partitions, Shared
+from ..terminal import EXITS, STYLES, results, steps, titled_table
+from ..witnesses import ON_SPARK, WitnessName, start_spark
 
 if TYPE_CHECKING:
-    from ..datasets.compare import DataComparison
-    from ..datasets.data import DataSet
+    from ...datasets.compare import DataComparison
+    from ...datasets.data import DataSet
 
 
 def compare(
@@ -49,11 +49,11 @@ def compare(
     kafka_version: KafkaVersion = None,
 ) -> None:
     """Compare witnesses on a data set, in its real order of arrival."""
-    from ...reference.core.operator import operator_named
-    from ...spark_impl.runtime.durations import milliseconds
-    from ..datasets.compare import compare_data
-    from ..datasets.data import flights, load
-    from ..witnesses.by_name import witness_named
+    from ....reference.core.operator import operator_named
+    from ....spark_impl.runtime.durations import milliseconds
+    from ...datasets.compare import compare_data
+    from ...datasets.data import flights, load
+    from ...witnesses.by_name import witness_named
 
     use_version(kafka_version)
     declare = operator_named(operator).declare
@@ -82,7 +82,7 @@ def compare(
 
 
 def _print(comparison: DataComparison, data_set: DataSet) -> None:
-    from ..outcomes.shown import both_shown
+    from ...outcomes.shown import both_shown
 
     disorder = data_set.disorder()
     for note, count in data_set.notes.items():

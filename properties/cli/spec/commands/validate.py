@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from ..terminal import EXITS, STYLES, messages, results, steps
-from .options import Memory, Timeout
-from .printing import count_of
-from .tlc import asking_tlc, reporter, tools_with
+from ...terminal import EXITS, STYLES, messages, results, steps
+from ..options import Memory, Timeout
+from ..printing import count_of
+from ..tlc import asking_tlc, reporter, tools_with
 
 if TYPE_CHECKING:
-    from ....specs.validation import Refusal
+    from .....specs.validation import Refusal
 
 _MOST = 5
 """The most refusals of a trace that are printed."""
@@ -45,8 +45,8 @@ def validate_traces(
     A trace that isn't a behaviour is a violation: it prints the refused line, and what could have happened there. A
     trace without events is inconclusive: exit 2.
     """
-    from ....specs.traces import read_trace
-    from ....specs.validation import validate
+    from .....specs.traces import read_trace
+    from .....specs.validation import validate
 
     read = [read_trace(path) for path in traces]
     tools = tools_with(memory)

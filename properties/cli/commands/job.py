@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 
 import typer
 
-from ...reference.core.errors import BadInput, StreamproofError
-from ...reference.core.files import read_text
-from ..system import signals
-from ..system.exits import without_exit
-from ..system.visible import visible
-from . import options as cli_options
-from .failures import explained
-from .reporting import again, reporting
-from .terminal import EXITS, STYLES, logged_by, results, steps
+from ....reference.core.errors import BadInput, StreamproofError
+from ....reference.core.files import read_text
+from ...system import signals
+from ...system.exits import without_exit
+from ...system.visible import visible
+from .. import options as cli_options
+from ..failures import explained
+from ..reporting import again, reporting
+from ..terminal import EXITS, STYLES, logged_by, results, steps
 
 if TYPE_CHECKING:
-    from ..generators.columns.inputs import Input
-    from ..report.content import Content
-    from ..report.making import JobOutcome
-    from ..witnesses.job.scripts.script import Script
+    from ...generators.columns.inputs import Input
+    from ...report.content import Content
+    from ...report.making import JobOutcome
+    from ...witnesses.job.scripts.script import Script
 
 HISTORIES, SECONDS = 300, 120.0
 OF_JOBS: Mapping[str, Any] = {
@@ -174,11 +174,11 @@ def exit_by_verdict(
         StreamproofError: The job's query failed.
         Exit: 0 if the job conforms, 1 if it is violated, 2 if the check is inconclusive.
     """
-    from ..checking.jobs.verdicts import CheckFailed
-    from ..counterexamples.of_jobs import folder_of
-    from ..report import making
-    from ..witnesses.spark.platform import connect
-    from ..witnesses.spark.session import session_of_jobs
+    from ...checking.jobs.verdicts import CheckFailed
+    from ...counterexamples.of_jobs import folder_of
+    from ...report import making
+    from ...witnesses.spark.platform import connect
+    from ...witnesses.spark.session import session_of_jobs
 
     outcomes: list[JobOutcome] = []
     verdict = "conforms"
@@ -221,8 +221,8 @@ def checking(
     Raises:
         BadInput: An input or the oracle can't be found or used.
     """
-    from ..checking.jobs.check import check_job
-    from ..checking.jobs.invariants import invariants
+    from ...checking.jobs.check import check_job
+    from ...checking.jobs.invariants import invariants
 
     noted = partial(_noted, options, common, outcomes)
     fixtures = {"check_job": partial(noted, check_job), "invariants": partial(noted, invariants)}
@@ -257,7 +257,7 @@ def upgrading(
     Raises:
         BadInput: A version, an input or what is expected can't be found or used.
     """
-    from ..checking.jobs.upgrade import upgrade
+    from ...checking.jobs.upgrade import upgrade
 
     old, new = (job_named(name, options) for name in names)
     more = {**_more(options), "expect": None if options.expect is None else expected(options.expect)}
@@ -286,7 +286,7 @@ def replaying(
     Raises:
         BadInput: The job, an input, the output or what is expected can't be found or used.
     """
-    from ..checking.jobs.replay import replay
+    from ...checking.jobs.replay import replay
 
     unused = [name for name in ("trigger", "out-of-order", "timeouts") if name in options.given]
     if unused:
@@ -330,7 +330,7 @@ def _noted(
 
 def _inputs_for(name: str, job: Any, options: JobOptions) -> list[Input]:
     """Return the inputs that are given for a job; of a script none, which has them itself."""
-    from ..witnesses.job.scripts.script import Script
+    from ...witnesses.job.scripts.script import Script
 
     if isinstance(job, Script):
         return []
@@ -355,7 +355,7 @@ def _more(options: JobOptions) -> dict[str, Any]:
 
 
 def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> None:
-    from ..witnesses.job.contract import location, raised
+    from ...witnesses.job.contract import location, raised
 
     with without_exit(location(test)), _others_raised_as(lambda error: BadInput(raised(test, error))):
         test(**fixtures)
@@ -364,7 +364,7 @@ def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> No
 @contextlib.contextmanager
 def _others_raised_as(explain: Callable[[Exception], StreamproofError]) -> Iterator[None]:
     """Explain the errors of a block, except verdicts and errors that are explained already."""
-    from ..checking.jobs.verdicts import CheckFailed
+    from ...checking.jobs.verdicts import CheckFailed
 
     try:
         yield
@@ -427,7 +427,7 @@ def script_of(path: str, options: JobOptions) -> Script:
     Raises:
         BadInput: The file doesn't exist, or no input is given.
     """
-    from ..witnesses.job.scripts.script import Script
+    from ...witnesses.job.scripts.script import Script
 
     reads = {given.name: given for given in inputs_of(options)}
     query = options.query
@@ -454,7 +454,7 @@ def inputs_of(options: JobOptions) -> list[Input]:
 
 
 def _input(text: str, key: str | None, more: Mapping[str, Any]) -> Input:
-    from ..generators.columns.inputs import Input
+    from ...generators.columns.inputs import Input
 
     name, columns = "events", text
     if (match := _NAMED.fullmatch(text)) is not None:
@@ -504,7 +504,7 @@ def expected(text: str) -> Any:
     Raises:
         BadInput: The text doesn't name an oracle, a rule or a function, or it can't be found.
     """
-    from ..laws.expected.oracles import as_batch, sql
+    from ...laws.expected.oracles import as_batch, sql
 
     if text == "batch":
         return as_batch()

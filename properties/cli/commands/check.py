@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from ...reference.core.errors import BadInput, StreamproofError
-from ..system import signals
-from ..system.garbage import searched_seldom
-from ..system.room import too_small
-from ..system.visible import visible
-from ..witnesses.kafka.versions import use_version
-from . import options
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system import signals
+from ...system.garbage import searched_seldom
+from ...system.room import too_small
+from ...system.visible import visible
+from ...witnesses.kafka.versions import use_version
+from .. import options
+from ..reporting import again, reporting
+from ..terminal import EXITS, STYLES, print_divergences, results, steps, titled_table
+from ..witnesses import start_spark
 from .job import JobOptions, check_one_job, job_among, takes_job
-from .reporting import again, reporting
-from .terminal import EXITS, STYLES, print_divergences, results, steps, titled_table
-from .witnesses import start_spark
 
 if TYPE_CHECKING:
-    from ..checking.report import Report
-    from ..checking.rounds import Budget, Round
-    from ..counterexamples.counterexample import Counterexample
-    from ..counterexamples.of_operators import FolderStore
-    from ..laws.base import LawResult
-    from ..report.content import Content
+    from ...checking.report import Report
+    from ...checking.rounds import Budget, Round
+    from ...counterexamples.counterexample import Counterexample
+    from ...counterexamples.of_operators import FolderStore
+    from ...laws.base import LawResult
+    from ...report.content import Content
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 JOBS_FOLDER = Path(".streamproof/jobs")
@@ -82,10 +82,10 @@ def check(
     report: options.ReportFolder = None,
 ) -> None:
     """Check operators against every law on random histories, the reference first, then Spark; or check your own job."""
-    from ...reference.core.operator import OPERATORS, operator_named
-    from ..checking.rounds import Budget
-    from ..counterexamples.of_operators import FolderStore
-    from ..laws.base import worst
+    from ....reference.core.operator import OPERATORS, operator_named
+    from ...checking.rounds import Budget
+    from ...counterexamples.of_operators import FolderStore
+    from ...laws.base import worst
 
     use_version(kafka_version)
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only, "law": law}
@@ -108,7 +108,7 @@ def check(
     gate = _Gate(names, FolderStore(folder), histories, seed, mutant, only, Budget(minutes), law or ())
 
     def content(ended: str) -> Content:
-        from ..report.making import content
+        from ...report.making import content
 
         return content(gate.reports, command, ended)
 
@@ -143,8 +143,8 @@ class _Gate:
     shown: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        from ..checking.recheck import witness_of
-        from ..checking.report import Report
+        from ...checking.recheck import witness_of
+        from ...checking.report import Report
 
         self.witness = witness_of(self.names[0], self.mutant)
         of_reference = self.names if self.mutant is None and self.only is not Part.SPARK else ()
@@ -175,7 +175,7 @@ class _Gate:
 
     def run(self) -> None:
         """Check, and print each report; if something ends the check, the reports so far."""
-        from ..checking.rounds import Work
+        from ...checking.rounds import Work
 
         self.work = Work(self.count)
         for name in self.names:
@@ -193,7 +193,7 @@ class _Gate:
 
     def check(self, turn: Round) -> None:
         """Check all operators once, the references while the first queries run on Spark."""
-        from ..checking.check import check_operators, check_reference, steps_of_references
+        from ...checking.check import check_operators, check_reference, steps_of_references
 
         ready = partial(self.ready, turn)
         asked = self.store, self.histories, self.seed, self.progress
@@ -249,7 +249,7 @@ def _asked_by(
     Raises:
         BadInput: There is no such law, or it isn't asked in this check.
     """
-    from ..laws.all import LAWS
+    from ...laws.all import LAWS
 
     of, on = LAWS["reference"] if of_reference else {}, LAWS["spark"] if on_spark else {}
     for law in laws:
@@ -289,7 +289,7 @@ def _print_report(report: Report, shown: Container[Path]) -> None:
 
 
 def _print_counterexample(counterexample: Counterexample, path: Path) -> None:
-    from ..counterexamples.text import counterexample_text
+    from ...counterexamples.text import counterexample_text
 
     results.out(counterexample_text(counterexample), f"Written to {visible(path)}", sep="\n")
 

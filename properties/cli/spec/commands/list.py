@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.markup import escape
 from rich.table import Column, Table
 
-from ..terminal import results
-from .printing import expected_of
+from ...terminal import results
+from ..printing import expected_of
 
 
 def list_models() -> None:
     """List the specifications and their models, with the expected result of each."""
-    from ....specs.catalogue import catalogue
+    from .....specs.catalogue import catalogue
 
     table = Table(Column("model", no_wrap=True), "what it says", "expected", Column("states", justify="right"), "size")
     for specification in catalogue():

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...reference.core.errors import BadInput
-from ..system.environments import require_earlier
-from . import options
+from ....reference.core.errors import BadInput
+from ...system.environments import require_earlier
+from .. import options
+from ..reporting import again
+from ..witnesses import start_spark
 from .check import JOBS_FOLDER, require_room
 from .job import JobOptions, exit_by_verdict, takes_job, upgrading
-from .reporting import again
-from .witnesses import start_spark
 
 if TYPE_CHECKING:
-    from ..report.making import JobOutcome
+    from ...report.making import JobOutcome
 
 Old = Annotated[
     str, typer.Argument(metavar="OLD", help="The version that runs in production: module:function, or a script.py.")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from ..witnesses.kafka.versions import use_version
-from .options import KafkaVersion
-from .terminal import EXITS, Steps, results, steps
+from ...witnesses.kafka.versions import use_version
+from ..options import KafkaVersion
+from ..terminal import EXITS, Steps, results, steps
 
 if TYPE_CHECKING:
-    from ..models.races import Raced
-    from ..witnesses.kafka.divergences import Divergence
-    from ..witnesses.kafka.releases import ReleaseAnswer
+    from ...models.races import Raced
+    from ...witnesses.kafka.divergences import Divergence
+    from ...witnesses.kafka.releases import ReleaseAnswer
 
 
 def divergences(
@@ -31,9 +31,9 @@ def divergences(
     the number of message orders that end wrong for ever. Exits 0 if Kafka shows the known divergences of the release, 1
     if it doesn't, 2 if Kafka Streams can't run here.
     """
-    from ..witnesses.kafka.divergences import chosen
-    from ..witnesses.kafka.releases import verdict_of
-    from ..witnesses.kafka.versions import RELEASES, version_in_use
+    from ...witnesses.kafka.divergences import chosen
+    from ...witnesses.kafka.releases import verdict_of
+    from ...witnesses.kafka.versions import RELEASES, version_in_use
 
     use_version(kafka_version)
     version = version_in_use()
@@ -58,9 +58,9 @@ class _Asked(NamedTuple):
 
 
 def _asked(version: str, wanted: list[Divergence], with_races: bool, progress: Steps) -> _Asked:
-    from ..models.races import races_of
-    from ..witnesses.kafka.jvm import stop_kafka
-    from ..witnesses.kafka.releases import answers
+    from ...models.races import races_of
+    from ...witnesses.kafka.jvm import stop_kafka
+    from ...witnesses.kafka.releases import answers
 
     progress(f"asking Kafka Streams {version}")
     asked = {divergence: answers(divergence, version) for divergence in wanted}
@@ -89,7 +89,7 @@ def _silence(divergence: Divergence, expected: bool) -> str:
 
 
 def _shown(divergence: Divergence, asked: list[ReleaseAnswer], version: str) -> str:
-    from ..counterexamples.text import side_by_side
+    from ...counterexamples.text import side_by_side
 
     setting = "" if divergence.setting == "plain" else f" Shown with: {divergence.setting}."
     lines = [
@@ -114,7 +114,7 @@ def _shown(divergence: Divergence, asked: list[ReleaseAnswer], version: str) -> 
 
 def _print_table(wanted: list[Divergence], asked: dict[str, _Asked], every: list[ReleaseAnswer]) -> None:
     """Print the divergences that each release shows, as a table in Markdown."""
-    from ..witnesses.kafka.releases import cell
+    from ...witnesses.kafka.releases import cell
 
     lines = [f"| divergence or race | {' | '.join(asked)} |", f"|---|{'---|' * len(asked)}"]
     for divergence in wanted:

@@ -18,11 +18,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ...reference.core.errors import BadInput, MissingTool, StreamproofError, install_command
-from ...specs.catalogue import catalogue
-from ...specs.java import find_java, low_limits
-from ..system import room
-from ..system.requirements import (
+from ....reference.core.errors import BadInput, MissingTool, StreamproofError, install_command
+from ....specs.catalogue import catalogue
+from ....specs.java import find_java, low_limits
+from ...system import room
+from ...system.requirements import (
     PACKAGES,
     Diagnosis,
     Status,
@@ -33,12 +33,12 @@ from ..system.requirements import (
     pip,
     spark_home,
 )
-from ..system.visible import visible
-from ..system.work import LOG_DAYS, logs_left
-from ..witnesses.kafka import jvm as kafka_jvm
-from ..witnesses.kafka.versions import VERSION_VARIABLE
-from ..witnesses.spark.platform.cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
-from .terminal import COULD_NOT_RUN, results
+from ...system.visible import visible
+from ...system.work import LOG_DAYS, logs_left
+from ...witnesses.kafka import jvm as kafka_jvm
+from ...witnesses.kafka.versions import VERSION_VARIABLE
+from ...witnesses.spark.platform.cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
+from ..terminal import COULD_NOT_RUN, results
 
 _OLDEST_PYTHON = (3, 11)
 _STYLES = {"ok": "green", "optional": "yellow"}

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from ....reference.core.errors import BadInput, StreamproofError
-from ...system.outputs import CHART, REPORT, require_replaceable
-from ..terminal import EXITS, STYLES, messages, results, steps
-from .behaviours import behaviour_json
+from .....reference.core.errors import BadInput, StreamproofError
+from ....system.outputs import CHART, REPORT, require_replaceable
+from ...terminal import EXITS, STYLES, messages, results, steps
+from ..behaviours import behaviour_json
+from ..files import write_text
+from ..options import ChartFile, Force, JsonFile
+from ..printing import count_of, print_steps
+from ..tlc import tools_with
 from .check import available_cores
-from .files import write_text
-from .options import ChartFile, Force, JsonFile
-from .printing import count_of, print_steps
-from .tlc import tools_with
 
 if TYPE_CHECKING:
-    from ....specs.proofs.entries import ProofEntry
-    from ....specs.proofs.proving import Checked
-    from ....specs.pytla import Tools
-    from ...checking.checked import Verdict
+    from .....specs.proofs.entries import ProofEntry
+    from .....specs.proofs.proving import Checked
+    from .....specs.pytla import Tools
+    from ....checking.checked import Verdict
 
 _TLC_SECONDS = 60
 """The time for which TLC looks for the first state of a counterexample (s)."""
@@ -56,7 +56,7 @@ def prove_specifications(
     that should fail ends with its first counterexample, and is a violation if it succeeds. If z3 finds no answer in
     time, the proof is inconclusive: exit 2.
     """
-    from ....specs.proofs.entries import FILE, find_proofs
+    from .....specs.proofs.entries import FILE, find_proofs
 
     entries = find_proofs(names or [], catalogue or FILE)
     if chart is not None and len(entries) != 1:
@@ -79,7 +79,7 @@ def prove_specifications(
     if json_file is not None:
         write_text(json_file, json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     if chart is not None:
-        from ....specs.sequence_chart import sequence_chart
+        from .....specs.sequence_chart import sequence_chart
 
         if missed is None or missed.counterexample is None:
             raise StreamproofError(f"{chart}: not written, for {entries[0].name} has no counterexample to draw")
@@ -93,7 +93,7 @@ def _proved(
     entries: Sequence[ProofEntry], tools: Tools, milliseconds: int, jobs: int
 ) -> Iterator[tuple[ProofEntry, tuple[Checked, ...], float]]:
     """Check proofs, some at a time, and yield the results in their order, with the seconds that each took."""
-    from ....specs.checking import tlc_errors
+    from .....specs.checking import tlc_errors
 
     with tlc_errors():
         if len(entries) == 1:
@@ -113,7 +113,7 @@ def _proved(
 def _timed(
     entry: ProofEntry, tools: Tools, milliseconds: int, shown: bool = False
 ) -> tuple[tuple[Checked, ...], float]:
-    from ....specs.proofs.proving import prove
+    from .....specs.proofs.proving import prove
 
     start = time.monotonic()
     checked = prove(entry, tools, milliseconds, _print_condition if shown else None)
@@ -148,8 +148,8 @@ def _said(entry: ProofEntry, checked: Sequence[Checked]) -> str:
 
 
 def _print_counterexample(entry: ProofEntry, checked: Checked, tools: Tools) -> None:
-    from ....specs.proofs.reaching import steps_to
-    from ....specs.pytla import TlcError
+    from .....specs.proofs.reaching import steps_to
+    from .....specs.pytla import TlcError
 
     if checked.counterexample is None:
         return

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING
 import typer
 from rich.markup import escape
 
-from ....reference.core.errors import BadInput, StreamproofError
-from ...system.outputs import CHART, REPORT, require_replaceable
-from ..options import ReportFolder
-from ..reporting import again, reporting
-from ..terminal import EXITS, STYLES, messages, results, steps
+from .....reference.core.errors import BadInput, StreamproofError
+from ....system.outputs import CHART, REPORT, require_replaceable
+from ...options import ReportFolder
+from ...reporting import again, reporting
+from ...terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
-    from ....specs.pytla import Tools, Value
-    from ...report.content import Content
+    from .....specs.pytla import Tools, Value
+    from ....report.content import Content
 
-from .checked import CheckedModel
-from .files import write_text
-from .models import ChosenModel, constants_given, one_model
-from .options import (
+from ..checked import CheckedModel
+from ..files import write_text
+from ..models import ChosenModel, constants_given, one_model
+from ..options import (
     ChartFile,
     Configuration,
     Constants,
@@ -46,8 +46,8 @@ from .options import (
     WithTraces,
     Workers,
 )
-from .printing import print_counterexample
-from .tlc import reporter, tools_with
+from ..printing import print_counterexample
+from ..tlc import reporter, tools_with
 
 _AS_VERB = {"conforms": "conform"}
 
@@ -91,7 +91,7 @@ def check_models(
     started = time.monotonic()
 
     def content(ended: str) -> Content:
-        from .content import content
+        from ..content import content
 
         return content(chosen, checked, command, ended)
 
@@ -123,7 +123,7 @@ def _print_counts(counts: Counter[str], seconds: float, workers: int) -> None:
 def _chosen(
     names: Sequence[str] | None, size: SizeChoice, constants: Mapping[str, Value], config: Path | None, deadlock: bool
 ) -> list[ChosenModel]:
-    from ....specs.catalogue import catalogue
+    from .....specs.catalogue import catalogue
 
     if names:
         return [one_model(name, constants, config, deadlock) for name in names]
@@ -193,7 +193,7 @@ def available_cores() -> int:
 
 def _tools_for(chosen: ChosenModel, tools: Tools) -> Tools:
     """Let Java compile less if a model is small: compiling would take longer than the model."""
-    from ....specs.checking import QUICK
+    from .....specs.checking import QUICK
 
     others = tuple(option for option in tools.options if option not in QUICK)
     return tools._replace(
@@ -204,8 +204,8 @@ def _tools_for(chosen: ChosenModel, tools: Tools) -> Tools:
 def _check(
     chosen: ChosenModel, tools: Tools, workers: int, timeout: float | None, progress: Callable[[str], None]
 ) -> CheckedModel:
-    from ....specs.checking import broken_expectations, check, tlc_errors
-    from ....specs.pytla import StateSpaceTooLarge, TimedOut
+    from .....specs.checking import broken_expectations, check, tlc_errors
+    from .....specs.pytla import StateSpaceTooLarge, TimedOut
 
     with tlc_errors():
         try:
@@ -241,7 +241,7 @@ def _print_checked(checked: CheckedModel, width: int, with_trace: bool) -> None:
 
 
 def _draw(checked: CheckedModel, path: Path) -> None:
-    from ....specs.sequence_chart import sequence_chart
+    from .....specs.sequence_chart import sequence_chart
 
     found = checked.found
     if found is None or found.trace is None:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from ..terminal import EXITS, STYLES, results, steps
-from .models import constants_given, one_model
-from .options import Configuration, Constants, Deadlock, Memory, ModelName, Timeout
-from .printing import count_of, expected_of, print_counterexample
-from .tlc import asking_tlc, reporter, tools_with
+from ...terminal import EXITS, STYLES, results, steps
+from ..models import constants_given, one_model
+from ..options import Configuration, Constants, Deadlock, Memory, ModelName, Timeout
+from ..printing import count_of, expected_of, print_counterexample
+from ..tlc import asking_tlc, reporter, tools_with
 
 
 def simulate_model(
@@ -29,8 +29,8 @@ def simulate_model(
 
     If they aren't walked within --timeout, the result is inconclusive: exit 2.
     """
-    from ....specs import pytla
-    from ....specs.checking import as_found
+    from .....specs import pytla
+    from .....specs.checking import as_found
 
     one = one_model(model, constants_given(constant), config, deadlock)
     tools = tools_with(memory)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...reference.core.errors import BadInput
-from ..system import signals
+from ....reference.core.errors import BadInput
+from ...system import signals
+from ..options import Master, Partitions, Seed, Shared
+from ..terminal import results, steps, titled_table
+from ..witnesses import start_spark
 from .check import JOBS_FOLDER
 from .job import JobOptions, check_one_job, takes_job
-from .options import Master, Partitions, Seed, Shared
-from .terminal import results, steps, titled_table
-from .witnesses import start_spark
 
 if TYPE_CHECKING:
-    from ..checking.mutation import Kill
+    from ...checking.mutation import Kill
 
 
 HISTORIES = 100
@@ -45,7 +45,7 @@ def mutants(
     shared: Shared = None,
 ) -> None:
     """Check mutants against the laws, or against the test of your own job: a mutant that survives is a hole in it."""
-    from ..checking.mutation import check_mutants, chosen
+    from ...checking.mutation import check_mutants, chosen
 
     if ":" in operator:
         if job.expect is None:
@@ -74,7 +74,7 @@ def mutants(
 
 def _print_worth(kills: Sequence[Kill], seed: int) -> None:
     """Print what each law adds to the others, and the mutants that are killed too rarely, or not at all."""
-    from ..report.kills import laws_not_asked, rare, shrunk_sentence, survivors, worth_of_laws
+    from ...report.kills import laws_not_asked, rare, shrunk_sentence, survivors, worth_of_laws
 
     table = titled_table("laws by mutants", "law", "kills", "alone", "which, or why it stays")
     for one in worth_of_laws(kills):

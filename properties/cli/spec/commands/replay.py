@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 from rich.markup import escape
 
-from ....reference.core.errors import BadInput, StreamproofError
-from ...system.outputs import HISTORY, require_replaceable
-from ...witnesses.kafka.versions import DEFAULT, asks_as_3_9_0, use_version, version_in_use
-from ..options import KafkaVersion
-from ..terminal import EXITS, STYLES, messages, results, steps
+from .....reference.core.errors import BadInput, StreamproofError
+from ....system.outputs import HISTORY, require_replaceable
+from ....witnesses.kafka.versions import DEFAULT, asks_as_3_9_0, use_version, version_in_use
+from ...options import KafkaVersion
+from ...terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
-    from ....specs.pytla import Trace, Value
-    from ....specs.replay import Disagreement, Replayed
+    from .....specs.pytla import Trace, Value
+    from .....specs.replay import Disagreement, Replayed
 
-from .behaviours import graph_of
-from .files import write_text
-from .models import ChosenModel, constants_given, one_model
-from .options import (
+from ..behaviours import graph_of
+from ..files import write_text
+from ..models import ChosenModel, constants_given, one_model
+from ..options import (
     Behaviours,
     Constants,
     Cover,
@@ -41,8 +41,8 @@ from .options import (
     Timeout,
     WalkSeed,
 )
-from .printing import count_of, expected_of, print_steps
-from .tlc import asking_tlc, reporter, tools_with
+from ..printing import count_of, expected_of, print_steps
+from ..tlc import asking_tlc, reporter, tools_with
 
 
 def replay_model(
@@ -64,8 +64,8 @@ def replay_model(
     If a model is expected to fail, its counterexample is replayed. If TLC doesn't finish within --timeout, it
     is inconclusive: exit 2.
     """
-    from ....specs.checking import constants_of, tlc_errors
-    from ....specs.replay import replay_named
+    from .....specs.checking import constants_of, tlc_errors
+    from .....specs.replay import replay_named
 
     use_version(kafka_version)
     one = one_model(model, constants_given(constant))
@@ -110,14 +110,14 @@ def replay_model(
 
 def _replay_on(on: ReplayedOn) -> Callable[[Iterable[Trace], Mapping[str, Value], str], Replayed]:
     if on is ReplayedOn.SPARK:
-        from ...models.spec_replay import replay_on_spark
+        from ....models.spec_replay import replay_on_spark
 
         return replay_on_spark
     if on is ReplayedOn.KAFKA:
-        from ...models.spec_replay_on_kafka import replay_on_kafka
+        from ....models.spec_replay_on_kafka import replay_on_kafka
 
         return replay_on_kafka
-    from ....specs.replay import replay
+    from .....specs.replay import replay
 
     return replay
 
@@ -141,7 +141,7 @@ def _traces(
     chosen: ChosenModel, asked: _Asked, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
     """The behaviours to replay, made anew at each call, and their description."""
-    from ....specs.checking import check
+    from .....specs.checking import check
 
     if chosen.entry is not None and chosen.fails:
         with asking_tlc(chosen.name):
@@ -186,8 +186,8 @@ def _as_kafka_did(constants: Mapping[str, Value]) -> _Contrasted:
 
 def _contrasted(trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel) -> list[_Contrasted]:
     """Play a counterexample on the code as the model has it, which it must break, and on the right code."""
-    from ....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
-    from ....specs.replays.foreign_key_kafka import KAFKA
+    from .....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
+    from .....specs.replays.foreign_key_kafka import KAFKA
 
     if chosen.model.module.stem != MODULE or chosen.entry is None:
         return []
@@ -223,7 +223,7 @@ def _require_replaceable_histories(chosen: ChosenModel, folder: Path, force: boo
 
 
 def _write_histories(traces: Iterable[Trace], chosen: ChosenModel, constants: Mapping[str, Value], folder: Path) -> int:
-    from ....specs.replay import history_of
+    from .....specs.replay import history_of
 
     count = 0
     for count, trace in enumerate(traces, 1):
@@ -243,11 +243,11 @@ def _print_disagreement(found: Disagreement, trace: Trace, module: Path) -> None
 def _save_disagreement(
     trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel, folder: Path, on: ReplayedOn
 ) -> Path:
-    from ....specs.replay import history_of
-    from ...counterexamples.counterexample import Saved
-    from ...counterexamples.of_operators import save_history
-    from ...counterexamples.store import HISTORY
-    from ...laws.all import Subject
+    from .....specs.replay import history_of
+    from ....counterexamples.counterexample import Saved
+    from ....counterexamples.of_operators import save_history
+    from ....counterexamples.store import HISTORY
+    from ....laws.all import Subject
 
     history = history_of(trace, constants, chosen.model.module.stem)
     subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"

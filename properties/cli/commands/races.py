@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...reference.core.errors import BadInput
-from ..system import signals
-from ..system.outputs import TRACE, require_replaceable
-from ..witnesses.kafka.versions import use_version, version_in_use
-from .options import KafkaVersion, Seed
-from .spec.files import write_text
-from .terminal import EXITS, STYLES, messages, results, steps, titled_table
+from ....reference.core.errors import BadInput
+from ...system import signals
+from ...system.outputs import TRACE, require_replaceable
+from ...witnesses.kafka.versions import use_version, version_in_use
+from ..options import KafkaVersion, Seed
+from ..spec.files import write_text
+from ..terminal import EXITS, STYLES, messages, results, steps, titled_table
 
 if TYPE_CHECKING:
-    from ..witnesses.kafka_broker.cohort import Pauses
-    from ..witnesses.kafka_broker.run import Plan, RaceAnswer, RaceReport
+    from ...witnesses.kafka_broker.cohort import Pauses
+    from ...witnesses.kafka_broker.run import Plan, RaceAnswer, RaceReport
 
 Join = StrEnum("Join", {"INNER": "inner", "LEFT": "left", "INNER_BY_LEFT": "inner-by-left"})
 """The joins of `witnesses.kafka_broker.application.JOINS`."""
@@ -92,11 +92,11 @@ def races(
 
     Exits 0 if every result is the join of its tables, 1 if a result is stale, and 3 if it could not run.
     """
-    from ..witnesses.kafka_broker.application import Settings
-    from ..witnesses.kafka_broker.broker import existing_cluster
-    from ..witnesses.kafka_broker.races import chosen
-    from ..witnesses.kafka_broker.recording import require_recordable
-    from ..witnesses.kafka_broker.run import Plan, run
+    from ...witnesses.kafka_broker.application import Settings
+    from ...witnesses.kafka_broker.broker import existing_cluster
+    from ...witnesses.kafka_broker.races import chosen
+    from ...witnesses.kafka_broker.recording import require_recordable
+    from ...witnesses.kafka_broker.run import Plan, run
 
     use_version(kafka_version)
     pauses, client = _pauses(pause_ms), _client_properties(client_config, bootstrap)
@@ -131,7 +131,7 @@ def races(
 
 def _client_properties(path: Path | None, bootstrap: str | None) -> dict[str, str]:
     """Read the client properties for a cluster that runs already."""
-    from ..witnesses.kafka_broker.broker import read_client_properties
+    from ...witnesses.kafka_broker.broker import read_client_properties
 
     if path is not None and bootstrap is None:
         raise BadInput("--client-config is for a cluster that runs already: name it by --bootstrap too")
@@ -139,7 +139,7 @@ def _client_properties(path: Path | None, bootstrap: str | None) -> dict[str, st
 
 
 def _pauses(text: str) -> Pauses:
-    from ..witnesses.kafka_broker.cohort import Pauses
+    from ...witnesses.kafka_broker.cohort import Pauses
 
     least, _, most = text.partition(":")
     if not (least.isdecimal() and (most or least).isdecimal()) or int(least) > int(most or least) or len(text) > 20:
@@ -148,7 +148,7 @@ def _pauses(text: str) -> Pauses:
 
 
 def _print(report: RaceReport, plan: Plan) -> None:
-    from ..witnesses.kafka_broker.races import changes_of
+    from ...witnesses.kafka_broker.races import changes_of
 
     later = list(report.answers[0].after)
     title = f"foreign-key join ({plan.settings.join}) of Kafka Streams {version_in_use()} on a broker"
@@ -180,14 +180,14 @@ def _print(report: RaceReport, plan: Plan) -> None:
 
 
 def _how(answer: RaceAnswer) -> str:
-    from ..witnesses.kafka_broker.judging import counted
+    from ...witnesses.kafka_broker.judging import counted
 
     kinds = counted(answer.stale)
     return ", ".join(kind if len(kinds) == 1 else f"{kind}: {count:,}" for kind, count in kinds.items())
 
 
 def _print_smallest(answer: RaceAnswer) -> None:
-    from ..witnesses.kafka_broker.shrinking import REPEATS
+    from ...witnesses.kafka_broker.shrinking import REPEATS
 
     for kind, one in answer.smallest.items():
         again = f", stale in {answer.shrunk[kind].times} of {REPEATS}" if kind in answer.shrunk else ""

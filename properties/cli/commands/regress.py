@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ...reference.core.errors import BadInput
-from ..system.visible import visible
-from ..witnesses.kafka.versions import use_version
-from .options import KafkaVersion, Seed, files_of
-from .terminal import EXITS, STYLES, messages, print_divergences, results
-from .witnesses import ON_SPARK, WitnessName, counted, evaluated
+from ....reference.core.errors import BadInput
+from ...system.visible import visible
+from ...witnesses.kafka.versions import use_version
+from ..options import KafkaVersion, Seed, files_of
+from ..terminal import EXITS, STYLES, messages, print_divergences, results
+from ..witnesses import ON_SPARK, WitnessName, counted, evaluated
 
 regress = typer.Typer(
     help="Record a witness's answers, and check a witness of today against them.", no_args_is_help=True
@@ -33,9 +33,9 @@ def regress_record(
 
     An existing recording that differs is replaced only with --force.
     """
-    from ...reference.core.operator import OPERATORS, operator_named
-    from ..report.recordings import drawn, record, recording, refuse_others
-    from ..witnesses.by_name import witness_named
+    from ....reference.core.operator import OPERATORS, operator_named
+    from ...report.recordings import drawn, record, recording, refuse_others
+    from ...witnesses.by_name import witness_named
 
     use_version(kafka_version)
     clock = "batch" if on in ON_SPARK else "stream_time"
@@ -63,8 +63,8 @@ def regress_check(
     kafka_version: KafkaVersion = None,
 ) -> None:
     """Check a witness against recorded answers, except the named divergences of a recorded Kafka Streams."""
-    from ..counterexamples.text import side_by_side
-    from ..report.recordings import compare_recorded
+    from ...counterexamples.text import side_by_side
+    from ...report.recordings import compare_recorded
 
     use_version(kafka_version)
     comparison = compare_recorded(files_of(paths, "recordings"), lambda histories: evaluated(histories, on))

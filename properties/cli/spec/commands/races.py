@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from ....reference.core.errors import BadInput, MissingTool
-from ...witnesses.kafka.versions import DEFAULT, use_version, version_in_use
-from ..options import KafkaVersion
-from ..terminal import EXITS, STYLES, results, steps
-from .printing import count_of
+from .....reference.core.errors import BadInput, MissingTool
+from ....witnesses.kafka.versions import DEFAULT, use_version, version_in_use
+from ...options import KafkaVersion
+from ...terminal import EXITS, STYLES, results, steps
+from ..printing import count_of
 
 if TYPE_CHECKING:
-    from ...models.races import Raced
+    from ....models.races import Raced
 
 PlayedOn = StrEnum("PlayedOn", {"REFERENCE": "reference", "KAFKA": "kafka"})
 Join = StrEnum("Join", "INNER LEFT")
@@ -45,8 +45,8 @@ def play_races(
     Exits 0 if each ends as known, an inner join stale and a left join right; 1 if one doesn't; 2 if Kafka Streams
     can't run here.
     """
-    from ....specs.races import chosen
-    from ...models.races import is_in, raced
+    from .....specs.races import chosen
+    from ....models.races import is_in, raced
 
     if answered and (on is not PlayedOn.KAFKA or join is not Join.INNER):
         raise BadInput("--answered changes the inner join of Kafka's code: give --on kafka, and leave out --join")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import options
+from .. import options
+from ..reporting import again
+from ..witnesses import start_spark
 from .check import JOBS_FOLDER, require_room
 from .job import JobOptions, exit_by_verdict, replaying, takes_job
-from .reporting import again
-from .witnesses import start_spark
 
 if TYPE_CHECKING:
-    from ..report.making import JobOutcome
+    from ...report.making import JobOutcome
 
 Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder of the query's checkpoint.")]
 Job = Annotated[str, typer.Option("--job", metavar="JOB", help="The job that ran: module:function, or a script.py.")]
