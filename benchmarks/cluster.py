@@ -21,7 +21,7 @@ from functools import partial
 from queue import Empty, Queue
 
 import typer
-from streamproof.properties.system.requirements import package_folder
+from streamproof.properties.system.installed.requirements import package_folder
 from streamproof.reference.core.errors import MissingTool, StreamproofError
 from streamproof.specs.java import find_java
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
-from streamproof.properties.system.requirements import package_folder
+from streamproof.properties.system.installed.requirements import package_folder
 from streamproof.properties.witnesses.spark.failures import reported_failures
 from streamproof.reference.core.errors import MissingTool, install_command
 

@@ -29,7 +29,7 @@ from streamproof.properties.laws.expected.rules import (
     stream_join,
     windows,
 )
-from streamproof.properties.system.spark_versions import arrow_table_of
+from streamproof.properties.system.installed.spark_versions import arrow_table_of
 from streamproof.properties.system.work import temporary_folder
 from streamproof.properties.witnesses.run_options import Mode, RunOptions, Trigger
 from streamproof.properties.witnesses.spark.failures import reported_failures

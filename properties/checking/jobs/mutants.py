@@ -18,7 +18,7 @@ from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, JobOracle, OracleOfJob
 from ...laws.variation import Variation
-from ...system.spark_versions import no_log_of_refusals
+from ...system.installed.spark_versions import no_log_of_refusals
 from ...witnesses.job.contract import location
 from ...witnesses.job.running import Declared, Job, Output
 from ...witnesses.job.scripts.script import Script, StartOf

@@ -22,7 +22,7 @@ from ....reference.core.errors import BadInput, MissingTool, StreamproofError, i
 from ....specs.catalogue import catalogue
 from ....specs.java import find_java, low_limits
 from ...system import room
-from ...system.requirements import (
+from ...system.installed.requirements import (
     PACKAGES,
     Diagnosis,
     Status,

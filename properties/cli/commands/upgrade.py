@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....reference.core.errors import BadInput
-from ...system.environments import require_earlier
+from ...system.installed.environments import require_earlier
 from .. import options
 from ..reporting import again
 from ..witnesses import start_spark

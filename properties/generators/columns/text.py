@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
-from ...system.spark_versions import struct_of_arrow
+from ...system.installed.spark_versions import struct_of_arrow
 from ...system.visible import json_line
 from .model import Arrival, JobHistory, Source, Unreadable
 from .payloads import FAULTS, NULL

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.rows import Row
-from ...system.spark_versions import arrow_table_of, struct_of_arrow
+from ...system.installed.spark_versions import arrow_table_of, struct_of_arrow
 from ..job.rows import rows_of
 from .delta_log import Action, DeltaLog, changing
 from .files import Files

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from ...generators.columns.rows import Row
-from ...system.spark_versions import struct_of_arrow
+from ...system.installed.spark_versions import struct_of_arrow
 from ..job.rows import rows_of
 from .reading import Again, Gone, Place, format_of, in_order, reported_reading, with_time
 

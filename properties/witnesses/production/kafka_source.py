@@ -9,7 +9,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.rows import Row
-from ...system.spark_versions import arrow_table_of, struct_of_arrow
+from ...system.installed.spark_versions import arrow_table_of, struct_of_arrow
 from ..job.rows import rows_of
 from .reading import Again, Place, reported_reading, with_time
 

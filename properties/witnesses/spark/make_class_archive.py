@@ -13,7 +13,7 @@ from ....specs.java import find_java
 from ...generators.cohorts import one_cohort
 from ...generators.draws import SCHEDULE, HistorySettings, draw_histories
 from ...registration.registration import registration_of
-from ...system import requirements
+from ...system.installed import requirements
 from .platform import jvm
 from .platform.class_archive import archive_of
 from .session import JAVA_OPTIONS, spark_session

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError
 from ....specs.java import Java, find_java, low_limits
-from ...system import requirements
-from ...system.spark_versions import checkpoint_file_manager, condition_of
+from ...system.installed import requirements
+from ...system.installed.spark_versions import checkpoint_file_manager, condition_of
 from ...system.visible import first_line
 from ...system.work import log_path, open_log, own_folder
 from .platform import connect

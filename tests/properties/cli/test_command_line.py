@@ -26,7 +26,8 @@ from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
-from streamproof.properties.system import requirements, room
+from streamproof.properties.system import room
+from streamproof.properties.system.installed import requirements
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, parse_history, read_history

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 from streamproof.properties.cli.failures import explained
-from streamproof.properties.system import requirements
+from streamproof.properties.system.installed import requirements
 from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
 from streamproof.properties.witnesses.spark import failures, query
 from streamproof.properties.witnesses.spark import session as spark_session

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
 from .....reference.core.errors import BadInput, MissingTool
-from ....system.module_path import modules_in_front
-from ....system.spark_versions import frame_class, spark_version
+from ....system.installed.module_path import modules_in_front
+from ....system.installed.spark_versions import frame_class, spark_version
 from ....system.visible import first_line, visible
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ....system.module_path import in_front
-from ....system.spark_versions import has_unix_sockets
+from ....system.installed.module_path import in_front
+from ....system.installed.spark_versions import has_unix_sockets
 
 _SCRIPT = """\
 #!/bin/sh

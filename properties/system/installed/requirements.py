@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from ...spark_impl.runtime.required import OLDEST
+from ....spark_impl.runtime.required import OLDEST
 
 Status = Literal["ok", "missing", "wrong", "optional"]
 

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from ...reference.core.errors import BadInput
-from .arguments import short
-from .files import HIDDEN
-from .held import hold
+from ....reference.core.errors import BadInput
+from ..arguments import short
+from ..files import HIDDEN
+from ..held import hold
+from ..visible import first_line
 from .module_path import BEHIND
 from .requirements import PACKAGES, PROTOBUFS, PYARROWS, PYSPARKS, installed, listed, minor, release
-from .visible import first_line
 
 _LOG = logging.getLogger("streamproof")
 _HERE = ".".join(map(str, sys.version_info[:2]))
