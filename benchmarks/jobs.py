@@ -20,7 +20,7 @@ SINK_ROUNDS = 1
 def run(setting: Setting) -> list[Figure]:
     """Measure on Spark's own session windows; a second check, a shared query and queries of one history take turns."""
     from streamproof import Input, Sink, check_job, invariants, session_windows
-    from streamproof.properties.generators.columns.drawing import draw_histories
+    from streamproof.properties.generators.columns.histories.drawing import draw_histories
     from streamproof.properties.generators.columns.packing import pack, tables_alone
     from streamproof.properties.generators.columns.resolving import resolve_all
     from streamproof.properties.laws.variation import BATCHES

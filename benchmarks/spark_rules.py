@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
-from streamproof.properties.generators.columns.rows import Row, from_microseconds
 from streamproof.properties.laws.expected.rules import (
     Rule,
     StaticJoinKind,

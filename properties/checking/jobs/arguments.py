@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration, microseconds_of
-from ...generators.columns.drawing import grain_of
+from ...generators.columns.histories.drawing import grain_of
 from ...generators.columns.inputs import Input, ResolvedInput
 from ...generators.columns.key_spaces import MOST
 from ...generators.columns.resolving import distinct_names, resolve_all

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...generators.columns.constants import compares, with_constants
-from ...generators.columns.drawing import start_of
+from ...generators.columns.histories.constants import compares, with_constants
+from ...generators.columns.histories.drawing import start_of
 from ...laws.expected.oracle import Oracle
 from ...witnesses.job.function_constants import constants_in
 from ...witnesses.job.plan.plans import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...generators.columns.constants import compares, unreached
+from ...generators.columns.histories.constants import compares, unreached
 from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.key_spaces import carrier, key_space
 from ...generators.columns.model import JobHistory

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.spark.durations import microseconds_of
-from ...generators.columns.drawing import closed, draw_histories
-from ...generators.columns.goals import covered, goals, goals_of_timeouts, silences
+from ...generators.columns.histories.drawing import closed, draw_histories
+from ...generators.columns.histories.goals import covered, goals, goals_of_timeouts, silences
 from ...generators.columns.model import JobHistory
 from ...laws.expected.oracle import Oracle
 from ...witnesses.job.plan.plans import Plan

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from ....reference.core.errors import BadInput
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
+from ...generators.columns.histories.shrinking import size
 from ...generators.columns.key_spaces import ALONE, carrier, why_alone
 from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
-from ...generators.columns.shrinking import size
 from ...generators.shrinking import Deadline
 from ...laws.all import UPGRADE, saved_variation
 from ...laws.expected.comparison import RowDifference

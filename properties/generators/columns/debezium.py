@@ -13,9 +13,9 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from .forms.payloads import json_of_row, json_text
+from .forms.rows import Row
 from .model import Arrival, JobHistory, Source
-from .payloads import json_of_row, json_text
-from .rows import Row
 
 TIME, DELETED = "ts_ms", "deleted"
 """The columns that a history has beside the table's: the time of a change, and whether it deletes the row."""

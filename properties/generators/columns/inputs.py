@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from .encoding import Format
+from .forms.encoding import Format
+from .forms.payloads import Value
+from .forms.rows import Row
 from .model import Source
-from .payloads import Value
-from .rows import Row
 from .values import Kind, key_kinds, kinds
 
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from .rows import Row, from_microseconds, microseconds
+from .forms.rows import Row, from_microseconds, microseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .encoding import Encoding
+    from .forms.encoding import Encoding
 
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
 """The part that is compared: the rows of each batch, the table after each batch, or the table at the end."""

@@ -17,13 +17,13 @@ from hypothesis.errors import HypothesisException
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from . import debezium
+from .forms.payloads import DEBEZIUM
+from .forms.rows import Row, from_microseconds
+from .forms.times import UNITS
 from .inputs import Input, ResolvedInput
 from .model import Source
-from .payloads import DEBEZIUM
-from .rows import Row, from_microseconds
 from .schemas import arrow_schema
 from .shapes import RECORDS_TIME, encoded_source
-from .times import UNITS
 from .values import examples_of, plain_values, unsupported
 
 SAMPLED = 1000

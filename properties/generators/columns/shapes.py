@@ -9,12 +9,12 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from ...system.arguments import short
 from . import debezium
-from .avro import Avro
-from .encoding import Encoding, Format
+from .forms.avro import Avro
+from .forms.encoding import Encoding, Format
+from .forms.payloads import DEBEZIUM, refused_columns
+from .forms.times import TIMESTAMP, TimeForm, time_form
 from .inputs import Input
 from .model import Source
-from .payloads import DEBEZIUM, refused_columns
-from .times import TIMESTAMP, TimeForm, time_form
 
 RECORDS_TIME = "timestamp"
 """The column of Kafka's records with their own time."""

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from .debezium import ChangeLog
-from .encoding import RECORDS_GRAIN_US, Encoding
+from .forms.encoding import RECORDS_GRAIN_US, Encoding
+from .forms.payloads import key_text
+from .forms.rows import Row, from_microseconds, microseconds
 from .model import Source
-from .payloads import key_text
-from .rows import Row, from_microseconds, microseconds
 
 RECORDS_KEY = "key"
 """The column of Kafka's records with their key."""

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
+from ...generators.columns.forms.rows import Row
 from ...generators.columns.model import Comparing, Expected, Source
-from ...generators.columns.rows import Row
 from ...generators.columns.shown import cell
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.rows import flat

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from ....reference.core.errors import BadInput
 from ...generators.columns import debezium
+from ...generators.columns.forms.rows import Row
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import Comparing, Expected, JobHistory
-from ...generators.columns.rows import Row
 from ...generators.columns.shown import shown_row
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.plan.plans import Plan

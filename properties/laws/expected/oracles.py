@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...generators.columns.forms.rows import Row, from_microseconds
 from ...generators.columns.model import Comparing, Expected, JobHistory, Source
-from ...generators.columns.rows import Row, from_microseconds
 from ...generators.columns.wire import table_of
 from ...system.arguments import checked
 from ...system.exits import without_exit

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...generators.columns.rows import from_microseconds
+from ...generators.columns.forms.rows import from_microseconds
 from ..spark.engine import Tables
 from ..spark.platform import connect
 from .declaring import DECLARING

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...generators.columns.forms.rows import Row, from_microseconds, microseconds
 from ...generators.columns.model import Source
-from ...generators.columns.rows import Row, from_microseconds, microseconds
 from ...system.installed.spark_versions import arrow_table_of, frame_of_arrow
 from ...system.visible import first_cause, first_line
 from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.rows import Row
+from ...generators.columns.forms.rows import Row
 from ...system.installed.spark_versions import arrow_table_of
 from ..job.contract import called
 from ..job.rows import rows_of

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....reference.core.errors import BadInput
+from ...generators.columns.forms.rows import Row
 from ...generators.columns.model import Source
-from ...generators.columns.rows import Row
 from ...system.installed.spark_versions import arrow_table_of
 from ...system.visible import first_cause, first_line, visible
 from .checkpoint import Checkpoint

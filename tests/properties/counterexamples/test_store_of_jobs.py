@@ -19,10 +19,10 @@ import pytest
 from streamproof.properties.counterexamples import store
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from streamproof.properties.counterexamples.text import versions
+from streamproof.properties.generators.columns.histories.text import to_text
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
-from streamproof.properties.generators.columns.text import to_text
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.reference.core.errors import BadInput

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....counterexamples.of_jobs import JobCounterexample
+from ....generators.columns.forms.rows import Row, from_microseconds
 from ....generators.columns.model import Expected
-from ....generators.columns.rows import Row, from_microseconds
 from ....generators.columns.shown import shown_row, typed_row
 from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable

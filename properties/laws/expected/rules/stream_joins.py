@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from .....reference.core.errors import BadInput
 from .....reference.spark import stream_join as joins
 from .....reference.spark.durations import Duration, microseconds_of
+from ....generators.columns.forms.rows import Row
 from ....generators.columns.model import Source
-from ....generators.columns.rows import Row
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (

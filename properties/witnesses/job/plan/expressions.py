@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ....generators.columns.rows import EPOCH
+from ....generators.columns.forms.rows import EPOCH
 from ....generators.columns.terms import COLUMN, COMPARISONS, CONSTANT, Term, is_comparison
 
 Expression: TypeAlias = Sequence[Mapping[str, Any]]

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from streamproof import BadInput
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.generators.columns.histories.text import parse, to_text
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.generators.columns.text import parse, to_text
 from streamproof.properties.laws.all import saved_variation, variations_of
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.laws.metamorphic.cuts import Cuts

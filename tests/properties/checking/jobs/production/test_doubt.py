@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.jobs.production.doubt import uncertain
+from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Expected
-from streamproof.properties.generators.columns.rows import Row
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS
 from streamproof.properties.witnesses.job.plan.plans import Plan
 

@@ -15,14 +15,14 @@ from itertools import accumulate, combinations
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from . import debezium
+from .. import debezium
+from ..forms.payloads import NULL, faults_of
+from ..forms.rows import Row, microseconds
+from ..inputs import ResolvedInput
+from ..key_spaces import key_family, key_space, why_alone
+from ..model import Arrival, JobHistory, Unreadable
+from ..values import Kind, drawn_kind
 from .constants import near_constants
-from .inputs import ResolvedInput
-from .key_spaces import key_family, key_space, why_alone
-from .model import Arrival, JobHistory, Unreadable
-from .payloads import NULL, faults_of
-from .rows import Row, microseconds
-from .values import Kind, drawn_kind
 
 MS = 1000
 """The microseconds of a millisecond."""

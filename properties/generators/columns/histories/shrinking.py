@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..shrinking import Deadline, Shrinker, fewer
-from ..simpler import key_size, simpler_values, value_size
-from . import debezium
+from ...shrinking import Deadline, Shrinker, fewer
+from ...simpler import key_size, simpler_values, value_size
+from .. import debezium
+from ..forms.rows import Row, from_microseconds, microseconds
+from ..inputs import ResolvedInput
+from ..key_spaces import key_family
+from ..model import Arrival, JobHistory, Source
+from ..values import kinds, plain_values
 from .drawing import MS
-from .inputs import ResolvedInput
-from .key_spaces import key_family
-from .model import Arrival, JobHistory, Source
-from .rows import Row, from_microseconds, microseconds
-from .values import kinds, plain_values
 
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
 """A millisecond, a second, a minute, ten minutes, an hour: a time is simpler, the more of them divide it."""

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from ....reference.core.errors import BadInput, StreamproofError
-from ...system.exits import without_exit
+from .....reference.core.errors import BadInput, StreamproofError
+from ....system.exits import without_exit
 from .rows import Row
 from .times import iso_text
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ....reference.core.errors import BadInput, import_extra
+from .....reference.core.errors import BadInput, import_extra
 
 _MAX_ID = 2**31
 

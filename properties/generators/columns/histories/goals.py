@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from . import debezium
+from .. import debezium
+from ..forms.payloads import NULL
+from ..forms.rows import Row
+from ..inputs import ResolvedInput
+from ..model import JobHistory, Source
+from ..shown import duration
 from .drawing import BASES, MS, Contents, grain_of
-from .inputs import ResolvedInput
-from .model import JobHistory, Source
-from .payloads import NULL
-from .rows import Row
-from .shown import duration
 
 LATE = "a row behind the watermark"
 DUPLICATE = "a row that comes twice"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....reference.core.errors import BadInput
+from .....reference.core.errors import BadInput
 from .rows import from_microseconds, microseconds
 
 UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}

@@ -11,10 +11,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from .inputs import ResolvedInput
-from .model import Arrival, JobHistory
-from .rows import from_microseconds
-from .values import key_kinds
+from ..forms.rows import from_microseconds
+from ..inputs import ResolvedInput
+from ..model import Arrival, JobHistory
+from ..values import key_kinds
 
 
 class Push(NamedTuple):

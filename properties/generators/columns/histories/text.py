@@ -17,14 +17,14 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from ....reference.core.errors import BadInput
-from ...system.installed.spark_versions import struct_of_arrow
-from ...system.visible import json_line
-from .model import Arrival, JobHistory, Source, Unreadable
-from .payloads import FAULTS, NULL
-from .rows import Row, from_microseconds, microseconds
-from .shown import duration
-from .values import plain_values
+from .....reference.core.errors import BadInput
+from ....system.installed.spark_versions import struct_of_arrow
+from ....system.visible import json_line
+from ..forms.payloads import FAULTS, NULL
+from ..forms.rows import Row, from_microseconds, microseconds
+from ..model import Arrival, JobHistory, Source, Unreadable
+from ..shown import duration
+from ..values import plain_values
 
 
 def to_text(history: JobHistory, sources: Sequence[Source]) -> str:

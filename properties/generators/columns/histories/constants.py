@@ -22,11 +22,11 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from .debezium import DELETED
-from .inputs import Constants, ResolvedInput
-from .model import Arrival, JobHistory, Source
-from .rows import Row, from_microseconds, microseconds
-from .terms import (
+from ..debezium import DELETED
+from ..forms.rows import Row, from_microseconds, microseconds
+from ..inputs import Constants, ResolvedInput
+from ..model import Arrival, JobHistory, Source
+from ..terms import (
     COLUMN,
     FAILURES,
     Term,
@@ -42,7 +42,7 @@ from .terms import (
     solutions,
     texts_for,
 )
-from .values import TERMS, Kind, examples_of, plain_values
+from ..values import TERMS, Kind, examples_of, plain_values
 
 SHARE = 0.4
 """The share of histories with values around constants."""
