@@ -67,7 +67,7 @@ def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_le
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import production_cases as cases
+    from benchmarks.production import cases
 
     rows = 20_000
     makers = (cases.events, cases.events_in_order, cases.two_streams, cases.stream_and_table, cases.two_tables)
@@ -85,7 +85,7 @@ def test_a_result_that_lacks_or_repeats_a_row_of_the_baselines_is_counted_as_dif
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production_run import differing
+    from benchmarks.production.run import differing
 
     def rows(*pairs: tuple[str, int]) -> DataFrame:
         return spark.createDataFrame(list(pairs), "key string, value int")
@@ -100,7 +100,7 @@ def test_of_a_key_the_last_change_of_the_last_batch_stands_unless_it_is_a_tombst
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production_run import last_changes
+    from benchmarks.production.run import last_changes
 
     changes = [
         ("a", 1, "update", 0, 9, 1),
@@ -118,8 +118,8 @@ def test_a_check_stands_beside_the_earlier_commits_by_all_of_its_processes_and_h
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import check
-    from benchmarks.production_run import EARLIERS, TODAYS
+    from benchmarks.checks import check
+    from benchmarks.production.run import EARLIERS, TODAYS
 
     def command(cpu: float, histories: int) -> check.Command:
         lines = [

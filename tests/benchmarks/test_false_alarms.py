@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def false_alarms(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import false_alarms
+    from benchmarks.agreement import false_alarms
 
     return false_alarms
 
