@@ -138,5 +138,5 @@ $(DEV): $(STAMP)
 # The tests start Spark a hundred times: what this costs is won back by the tenth start.
 $(CLASSES): $(STAMP)
 	@echo "Keeping the classes that Spark loads, so that it starts sooner: 190 MB in $(VENV)"
-	@$(BIN)/python -m streamproof.properties.witnesses.spark.class_archive || echo "Spark starts without them"
+	@$(BIN)/python -m streamproof.properties.witnesses.spark.make_class_archive || echo "Spark starts without them"
 	@touch $@

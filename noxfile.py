@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import nox
-from streamproof.properties.system.requirements import PYARROWS, PYSPARKS
+from streamproof.properties.system.installed.requirements import PYARROWS, PYSPARKS
 
 nox.options.reuse_existing_virtualenvs = True
 

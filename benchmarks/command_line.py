@@ -25,7 +25,7 @@ from streamproof.reference.core.operator import operator_named
 
 from .figures import Figure, Setting
 from .machine import load_average, machine
-from .nexmark_queries import QUERIES
+from .nexmark.queries import QUERIES
 from .plots import FOLDER
 from .plots import write as write_plots
 from .table import PAGE, write
@@ -57,6 +57,15 @@ BENCHMARKS: Mapping[str, str] = {
     "shared": "how many histories a CPU second of Spark serves, in shared queries and in typed ones",
     "check": "the gate's wall time",
 }
+_FOLDERS = {
+    "agreement": "agreement kafka_schedules spark_rules",
+    "checks": "check jobs judging report specs",
+    "nexmark": "nexmark",
+    "production": "flights large production real_foreign_keys sizes sql_plan state",
+    "witnesses": "cluster cohort duckdb memory operators oracle queries reference shared",
+}
+MODULES = {name: f".{folder}.{name}" for folder, names in _FOLDERS.items() for name in names.split()}
+"""The module of each benchmark, from here."""
 AGREEMENT = "agreement"
 """The one that takes a witness, a number of histories and a seed."""
 SPARK_RULES = "spark_rules"
@@ -199,7 +208,7 @@ def _step(name: str, step: str) -> None:
 def _measured(name: str, setting: Setting, command: str) -> tuple[dict[str, Any], list[Figure]]:
     """Run a benchmark; return what is saved of it, and its figures."""
     before, started = load_average(), time.monotonic()
-    figures: list[Figure] = import_module(f".{name.partition(':')[0]}", __package__).run(setting)
+    figures: list[Figure] = import_module(MODULES[name.partition(":")[0]], __package__).run(setting)
     found = {
         "benchmark": name,
         "command": command,

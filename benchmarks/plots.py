@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from streamproof.reference.core.errors import BadInput, import_extra
 
-from .nexmark import FORMS, named
-from .nexmark_queries import QUERIES
-from .nexmark_rates import PERCENTILES
-from .nexmark_run import OPERATORS
-from .production import UNIT
+from .nexmark.nexmark import FORMS, named
+from .nexmark.queries import QUERIES
+from .nexmark.rates import PERCENTILES
+from .nexmark.run import OPERATORS
+from .production.production import UNIT
 from .table import RESULTS
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from .properties.checking.jobs.upgrade import upgrade
     from .properties.checking.jobs.verdicts import Inconclusive, UpgradeRefused, Violated
-    from .properties.generators.columns.avro import avro
+    from .properties.generators.columns.forms.avro import avro
     from .properties.generators.columns.inputs import Input
     from .properties.generators.registering import register
     from .properties.laws.expected.oracles import as_batch, other_job, sql
@@ -176,7 +176,7 @@ _HOMES = {
     ),
     ".properties.checking.jobs.upgrade": ("upgrade",),
     ".properties.checking.jobs.verdicts": ("Inconclusive", "UpgradeRefused", "Violated"),
-    ".properties.generators.columns.avro": ("avro",),
+    ".properties.generators.columns.forms.avro": ("avro",),
     ".properties.generators.columns.inputs": ("Input",),
     ".properties.checking.jobs.invariants": ("invariants",),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),

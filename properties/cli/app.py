@@ -20,18 +20,18 @@ from ..system import signals
 from ..system.standard_streams import OutputLost, prepare_streams
 from ..system.visible import visible
 from ..system.work import remove_own, sweep
-from .check import check
-from .compare import compare
-from .divergences import divergences
-from .doctor import doctor
-from .mutants import mutants
-from .races import races
-from .regress import regress
-from .replay import replay
-from .run import run
+from .commands.check import check
+from .commands.compare import compare
+from .commands.divergences import divergences
+from .commands.doctor import doctor
+from .commands.mutants import mutants
+from .commands.races import races
+from .commands.regress import regress
+from .commands.replay import replay
+from .commands.run import run
+from .commands.upgrade import upgrade
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages, results
-from .upgrade import upgrade
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
@@ -143,7 +143,7 @@ def _leave(code: int) -> NoReturn:
 
 def _leave_at_once(code: int) -> NoReturn:
     """Exit after a signal: the JVMs are killed already, so don't call them."""
-    jvm = sys.modules.get(f"{__package__.removesuffix('.cli')}.witnesses.spark.jvm")
+    jvm = sys.modules.get(f"{__package__.removesuffix('.cli')}.witnesses.spark.platform.jvm")
     if jvm is not None:
         jvm.end()
     remove_own()
@@ -155,7 +155,7 @@ def _leave_at_once(code: int) -> NoReturn:
 
 def _report_who_took_part(session: Any) -> None:
     """Print how many tasks each executor of a cluster ran: the answer of one executor doesn't test a cluster."""
-    from ..witnesses.spark.cluster import is_cluster, tasks_of_executors
+    from ..witnesses.spark.platform.cluster import is_cluster, tasks_of_executors
 
     master = session.sparkContext.master
     if is_cluster(master):

@@ -14,7 +14,7 @@ from ..system.standard_streams import OutputLost
 from ..system.visible import first_line
 from ..witnesses.kafka import jvm as kafka_jvm
 from ..witnesses.spark import session as spark_session
-from ..witnesses.spark.disk import no_space
+from ..witnesses.spark.platform.disk import no_space
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MAPPING = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")

@@ -11,7 +11,7 @@ import typer
 
 from ...reference.core.errors import BadInput
 from ..witnesses.kafka.versions import DEFAULT, OLDEST, VERSION_VARIABLE
-from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
+from ..witnesses.spark.platform.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 
 CounterexamplesFolder = Annotated[
     Path, typer.Option("--findings", help="The folder that counterexamples are written to and replayed from.")

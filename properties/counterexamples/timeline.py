@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..generators.columns.model import JobHistory, Source, from_microseconds
+from ..generators.columns.forms.rows import from_microseconds
+from ..generators.columns.model import JobHistory, Source
 from ..generators.columns.shown import cell, elapsed
 from .tables import BatchWatermarks, grid
 

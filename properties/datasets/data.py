@@ -18,7 +18,7 @@ from ...reference.core.errors import BadInput, MissingTool, install_command
 from ...reference.core.files import format_of
 from ...reference.core.history import LARGEST_TIMESTAMP_MS
 from ...reference.definitions.aggregates import Aggregate
-from ..system.requirements import package_folder
+from ..system.installed.requirements import package_folder
 from ..system.visible import first_line
 
 ROWS_LISTED = 5

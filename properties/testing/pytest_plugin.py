@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
+from ..witnesses.spark.platform.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests() -> None:
     """Let conftest.py and the tests' modules declare functions for Spark Connect, where SPARK_REMOTE asks for that."""
     if "SPARK_REMOTE" in os.environ:
-        from ..witnesses.spark import connect
+        from ..witnesses.spark.platform import connect
 
         connect.begin()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamproof import Input
-from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.mutations.source import JobSource
 
 TOTALS = '''

@@ -10,7 +10,7 @@ import pyarrow as pa
 from streamproof import Input
 from streamproof.properties.checking.jobs.arguments import CheckOptions
 from streamproof.properties.checking.jobs.job_check import JobCheck
-from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner

@@ -17,7 +17,7 @@ from paths import GOLDEN
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from streamproof.properties.generators.columns.model import Source
-from streamproof.properties.system.environments import python_of
+from streamproof.properties.system.installed.environments import python_of
 from streamproof.properties.witnesses.job.other_pyspark import PySparkProcess
 from streamproof.properties.witnesses.job.running import Earlier, OtherPySpark, Output, Runner, UpgradedQuery
 from streamproof.properties.witnesses.run_options import RunOptions

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from doc_pages import PAGES, Block, blocks_of
-
-if TYPE_CHECKING:
-    pass
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 

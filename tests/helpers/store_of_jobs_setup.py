@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
-from streamproof.properties.generators.columns.inputs import Input, resolve
+from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.witnesses.run_options import RunOptions
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from doc_pages import ROOT, blocks_of
 from streamproof import BadInput, Input, MissingTool, Violated, check, check_job, session_windows
-from streamproof.properties.system.requirements import minor_of
+from streamproof.properties.system.installed.requirements import minor_of
 from streamproof.spark_impl.runtime.required import OLDEST
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")

@@ -121,7 +121,7 @@ RULES = (
 def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the benchmark of Spark's own rules."""
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import spark_rules
+    from benchmarks.agreement import spark_rules
 
     return spark_rules
 

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration, microseconds_of
-from ...generators.columns.drawing import grain_of
-from ...generators.columns.inputs import Input, ResolvedInput, distinct_names, resolve_all
+from ...generators.columns.histories.drawing import grain_of
+from ...generators.columns.inputs import Input, ResolvedInput
 from ...generators.columns.key_spaces import MOST
+from ...generators.columns.resolving import distinct_names, resolve_all
 from ...generators.columns.schemas import needs_spark
 from ...generators.columns.shown import duration
 from ...laws.expected.oracle import Oracle
@@ -23,7 +24,7 @@ from ...laws.variation import BATCHES
 from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner
 from ...witnesses.job.scripts.script import Script

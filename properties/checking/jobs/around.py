@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...generators.columns.constants import compares, with_constants
-from ...generators.columns.drawing import start_of
+from ...generators.columns.histories.constants import compares, with_constants
+from ...generators.columns.histories.drawing import start_of
 from ...laws.expected.oracle import Oracle
 from ...witnesses.job.function_constants import constants_in
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...generators.columns.constants import compares, unreached
+from ...generators.columns.histories.constants import compares, unreached
 from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.key_spaces import carrier, key_space
 from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
 from ...laws.variation import Variation
-from ...witnesses.job.plans import delays_by_input
+from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.running import RESTORED
 from ...witnesses.job.witness import RowsWitness
 from .draws import Draws

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.spark.durations import microseconds_of
-from ...generators.columns.drawing import closed, draw_histories
-from ...generators.columns.goals import covered, goals, goals_of_timeouts, silences
+from ...generators.columns.histories.drawing import closed, draw_histories
+from ...generators.columns.histories.goals import covered, goals, goals_of_timeouts, silences
 from ...generators.columns.model import JobHistory
 from ...laws.expected.oracle import Oracle
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.run_options import RunOptions
 from .arguments import CheckOptions
 

@@ -15,20 +15,20 @@ from pathlib import Path
 
 from ....reference.core.errors import BadInput
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
+from ...generators.columns.histories.shrinking import size
 from ...generators.columns.key_spaces import ALONE, carrier, why_alone
 from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
-from ...generators.columns.shrinking import size
 from ...generators.shrinking import Deadline
 from ...laws.all import UPGRADE, saved_variation
 from ...laws.expected.comparison import RowDifference
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
-from ...witnesses.job.plans import delays_by_input
+from ...witnesses.job.plan.plans import delays_by_input
+from ...witnesses.job.plan.tables import TablesUsed
 from ...witnesses.job.running import Declared, NotContinued
-from ...witnesses.job.tables import TablesUsed
 from ...witnesses.job.witness import OTHER_STATE, RowsWitness
 from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.failures import QueryFailed

@@ -18,14 +18,14 @@ from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, JobOracle, OracleOfJob
 from ...laws.variation import Variation
-from ...system.spark_versions import no_log_of_refusals
+from ...system.installed.spark_versions import no_log_of_refusals
 from ...witnesses.job.contract import location
 from ...witnesses.job.running import Declared, Job, Output
 from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import RunOptions
-from ...witnesses.spark import connect
+from ...witnesses.spark.platform import connect
 from ...witnesses.spark.session import is_own_session, use_own_session
 from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck

@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Sequence
 
+from ...generators.columns.histories.shrinking import shrink
+from ...generators.columns.histories.standing_alone import standing_alone
 from ...generators.columns.model import JobHistory
-from ...generators.columns.shrinking import shrink
-from ...generators.columns.standing_alone import standing_alone
 from ...generators.shrinking import Deadline, one_by_one
 from ...laws.expected.judging import Compared, Judge
 from ...laws.variation import Variation

@@ -21,7 +21,7 @@ from ...laws.expected.upgrading import UpgradeJudge
 from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
-from ...system.environments import python_of, require_earlier
+from ...system.installed.environments import python_of, require_earlier
 from ...witnesses.job.other_pyspark import PySparkProcess, require_named
 from ...witnesses.job.running import Declared, Earlier, Job, NotContinued, OtherPySpark
 from ...witnesses.job.scripts.script import Script

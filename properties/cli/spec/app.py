@@ -5,13 +5,13 @@ from __future__ import annotations
 import typer
 
 from .behaviours import behaviours_of
-from .check import check_models
-from .list import list_models
-from .prove import prove_specifications
-from .races import play_races
-from .replay import replay_model
-from .simulate import simulate_model
-from .validate import validate_traces
+from .commands.check import check_models
+from .commands.list import list_models
+from .commands.prove import prove_specifications
+from .commands.races import play_races
+from .commands.replay import replay_model
+from .commands.simulate import simulate_model
+from .commands.validate import validate_traces
 
 specs = typer.Typer(
     help="The TLA+ models of the protocols: check them with TLC, and replay their behaviours on the code. "

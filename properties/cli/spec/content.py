@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from ...checking.checked import Checked, LawCount
 from ...report.content import Chart, Content, content_of
+from .checked import CheckedModel
 from .models import ChosenModel
 from .printing import steps_shown
 
 if TYPE_CHECKING:
     from ....specs.checking import Found
-    from .check import CheckedModel
 
 
 def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], command: str, ended: str) -> Content:

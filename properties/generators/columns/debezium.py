@@ -13,8 +13,9 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from .model import Arrival, JobHistory, Row, Source
-from .payloads import json_of_row, json_text
+from .forms.payloads import json_of_row, json_text
+from .forms.rows import Row
+from .model import Arrival, JobHistory, Source
 
 TIME, DELETED = "ts_ms", "deleted"
 """The columns that a history has beside the table's: the time of a change, and whether it deletes the row."""

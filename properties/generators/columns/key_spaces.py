@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
+from .forms.rows import Row
 from .inputs import ResolvedInput
-from .model import Row, Source
+from .model import Source
 
 MOST = 99_999
 """The most histories in one query; their numbers begin at 1, so that a plain key has no number."""

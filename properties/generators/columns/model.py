@@ -1,35 +1,22 @@
-"""The terms of a job's check: its inputs, histories of rows, and the rows that an oracle expects.
-
-A row is a mapping from the names of columns to Python values: timestamps are `datetime`s in UTC, of microseconds.
-"""
+"""The terms of a job's check: its inputs, histories of rows, and the rows that an oracle expects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from .forms.rows import Row, from_microseconds, microseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .wire import Encoding
+    from .forms.encoding import Encoding
 
-Row: TypeAlias = Mapping[str, Any]
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
 """The part that is compared: the rows of each batch, the table after each batch, or the table at the end."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def microseconds(time: datetime) -> int:
-    """Return a time as microseconds since 1970; a time without a zone is in UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
-
-
-def from_microseconds(time_us: int) -> datetime:
-    """Return the time at a number of microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=time_us)
 
 
 @dataclass(frozen=True)

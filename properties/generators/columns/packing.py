@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
+from .forms.rows import Row
 from .inputs import ResolvedInput
 from .key_spaces import MOST, KeySpace, carrier, key_space
-from .model import JobHistory, Row, Source
+from .model import JobHistory, Source
 from .wire import Encoder
 
 MOST_ROWS = 300_000

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from ....reference.core.errors import BadInput
-from ...system.spark_versions import arrow_type_of, struct_of_arrow
+from ...system.installed.spark_versions import arrow_type_of, struct_of_arrow
 
 PLAIN_TYPES: dict[str, type[T.DataType]] = {
     "bigint": T.LongType,

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ...system.arguments import short
 from . import debezium
-from .avro import Avro
+from .forms.avro import Avro
+from .forms.encoding import Encoding, Format
+from .forms.payloads import DEBEZIUM, refused_columns
+from .forms.times import TIMESTAMP, TimeForm, time_form
+from .inputs import Input
 from .model import Source
-from .payloads import DEBEZIUM, refused_columns
-from .times import TIMESTAMP, TimeForm, time_form
-from .wire import Encoding, Format
-
-if TYPE_CHECKING:
-    from .inputs import Input
 
 RECORDS_TIME = "timestamp"
 """The column of Kafka's records with their own time."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...system.visible import visible
-from .model import Row
+from .forms.rows import Row
 
 LONGEST = 60
 """The most characters of a value in a table; the saved history has it whole."""

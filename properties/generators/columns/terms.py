@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from .model import EPOCH, Row, microseconds
+from .forms.rows import EPOCH, Row, microseconds
 
 COLUMN, CONSTANT = "Column", "Constant"
 MAX_TEXT = 1000

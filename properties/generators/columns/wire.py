@@ -7,107 +7,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from .debezium import ChangeLog
-from .model import Row, Source, from_microseconds, microseconds
-from .payloads import DEBEZIUM, Value, key_text, payload
-from .times import TIMESTAMP, TimeForm
-
-Format: TypeAlias = Literal["kafka", "text"]
-"""The form of a source's records: Kafka's records, or lines of text, as in files and from sockets."""
+from .forms.encoding import RECORDS_GRAIN_US, Encoding
+from .forms.payloads import key_text
+from .forms.rows import Row, from_microseconds, microseconds
+from .model import Source
 
 RECORDS_KEY = "key"
 """The column of Kafka's records with their key."""
 PARTITIONS = 3
 """The number of partitions of a Kafka topic."""
-KAFKA = pa.schema(
-    [
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("timestampType", pa.int32()),
-    ]
-)
-"""The columns of Spark's Kafka source."""
-HEADERS = pa.field("headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
-TEXT = pa.schema([pa.field("value", pa.string())])
-_MS = 1000
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """The form in which a job is given the rows of a source.
-
-    Attributes:
-        columns: The columns of the payload, or of the frame if there is no payload, as the Input declares them.
-        time: The column of the event time.
-        form: The form of its values; None: timestamps.
-        format: The form of the records; None: the frame has the columns themselves.
-        value: The form of a record's payload.
-        headers: Whether Kafka's records have headers.
-    """
-
-    columns: pa.Schema
-    time: str
-    form: TimeForm | None = None
-    format: Format | None = None
-    value: Value = "json"
-    headers: bool = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns that the job is given."""
-        if self.format is None:
-            return self.columns
-        if self.format == "text":
-            return TEXT
-        return KAFKA.append(HEADERS) if self.headers else KAFKA
-
-    @property
-    def timestamp(self) -> str | None:
-        """The column in which the job is given the event time as a timestamp; None: it derives it."""
-        return self.time if self.is_records_time else None
-
-    @property
-    def is_records_time(self) -> bool:
-        """Whether the event time is the timestamp of Kafka's records, and not in their payload."""
-        return self.format == "kafka" and self.time not in self.columns.names and not self.is_change_log
-
-    @property
-    def is_change_log(self) -> bool:
-        """Whether the payloads are Debezium's change events of a table."""
-        return self.value == DEBEZIUM
-
-    @property
-    def grain_us(self) -> int:
-        """The unit of event times in microseconds: each is a multiple of it."""
-        if self.is_records_time:
-            return _MS
-        return 1 if self.form is None else self.form.grain_us
-
-    @property
-    def shown_form(self) -> TimeForm | None:
-        """The form of an event time that the job emits as its source has it; None: a timestamp."""
-        in_payload = self.format is not None and self.value in ("json", "csv") and not self.is_records_time
-        return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
-
-    def plain(self, row: Row) -> Row:
-        """Return a row with its event time in the form in which the source has it."""
-        return row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
-
-    def payload(self, row: Row, where: str, fault: str = "") -> bytes | None:
-        """Return the payload of a row, maybe with a fault; as `payloads.payload`."""
-        return payload(self.value, self.plain(row), self.columns, where, fault, self.time)
 
 
 def table_of(source: Source, rows: Sequence[Row]) -> pa.Table:
@@ -202,4 +118,4 @@ class Encoder:
 
 def _in_ms(time: datetime) -> datetime:
     time_us = microseconds(time)
-    return from_microseconds(time_us - time_us % _MS)
+    return from_microseconds(time_us - time_us % RECORDS_GRAIN_US)

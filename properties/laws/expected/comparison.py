@@ -9,7 +9,8 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.model import Comparing, Expected, Row, Source
+from ...generators.columns.forms.rows import Row
+from ...generators.columns.model import Comparing, Expected, Source
 from ...generators.columns.shown import cell
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.rows import flat

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from ....reference.core.errors import BadInput
 from ...generators.columns import debezium
+from ...generators.columns.forms.rows import Row
 from ...generators.columns.key_spaces import key_space
-from ...generators.columns.model import Comparing, Expected, JobHistory, Row
+from ...generators.columns.model import Comparing, Expected, JobHistory
 from ...generators.columns.shown import shown_row
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat
 from ...witnesses.job.running import Declared, Output
 from ...witnesses.job.sinks.sink import Sink

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...generators.columns.model import Expected, JobHistory, Source
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, RunOptions
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput, StreamproofError
-from ...generators.columns.model import Comparing, Expected, JobHistory, Row, Source, from_microseconds
+from ...generators.columns.forms.rows import Row, from_microseconds
+from ...generators.columns.model import Comparing, Expected, JobHistory, Source
 from ...generators.columns.wire import table_of
 from ...system.arguments import checked
 from ...system.exits import without_exit
 from ...witnesses.job.contract import location
-from ...witnesses.job.plans import Plan
+from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat, rows_of
 from ...witnesses.job.running import Earlier, Job, name_of
 from ...witnesses.job.scripts.script import Script

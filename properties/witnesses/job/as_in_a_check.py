@@ -12,8 +12,8 @@ from unittest import mock
 
 from ....reference.core.errors import BadInput
 from ...system.exits import without_exit
-from ..spark import connect
 from ..spark.engine import OfBatch
+from ..spark.platform import connect
 from .contract import location
 from .declaring import PATCHING
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...generators.columns.model import from_microseconds
-from ..spark import connect
+from ...generators.columns.forms.rows import from_microseconds
 from ..spark.engine import Tables
+from ..spark.platform import connect
 from .declaring import DECLARING
 
 if TYPE_CHECKING:

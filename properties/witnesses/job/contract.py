@@ -13,7 +13,7 @@ from typing import Any
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from ...system.visible import first_line, visible, visible_path
-from ..spark import connect
+from ..spark.platform import connect
 from .declaring import DECLARING
 
 JARS = {

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput, StreamproofError
-from ...system.module_path import BEHIND, behind, in_front
+from ...system.installed.module_path import BEHIND, behind, in_front
 from ...system.visible import first_line, visible
 from ...system.work import own_folder
 from ..run_options import Mode, RunOptions

@@ -21,7 +21,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
-from ...system.requirements import installed
+from ...system.installed.requirements import installed
 from ...system.visible import first_line
 from ..spark.session import spark_session
 from .other_pyspark import Start, dumped, loaded

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from ..spark import connect
+from ..spark.platform import connect
 
 if TYPE_CHECKING:
     import pandas as pd

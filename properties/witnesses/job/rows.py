@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.values import plain_values
-from ...system.spark_versions import arrow_table_of
+from ...system.installed.spark_versions import arrow_table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

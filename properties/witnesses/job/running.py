@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
-from ...generators.columns.model import Row, Source, from_microseconds, microseconds
-from ...system.spark_versions import arrow_table_of, frame_of_arrow
+from ...generators.columns.forms.rows import Row, from_microseconds, microseconds
+from ...generators.columns.model import Source
+from ...system.installed.spark_versions import arrow_table_of, frame_of_arrow
 from ...system.visible import first_cause, first_line
 from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions
-from ..spark import connect
 from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
+from ..spark.platform import connect
 from ..spark.session import (
     default_store,
     partitions_of_users_session,
@@ -40,14 +41,14 @@ from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .dying import Steps, dying_writer
 from .dying_writes import Writes
-from .grouping import Grouping, grouping_of
-from .plans import Plan, plan_of
+from .plan.grouping import Grouping, grouping_of
+from .plan.plans import Plan, plan_of
+from .plan.tables import TablesUsed, tables_used
 from .processing_time import SETTINGS, at_times
 from .row_by_row import row_by_row
 from .rows import columns_of, rows_of
 from .sinks.files import LOG
 from .sinks.sink import Sink
-from .tables import TablesUsed, tables_used
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

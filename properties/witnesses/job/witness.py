@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
+from ...generators.columns.forms.rows import Row
 from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.key_spaces import carrier, key_space
-from ...generators.columns.model import JobHistory, Row, Source
+from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
 from ...generators.columns.wire import RECORDS_KEY
 from ..run_options import RunOptions

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from pyspark.sql.types import StructType
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.model import Row
-from ...system.spark_versions import arrow_table_of, struct_of_arrow
+from ...generators.columns.forms.rows import Row
+from ...system.installed.spark_versions import arrow_table_of, struct_of_arrow
 from ..job.rows import rows_of
 from .delta_log import Action, DeltaLog, changing
 from .files import Files

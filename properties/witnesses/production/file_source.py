@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
-from ...generators.columns.model import Row
-from ...system.spark_versions import struct_of_arrow
+from ...generators.columns.forms.rows import Row
+from ...system.installed.spark_versions import struct_of_arrow
 from ..job.rows import rows_of
 from .reading import Again, Gone, Place, format_of, in_order, reported_reading, with_time
 

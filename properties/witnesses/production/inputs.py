@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.model import Arrival, Source
-from ..job.plans import Plan
+from ..job.plan.plans import Plan
 from .checkpoint import Checkpoint
 from .delta_source import read_delta
 from .file_source import read_files

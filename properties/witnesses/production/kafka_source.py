@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.model import Row
-from ...system.spark_versions import arrow_table_of, struct_of_arrow
+from ...generators.columns.forms.rows import Row
+from ...system.installed.spark_versions import arrow_table_of, struct_of_arrow
 from ..job.rows import rows_of
 from .reading import Again, Place, reported_reading, with_time
 

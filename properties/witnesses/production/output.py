@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.model import Row
-from ...system.spark_versions import arrow_table_of
+from ...generators.columns.forms.rows import Row
+from ...system.installed.spark_versions import arrow_table_of
 from ..job.contract import called
 from ..job.rows import rows_of
 from .checkpoint import Checkpoint, entries, last_compact

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.model import Row, Source
-from ...system.spark_versions import arrow_table_of
+from ...generators.columns.forms.rows import Row
+from ...generators.columns.model import Source
+from ...system.installed.spark_versions import arrow_table_of
 from ...system.visible import first_cause, first_line, visible
 from .checkpoint import Checkpoint
 

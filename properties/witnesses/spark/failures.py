@@ -13,7 +13,7 @@ from typing import TypeVar
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.visible import first_line, visible_path
 from ...system.work import temporary_folder
-from .disk import no_space
+from .platform.disk import no_space
 from .session import query_lock, spark_log_path, why_jvm_died, work_folder
 
 Result = TypeVar("Result")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ....reference.core.errors import StreamproofError
 from ....spark_impl.runtime.pages import Stored, unpacked
 from ....spark_impl.runtime.processor import PACKED, STATE
-from ...system.spark_versions import arrow_table_of
+from ...system.installed.spark_versions import arrow_table_of
 from ..run_options import PLAIN, RunOptions
 from .engine import PreparedQuery, hand_over
 from .failures import QueryFailed, in_own_folder

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError
 from ....specs.java import Java, find_java, low_limits
-from ...system import requirements
-from ...system.spark_versions import checkpoint_file_manager, condition_of
+from ...system.installed import requirements
+from ...system.installed.spark_versions import checkpoint_file_manager, condition_of
 from ...system.visible import first_line
 from ...system.work import log_path, open_log, own_folder
-from . import connect
-from . import jvm as spark_jvm
-from .class_archive import java_options
-from .cluster import (
+from .platform import connect
+from .platform import jvm as spark_jvm
+from .platform.class_archive import java_options
+from .platform.cluster import (
     MASTER_VARIABLE,
     PARTITIONS_VARIABLE,
     address_towards,
@@ -39,9 +39,9 @@ from .cluster import (
     shared_folder,
     worker_python,
 )
-from .disk import no_space
-from .hadoop import quicken
-from .workers import import_as_here, socket_settings, start_quickly
+from .platform.disk import no_space
+from .platform.hadoop import quicken
+from .platform.workers import import_as_here, socket_settings, start_quickly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ from ...outcomes.outcomes import Difference, Grain, Outcome
 from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
 from ...registration.registration import Options, registration_of
-from ...system.spark_versions import arrow_table_of
+from ...system.installed.spark_versions import arrow_table_of
 from ..run_options import PLAIN, RunOptions
 from .answers import Label
 from .decode import entries_of, milliseconds_of

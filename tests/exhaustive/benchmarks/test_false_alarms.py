@@ -19,7 +19,7 @@ from streamproof.reference.core.play import play
 @pytest.fixture
 def false_alarms(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import false_alarms
+    from benchmarks.agreement import false_alarms
 
     return false_alarms
 

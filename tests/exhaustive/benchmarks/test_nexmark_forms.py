@@ -23,8 +23,8 @@ def benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def events(tmp_path: Path) -> Path:
     """A folder of events in a few batches; a second has 50, so that sessions end within them."""
-    from benchmarks.nexmark_events import events
-    from benchmarks.production_run import write_batches
+    from benchmarks.nexmark.events import events
+    from benchmarks.production.run import write_batches
 
     ends = [*(COUNT * batch // BATCHES for batch in range(1, BATCHES)), COUNT + 3]
     write_batches(events(COUNT, rate=50, closing=True)._asdict(), ends, tmp_path / "events")
@@ -33,7 +33,7 @@ def events(tmp_path: Path) -> Path:
 
 def differing(events: Path, query: str, rows: Path) -> int:
     """Return how many rows differ from DuckDB's, of which there are some."""
-    from benchmarks.nexmark_sql import compared, load
+    from benchmarks.nexmark.sql import compared, load
 
     with duckdb.connect(":memory:") as connection:
         load(connection, str(events))
@@ -103,7 +103,7 @@ def in_pandas(events: Path, keys: Sequence[str], columns: Sequence[str], functio
 
 
 def pandas_rows(events: Path, query: str, rows: Path) -> Path:
-    from benchmarks import nexmark_pandas as forms
+    from benchmarks.nexmark import pandas as forms
 
     keys, columns, function = {
         "q11": (["bidder"], ["time"], forms._sessions),
@@ -123,7 +123,7 @@ def test_the_functions_for_pandas_have_the_rows_of_duckdb_and_keep_no_state_in_t
 def test_a_function_for_pandas_that_drops_the_last_session_or_keeps_the_first_bid_differs(
     events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from benchmarks import nexmark_pandas as forms
+    from benchmarks.nexmark import pandas as forms
 
     merged: Callable[..., Any] = forms.merged
     with monkeypatch.context() as patch:
@@ -136,7 +136,7 @@ def test_a_function_for_pandas_that_drops_the_last_session_or_keeps_the_first_bi
 
 
 def test_sessions_that_bids_out_of_order_bring_together_are_merged() -> None:
-    from benchmarks.nexmark_pandas import merged
+    from benchmarks.nexmark.pandas import merged
 
     starts, lasts = np.array([0, 30_000, 100_000, 20_000, 10_000]), np.array([0, 35_000, 100_000, 20_000, 10_000])
     found = merged(starts, lasts, np.array([1, 2, 1, 1, 1]))
@@ -152,7 +152,7 @@ class Batch:
 
 def batches(events: Path, query: str) -> list[pa.Table]:
     """Return the batches that a query's merge gets from Spark."""
-    from benchmarks.nexmark_queries import AUCTION, BID
+    from benchmarks.nexmark.queries import AUCTION, BID
 
     read = {kind: [pq.read_table(file) for file in sorted((events / kind).iterdir())] for kind in ("bid", "auction")}
     if query == "q18":
@@ -168,7 +168,7 @@ def batches(events: Path, query: str) -> list[pa.Table]:
 
 def merged_rows(events: Path, query: str, folder: Path, order: Sequence[int] = (0, 1, 1, 2, 0)) -> Path:
     """Merge batches in an order, in which some come again, into tables of DuckDB; return the file of the rows."""
-    from benchmarks.nexmark_merge import DUCKDB, TABLES
+    from benchmarks.nexmark.merge import DUCKDB, TABLES
 
     rows = batches(events, query)
     with closing(TABLES[DUCKDB][query](folder)) as tables:
@@ -189,7 +189,7 @@ def test_a_merge_into_duckdb_has_the_rows_of_duckdb_even_if_batches_come_again(
 def test_a_merge_that_loses_a_batch_or_repeats_pairs_or_keeps_an_earlier_bid_differs(
     events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from benchmarks import nexmark_merge as forms
+    from benchmarks.nexmark import merge as forms
 
     assert differing(events, "q18", merged_rows(events, "q18", tmp_path / "lost", order=(0, 2))) > 0
     with monkeypatch.context() as patch:
@@ -207,7 +207,7 @@ def test_a_merge_that_loses_a_batch_or_repeats_pairs_or_keeps_an_earlier_bid_dif
 
 def delta_rows(events: Path, folder: Path, order: Sequence[int]) -> Path:
     """Merge the last bids of batches, in an order, into a table of Delta; return the file of the rows."""
-    from benchmarks.nexmark_merge import LastBidsInDelta
+    from benchmarks.nexmark.merge import LastBidsInDelta
 
     tables, found = LastBidsInDelta(folder / "table"), batches(events, "q18")
     last = 'FROM rows QUALIFY row_number() OVER (PARTITION BY bidder, auction ORDER BY time DESC, "order" DESC) = 1'
@@ -227,7 +227,7 @@ def test_a_merge_into_delta_has_the_rows_of_duckdb_even_if_batches_come_again(ev
 
 
 def test_events_and_rows_of_kafka_keep_each_field(events: Path) -> None:
-    from benchmarks.nexmark_kafka import EVENTS, QUERIES, lines, table_of
+    from benchmarks.nexmark.kafka import EVENTS, QUERIES, lines, table_of
 
     made = lines(events / "bid", EVENTS["bid"])
     first, last = (line.split("\t") for line in (made[0], made[-1]))
@@ -245,8 +245,8 @@ def test_events_and_rows_of_kafka_keep_each_field(events: Path) -> None:
 
 
 def test_forms_that_can_not_run_here_are_left_out_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import nexmark
     from benchmarks.figures import Setting
+    from benchmarks.nexmark import nexmark
 
     monkeypatch.setattr(nexmark.nexmark_kafka, "why_not", lambda: "there is no javac")
     monkeypatch.setattr(nexmark.nexmark_merge, "is_installed", lambda: False)
@@ -284,7 +284,7 @@ def test_forms_that_can_not_run_here_are_left_out_and_the_reason_is_told(monkeyp
 def test_kafka_streams_has_the_rows_of_duckdb_and_a_planted_bug_shows(
     query: str, right: str, wrong: str, planted: bool, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from benchmarks import nexmark_kafka
+    from benchmarks.nexmark import kafka as nexmark_kafka
 
     if (why := nexmark_kafka.why_not()) is not None:
         pytest.skip(why)

@@ -72,7 +72,7 @@ def test_a_process_is_read_whatever_it_calls_itself_and_a_thread_by_what_it_does
 
 
 def test_the_figures_of_an_operator_are_those_of_made_up_seconds_and_are_held_against_their_targets() -> None:
-    from benchmarks.production import through_figures
+    from benchmarks.production.production import through_figures
 
     def measured(seconds: float) -> dict[str, Any]:
         # Half is Python's workers'; each of the four batches costs the same.
@@ -108,7 +108,7 @@ def test_the_figures_of_an_operator_are_those_of_made_up_seconds_and_are_held_ag
 
 
 def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_their_number() -> None:
-    from benchmarks.production_cases import AS_MANY, on_two_sides, over_state
+    from benchmarks.production.cases import AS_MANY, on_two_sides, over_state
 
     different = set()
     for keys in (10_000, 30_000):
@@ -125,7 +125,7 @@ def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_thei
 
 @pytest.mark.parametrize(("spread", "most"), [("uniform", range(100, 150)), ("skewed", range(900, 1100))])
 def test_further_records_name_all_keys_alike_or_some_more_often(spread: str, most: range) -> None:
-    from benchmarks.production_cases import over_state
+    from benchmarks.production.cases import over_state
 
     keys, further = 100, 10_000
     columns = over_state(keys, (further // 2, further // 2), spread)
@@ -136,7 +136,7 @@ def test_further_records_name_all_keys_alike_or_some_more_often(spread: str, mos
 
 
 def test_rows_refer_to_a_tenth_as_many_others_of_which_some_change() -> None:
-    from benchmarks.production_cases import on_referring_sides, over_state
+    from benchmarks.production.cases import on_referring_sides, over_state
 
     sides = on_referring_sides(over_state(5_000, (5_000,), "uniform"))
     assert sorted(np.concatenate([side["order"] for side in sides.values()])) == list(range(10_000))
@@ -150,8 +150,8 @@ def test_rows_refer_to_a_tenth_as_many_others_of_which_some_change() -> None:
 def test_a_batch_of_a_size_over_a_state_of_a_size_is_counted_after_the_first_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from benchmarks import production, sizes
     from benchmarks.figures import Setting
+    from benchmarks.production import production, sizes
 
     asked = []
 
@@ -182,7 +182,7 @@ def test_a_batch_of_a_size_over_a_state_of_a_size_is_counted_after_the_first_tur
 def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
     from streamproof.spark_impl.inputs import table
 
-    from benchmarks.production_cases import ARRIVED, EARLIER, TODAY, joined
+    from benchmarks.production.cases import ARRIVED, EARLIER, TODAY, joined
 
     def join(*inputs: Any, **options: Any) -> Any:
         return inputs, options
@@ -197,19 +197,19 @@ def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
 
 
 def test_each_case_can_be_declared_where_only_the_earlier_commit_is_imported(tmp_path: Path) -> None:
-    from benchmarks.earlier import COMMIT, lay_out
+    from benchmarks.production.earlier import COMMIT, lay_out
 
     try:
         environment = lay_out(COMMIT, tmp_path)
     except MissingTool as error:
         pytest.skip(str(error))
-    script = "from benchmarks.production_run import CASES; print(len([case() for case in CASES.values()]))"
+    script = "from benchmarks.production.run import CASES; print(len([case() for case in CASES.values()]))"
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ran.stdout.split() == ["10"], ran.stderr
 
 
 def test_a_commit_is_imported_from_where_it_is_laid_out_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
-    from benchmarks.earlier import lay_out
+    from benchmarks.production.earlier import lay_out
 
     environment = lay_out("HEAD", tmp_path)
     script = "import streamproof.spark_impl as one, streamproof as all, benchmarks; print(one.__file__, all.__file__)"
@@ -222,7 +222,7 @@ def test_a_commit_is_imported_from_where_it_is_laid_out_and_an_unknown_one_is_re
 
 
 def test_a_worker_notes_the_stage_of_the_innermost_frame_that_belongs_to_one(tmp_path: Path) -> None:
-    from benchmarks.sampling import seconds_by_stage, stage_of
+    from benchmarks.production.sampling import seconds_by_stage, stage_of
 
     def frame_of(*path: tuple[str, str]) -> FrameType:
         """Return the frame of functions that call one another, each of a file."""
@@ -246,7 +246,7 @@ def test_a_worker_notes_the_stage_of_the_innermost_frame_that_belongs_to_one(tmp
     script = f"""if True:
         import time
         from pathlib import Path
-        from benchmarks.sampling import note
+        from benchmarks.production.sampling import note
         note(Path({str(tmp_path)!r}))
         start = time.process_time()
         while time.process_time() < start + 0.7:

@@ -27,7 +27,7 @@ KEPT = (
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import spark_rules
+    from benchmarks.agreement import spark_rules
 
     return spark_rules
 

@@ -18,8 +18,8 @@ def test_the_join_in_sql_emits_what_the_reference_emits_and_stores_no_more_than_
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production_cases import unless_deleted
-    from benchmarks.sql_table_table_join import SqlTableTableJoin
+    from benchmarks.production.cases import unless_deleted
+    from benchmarks.production.sql_table_table_join import SqlTableTableJoin
 
     emitted: list[Any] = []
 

@@ -12,7 +12,7 @@ import pytest
 from doc_pages import PAGES, ROOT, Block, blocks_of, write_files
 from streamproof import check_job, conforms, invariants, upgrade
 from streamproof.properties.checking.jobs import smallest
-from streamproof.properties.witnesses.spark.workers import import_as_here
+from streamproof.properties.witnesses.spark.platform.workers import import_as_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

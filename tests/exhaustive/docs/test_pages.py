@@ -5,15 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from doc_pages import ROOT, Block, blocks_of, write_files
 from pages_setup import BLOCKS, pages_of_python, run_python
 from streamproof.properties.cli import app
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.mark.parametrize("page", pages_of_python("tlc"))

@@ -3,14 +3,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from paths import ROOT
-
-if TYPE_CHECKING:
-    pass
 
 NAMES = (
     *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "sizes"),
@@ -64,7 +60,7 @@ def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_le
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import production_cases as cases
+    from benchmarks.production import cases
 
     rows = 20_000
     makers = (cases.events, cases.events_in_order, cases.two_streams, cases.stream_and_table, cases.two_tables)
@@ -82,8 +78,8 @@ def test_a_check_stands_beside_the_earlier_commits_by_all_of_its_processes_and_h
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import check
-    from benchmarks.production_run import EARLIERS, TODAYS
+    from benchmarks.checks import check
+    from benchmarks.production.run import EARLIERS, TODAYS
 
     def command(cpu: float, histories: int) -> check.Command:
         lines = [

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from doc_pages import PAGES, Block, blocks_of
-
-if TYPE_CHECKING:
-    pass
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 MODULES = [block for block in BLOCKS if block.notes.get("file", "").startswith("test_")]

@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import typer
@@ -21,9 +21,6 @@ from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.operator import OPERATORS, operator_named
 from streamproof.reference.core.play import play
-
-if TYPE_CHECKING:
-    pass
 
 STREAMPROOF = typer.main.get_command(app.app)
 LANGUAGES = {"python", "console", "json", "text", "yaml", "toml", "java"}

@@ -25,7 +25,7 @@ from streamproof.properties.report.making import content
 
 HOME = Path(streamproof.properties.__file__).parent
 ROOMS = {
-    "draw": {"generators/draws.py draw_histories", "generators/columns/drawing.py draw_histories"},
+    "draw": {"generators/draws.py draw_histories", "generators/columns/histories/drawing.py draw_histories"},
     "run": {"witnesses/spark/shared.py run_shared", "witnesses/job/witness.py evaluate"},
     "judge": {"laws/on_spark/judging.py judge", "laws/expected/judging.py difference"},
     "save": {"counterexamples/store.py put"},

@@ -14,7 +14,7 @@ def test_a_result_that_lacks_or_repeats_a_row_of_the_baselines_is_counted_as_dif
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production_run import differing
+    from benchmarks.production.run import differing
 
     def rows(*pairs: tuple[str, int]) -> DataFrame:
         return spark.createDataFrame(list(pairs), "key string, value int")
@@ -29,7 +29,7 @@ def test_of_a_key_the_last_change_of_the_last_batch_stands_unless_it_is_a_tombst
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production_run import last_changes
+    from benchmarks.production.run import last_changes
 
     changes = [
         ("a", 1, "update", 0, 9, 1),

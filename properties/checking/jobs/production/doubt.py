@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ....generators.columns.model import Expected, Row
+from ....generators.columns.forms.rows import Row
+from ....generators.columns.model import Expected
 from ....laws.expected.comparison import columns_of, unmatched
 from .judging import Judging
 from .times import Uncertain

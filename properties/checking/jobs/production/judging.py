@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from .....reference.core.errors import BadInput
-from ....generators.columns.model import Expected, JobHistory, Row, microseconds
+from ....generators.columns.forms.rows import Row, microseconds
+from ....generators.columns.model import Expected, JobHistory
 from ....laws.expected.comparison import both_flat, columns_of, in_their_form, table_of, unmatched
 from ....laws.expected.oracles import JobOracle, ModelOracle
 from ....laws.expected.rules.rule import Rule

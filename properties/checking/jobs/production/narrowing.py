@@ -9,10 +9,11 @@ from typing import Any
 
 from .....reference.core.errors import BadInput, StreamproofError
 from ....counterexamples.of_jobs import JobCounterexample
-from ....generators.columns.drawing import closed
-from ....generators.columns.model import Expected, JobHistory, Row
+from ....generators.columns.forms.rows import Row
+from ....generators.columns.histories.drawing import closed
+from ....generators.columns.histories.shrinking import shrink
+from ....generators.columns.model import Expected, JobHistory
 from ....generators.columns.packing import UnreadableKey
-from ....generators.columns.shrinking import shrink
 from ....generators.shrinking import Deadline, one_by_one
 from ....laws.expected.comparison import unmatched
 from ....laws.expected.judging import Compared

@@ -10,7 +10,7 @@ from .....reference.core.errors import BadInput
 from .....reference.spark.watermarks import micro_batches
 from ....generators.columns.model import Arrival, JobHistory, Source
 from ....laws.expected.judging import Judge
-from ....witnesses.job.plans import delays_by_input
+from ....witnesses.job.plan.plans import delays_by_input
 from ....witnesses.production.checkpoint import Checkpoint, read_checkpoint
 from ....witnesses.production.inputs import read_inputs, sources_by_input
 from ....witnesses.production.output import Target, Written, read_output

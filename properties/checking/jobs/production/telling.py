@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....counterexamples.of_jobs import JobCounterexample
-from ....generators.columns.model import Expected, Row, from_microseconds
+from ....generators.columns.forms.rows import Row, from_microseconds
+from ....generators.columns.model import Expected
 from ....generators.columns.shown import shown_row, typed_row
 from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
-from ....witnesses.job.plans import delays_by_input
+from ....witnesses.job.plan.plans import delays_by_input
 from ..reports import ReplayReport
 from ..verdicts import Inconclusive, Violated
 from .judging import Judging, Wrong

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from ....generators.columns.model import Row, microseconds
+from ....generators.columns.forms.rows import Row, microseconds
 from ....outcomes.equality import comparable
 
 Span: TypeAlias = tuple[int, int] | None

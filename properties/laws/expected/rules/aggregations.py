@@ -12,7 +12,8 @@ from .....reference.spark import session_windows as sessions
 from .....reference.spark import windows as time_windows
 from .....reference.spark.aggregates import FUNCTIONS, Aggregate
 from .....reference.spark.durations import Duration, microseconds_of
-from ....generators.columns.model import Row, Source
+from ....generators.columns.forms.rows import Row
+from ....generators.columns.model import Source
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import check_semantics, column_names, delays_of, look_for, named, only_input, positive_us

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from .....reference.core.errors import BadInput
 from .....reference.spark.durations import Duration, microseconds_of
 from ....generators.columns.model import Source
-from ....system.requirements import PYSPARKS, listed, minor, release
-from ....system.spark_versions import spark_version
+from ....system.installed.requirements import PYSPARKS, listed, minor, release
+from ....system.installed.spark_versions import spark_version
 
 On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
 """The columns that are equal: their names, or the names on each side in the same order."""

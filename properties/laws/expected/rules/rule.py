@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from .....reference.core.errors import BadInput
 from .....reference.spark.watermarks import micro_batches
-from ....generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds, microseconds
+from ....generators.columns.forms.rows import Row, from_microseconds, microseconds
+from ....generators.columns.model import Expected, JobHistory, Source
 from ....witnesses.run_options import Mode, RunOptions
 from ..comparison import with_columns
 from ..oracle import Oracle

@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 from .....reference.core.errors import BadInput
 from .....reference.spark import stream_join as joins
 from .....reference.spark.durations import Duration, microseconds_of
-from ....generators.columns.model import Row, Source
+from ....generators.columns.forms.rows import Row
+from ....generators.columns.model import Source
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (

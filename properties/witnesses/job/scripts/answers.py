@@ -16,14 +16,13 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ....system.visible import first_line, visible
-from ...spark.connect import classes
+from ...spark.platform.connect import classes
+from .lifting import Lift, Waiting
 from .reads import FILES, Read
 from .writes import Idle, Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from .lifting import Lift
 
 Methods = dict[str, Any]
 """The methods of a class, by name."""
@@ -39,10 +38,6 @@ _CHANGES = re.compile(
     re.IGNORECASE,
 )
 """SQL statements that change a catalog or a table."""
-
-
-class Waiting(BaseException):
-    """The script waits for its queries: there is nothing more to run."""
 
 
 def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:

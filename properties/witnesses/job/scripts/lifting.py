@@ -1,15 +1,12 @@
-"""One run of a script in the check's session: PySpark's own classes, of which some methods answer for the check."""
+"""One run of a script: what answers its reads, and what it writes, sets and leaves out."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import io
 import os
 import re
 import sys
-import traceback
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +17,6 @@ from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.visible import first_line, visible, visible_path
-from ...spark.connect import to_check
-from ..declaring import PATCHING
-from .answers import Notebook, Waiting, answers
 from .reads import Frames, Read, as_declared
 from .writes import EndedQuery, Write
 
@@ -32,7 +26,6 @@ if TYPE_CHECKING:
 
 CHECKS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointLocation", "spark.default.parallelism")
 """Settings of a script that the check doesn't take up, for it has its own."""
-_MAGIC = re.compile(r"#\s*MAGIC\s+%(run|sql|scala|r|sh|pip|fs)\b.*")
 
 
 @dataclass(frozen=True)
@@ -74,6 +67,10 @@ class Source:
             yield
 
 
+class Waiting(BaseException):
+    """The script waits for its queries: there is nothing more to run."""
+
+
 @dataclass
 class Lift:
     """One run of a script.
@@ -90,6 +87,8 @@ class Lift:
         notes: What it did that the check leaves out, each with its line.
         views: The temporary views that it has made.
         query: The query that was started.
+        error: The first error that it was answered with, which it may have caught.
+        change: Changes a setting of the session.
     """
 
     source: Source
@@ -103,40 +102,9 @@ class Lift:
     notes: list[str] = field(default_factory=list)
     views: list[str] = field(default_factory=list)
     query: StreamingQuery | None = None
-    _error: StreamproofError | None = None
+    error: StreamproofError | None = None
+    change: Callable[[str, str], None] = field(init=False)
     _earlier: dict[str, str | None] = field(default_factory=dict)
-    _change: Callable[[str, str], None] = field(init=False)
-    _printed: io.StringIO = field(default_factory=io.StringIO)
-
-    def run(self) -> None:
-        """Run the script until it ends, or waits.
-
-        Raises:
-            BadInput: It fails before it starts a query, reads what isn't given, or writes outside of its folder.
-        """
-        for name in self.tables.frames:
-            if name.isidentifier():
-                self.tables.frames[name].createOrReplaceTempView(name)
-                self.views.append(name)
-        self._change = self.spark.conf.set
-        with PATCHING, contextlib.ExitStack() as stack:
-            for owner, methods in answers(self):
-                stack.enter_context(mock.patch.multiple(owner, **methods))
-            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            stack.enter_context(contextlib.redirect_stderr(self._printed))
-            stack.enter_context(self.source.surroundings())
-            self._execute()
-        if self._error is not None:
-            raise self._error
-        unread = [*self.inputs.unread(), *self.tables.unread()]
-        if unread and self.writes:
-            reads = [
-                str(read) for reads in (self.inputs, self.tables) for each in reads.taken.values() for read in each
-            ]
-            raise BadInput(
-                f"{self.source.where} doesn't read {', '.join(map(repr, unread))} of reads=: it reads "
-                f"{', '.join(reads) or 'nothing'}"
-            )
 
     def undo(self) -> None:
         """Put the settings of the session back, and drop the temporary views."""
@@ -156,90 +124,13 @@ class Lift:
     def refuse(self, message: str) -> BadInput:
         """Note an error, which the script may catch, and return it."""
         error = BadInput(message)
-        self._error = self._error or error
+        self.error = self.error or error
         return error
 
     def note(self, text: str) -> None:
         """Note what the check leaves out, at the line that runs now."""
         if (noted := f"line {self.line} of {self.source.where}: {text}") not in self.notes:
             self.notes.append(noted)
-
-    def _execute(self) -> None:
-        where = self.source.where
-        try:
-            self._call() if callable(self.source.code) else self._exec()
-        except Waiting:
-            pass
-        except SystemExit as ended:
-            if not self.writes:
-                said = self._printed.getvalue().strip().splitlines()[-1:]
-                raise BadInput(
-                    f"{where} ends with exit({ended.code!r}){self._at(ended)} before it starts a query"
-                    f"{': ' + visible(said[0]) if said else ''}; give its arguments with args=[…], and its environment "
-                    "with env={…}"
-                ) from None
-        except StreamproofError as error:
-            self._error = self._error or error
-        except Exception as error:
-            if self._error is None and not self.writes:
-                raise BadInput(self._raised(error)) from error
-            at = self._at(error).removeprefix(", in ") or "its end"
-            self.notes.append(
-                f"{where}: what follows {at}, where it raised {type(error).__name__}: {first_line(error)}"
-            )
-
-    def _call(self) -> None:
-        assert callable(self.source.code)
-        parameters = inspect.signature(self.source.code).parameters
-        if len(parameters) > 1:
-            raise BadInput(
-                f"{self.source.where} takes {', '.join(parameters)}: give a function without parameters, or with one "
-                "for the Spark session"
-            )
-        self.source.code(*[self.spark] * len(parameters))
-
-    def _exec(self) -> None:
-        path = self.source.code
-        assert isinstance(path, Path)
-        module = types.ModuleType("__main__")
-        named = {"spark": self.spark, "display": self._display}
-        if isinstance(self.spark, SparkSession):  # Connect has no context
-            named["sc"] = self.spark.sparkContext
-        vars(module).update({"__file__": str(path), "get_ipython": lambda: Notebook(self), **named})
-        vars(module).update(self.source.names)
-        text = path.read_text(encoding="utf-8") if self.source.text is None else self.source.text
-        for number, line in enumerate(text.splitlines(), 1):
-            if _MAGIC.match(line):
-                self.notes.append(f"line {number} of {self.source.where}: {visible(line.lstrip('# '))} isn't run")
-        folder = str(path.parent.resolve())
-        sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]  # the workers import from there, too
-        code = compile(text, str(path), "exec")
-        with mock.patch.dict(sys.modules, {"__main__": module}):
-            exec(code, vars(module))
-
-    def _at(self, error: BaseException) -> str:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self.source.file]
-        return f", in line {frames[-1].lineno}" if frames else ""
-
-    def _raised(self, error: Exception) -> str:
-        where = self.source.where
-        if isinstance(error, SyntaxError):
-            return f"{where} is no Python: {error.msg}, in line {error.lineno}"
-        message = f"{where} raised {type(error).__name__}{self._at(error)}: {first_line(error).rstrip('.')}"
-        if isinstance(error, NameError):
-            return f"{message}; give what its platform has with globals={{{visible(error.name)!r}: …}}"
-        if isinstance(error, ModuleNotFoundError):
-            return f"{message}; install it, or give a stand-in in sys.modules"
-        return message
-
-    def _display(self, shown: Any = None, *arguments: Any, **named: Any) -> None:
-        """Stand in for a notebook's `display`, which starts a query of a DataFrame that streams."""
-        if hasattr(shown, "isStreaming"):
-            name = str(named.get("streamName") or "")
-            shown = to_check(shown)
-            self.writes.append(
-                Write(shown, name=name, format="display" if shown.isStreaming else "shown", line=self.line)
-            )
 
     def stream(self, read: Read) -> DataFrame:
         """Answer a streaming read.
@@ -325,5 +216,5 @@ class Lift:
             return
         text = str(value).lower() if isinstance(value, bool) else str(value)
         self._earlier.setdefault(name, self.spark.conf.get(name, None))
-        self._change(name, text)
+        self.change(name, text)
         self.settings[name] = text

@@ -14,6 +14,7 @@ from ....generators.columns.inputs import Input
 from ....system.arguments import checked
 from ....system.visible import visible
 from ..sinks.sink import Sink
+from .execution import run
 from .lifting import Lift, Source
 from .reads import Frames
 from .writes import Write
@@ -183,7 +184,7 @@ class Script:
         inputs = Frames({name: named[name] for name in names})
         tables = Frames({name: frame for name, frame in named.items() if name not in names})
         self.found.last = Lift(self._source(folder), frames[0].sparkSession, inputs, tables, folder, asked)
-        self.found.last.run()
+        run(self.found.last)
         return self.found.last
 
     def _source(self, folder: Path | None = None) -> Source:

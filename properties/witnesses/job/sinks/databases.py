@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from .....reference.core.errors import BadInput, import_extra
-from ....generators.columns.model import Row
+from ....generators.columns.forms.rows import Row
 from ....system.arguments import short
 from ....system.visible import first_line
 from ..rows import rows_of

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .....reference.core.errors import BadInput
-from ....generators.columns.model import Row
+from ....generators.columns.forms.rows import Row
 from ....system.arguments import short
 from ..rows import rows_of
 from .store import Store

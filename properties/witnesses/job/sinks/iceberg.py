@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .....reference.core.errors import BadInput, import_extra
-from ....generators.columns.model import Row
+from ....generators.columns.forms.rows import Row
 from ....system.visible import first_line
 from ..rows import rows_of
 from .store import Store

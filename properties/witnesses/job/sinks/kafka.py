@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from .....reference.core.errors import BadInput
-from ....generators.columns.model import Row
+from ....generators.columns.forms.rows import Row
 from ....system.arguments import short
 from .store import Store
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .....reference.core.errors import BadInput
-from ....generators.columns.model import Row
+from ....generators.columns.forms.rows import Row
 from ....generators.columns.schemas import arrow_schema, needs_spark
 from .types import with_types
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from .....reference.core.errors import BadInput
-from ....generators.columns.model import Row
+from ....generators.columns.forms.rows import Row
 from ....system.arguments import short
 
 TRUTHS = {"true": True, "false": False, 1: True, 0: False}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from streamproof.properties.cli import app
-from streamproof.properties.cli.spec import check as spec_check
+from streamproof.properties.cli.spec.commands import check as spec_check
 from streamproof.properties.models import races, spec_replay, spec_replay_on_kafka
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, read_history

@@ -11,7 +11,7 @@ from shared_player import play_all
 from streamproof.properties.checking.check import check_operators
 from streamproof.properties.checking.mutation import Kill, check_mutants, chosen
 from streamproof.properties.checking.pools import definitions_drawn, histories_in_pools, pools_on_spark
-from streamproof.properties.cli import mutants as command
+from streamproof.properties.cli.commands import mutants as command
 from streamproof.properties.cli.terminal import results
 from streamproof.properties.laws import runs
 from streamproof.properties.laws.all import ON_SPARK, law_named

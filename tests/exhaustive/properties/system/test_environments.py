@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from streamproof import BadInput
-from streamproof.properties.system import environments
-from streamproof.properties.system.environments import python_of
+from streamproof.properties.system.installed import environments
+from streamproof.properties.system.installed.environments import python_of
 
 
 @pytest.fixture

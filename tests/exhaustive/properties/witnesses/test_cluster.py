@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
-from streamproof.properties.cli import doctor
+from streamproof.properties.cli.commands import doctor
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered
-from streamproof.properties.witnesses.spark import cluster
 from streamproof.properties.witnesses.spark import session as spark_session
+from streamproof.properties.witnesses.spark.platform import cluster
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.reference.core.play import play
 

@@ -16,8 +16,16 @@ from streamproof.properties.checking.jobs import replay as of_replay
 from streamproof.properties.checking.jobs import upgrade as of_upgrade
 from streamproof.properties.checking.jobs.reports import JobReport
 from streamproof.properties.checking.jobs.verdicts import Inconclusive
-from streamproof.properties.cli import job as command
-from streamproof.properties.cli.job import JobOptions, check_one_job, expected, inputs_of, job_among, named, static_of
+from streamproof.properties.cli.commands import job as command
+from streamproof.properties.cli.commands.job import (
+    JobOptions,
+    check_one_job,
+    expected,
+    inputs_of,
+    job_among,
+    named,
+    static_of,
+)
 from streamproof.properties.laws.expected.oracles import BatchOracle, SqlOracle
 from streamproof.reference.core.errors import BadInput
 from typer.testing import CliRunner

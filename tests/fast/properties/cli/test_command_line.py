@@ -18,14 +18,16 @@ from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking import rounds
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round
-from streamproof.properties.cli import app, doctor
+from streamproof.properties.cli import app
+from streamproof.properties.cli.commands import doctor
 from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
-from streamproof.properties.system import requirements, room
+from streamproof.properties.system import room
+from streamproof.properties.system.installed import requirements
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, parse_history, read_history

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
-from streamproof.properties.cli import doctor
-from streamproof.properties.cli.doctor import EXTRAS, Diagnosis, diagnose, package
-from streamproof.properties.system import requirements
+from streamproof.properties.cli.commands import doctor
+from streamproof.properties.cli.commands.doctor import EXTRAS, Diagnosis, diagnose, package
+from streamproof.properties.system.installed import requirements
 from streamproof.reference.core.errors import BadInput, MissingTool
 
 

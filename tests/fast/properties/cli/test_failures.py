@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 from streamproof.properties.cli.failures import explained
-from streamproof.properties.system import requirements
+from streamproof.properties.system.installed import requirements
 from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
-from streamproof.properties.witnesses.spark import disk, failures, query
+from streamproof.properties.witnesses.spark import failures, query
 from streamproof.properties.witnesses.spark import session as spark_session
+from streamproof.properties.witnesses.spark.platform import disk
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.spark_impl.runtime import checkpoints
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.cli.spec.check import CheckedModel
+from streamproof.properties.cli.spec.checked import CheckedModel
 from streamproof.properties.cli.spec.content import content
 from streamproof.properties.cli.spec.models import ChosenModel
 from streamproof.properties.report.github import commands

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from streamproof.properties.counterexamples.of_jobs import JobStore, saved_histories
-from streamproof.properties.generators.columns.drawing import draw_histories
-from streamproof.properties.generators.columns.inputs import Input, resolve, resolve_all
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, microseconds
-from streamproof.properties.generators.columns.standing_alone import without_clock
-from streamproof.properties.generators.columns.text import columns_text, parse, to_text
+from streamproof.properties.generators.columns.forms.rows import microseconds
+from streamproof.properties.generators.columns.histories.drawing import draw_histories
+from streamproof.properties.generators.columns.histories.standing_alone import without_clock
+from streamproof.properties.generators.columns.histories.text import columns_text, parse, to_text
+from streamproof.properties.generators.columns.inputs import Input
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.values import key_kinds, kinds
 from streamproof.properties.system.visible import visible
 from streamproof.properties.witnesses.run_options import RunOptions

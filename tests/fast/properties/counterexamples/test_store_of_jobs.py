@@ -14,7 +14,7 @@ from store_of_jobs_setup import CLICKS, PLAIN, counterexample, history, metadata
 from streamproof.properties.counterexamples import store
 from streamproof.properties.counterexamples.of_jobs import saved_histories
 from streamproof.properties.counterexamples.text import versions
-from streamproof.properties.generators.columns.text import to_text
+from streamproof.properties.generators.columns.histories.text import to_text
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.reference.core.errors import BadInput

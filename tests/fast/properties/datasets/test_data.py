@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamproof.properties.datasets import data as data_module
 from streamproof.properties.datasets.data import DataSet, check_values, flights, load
-from streamproof.properties.system.requirements import package_folder
+from streamproof.properties.system.installed.requirements import package_folder
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.definitions.aggregates import COUNT, LIST, MIN, SUM
 

@@ -13,14 +13,8 @@ import pytest
 from report_contents import HOSTILE
 from streamproof import ConformanceReport, Inconclusive, InvariantsReport, JobReport, Violated, write_report
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
-from streamproof.properties.generators.columns.model import (
-    Arrival,
-    Expected,
-    JobHistory,
-    Row,
-    Source,
-    from_microseconds,
-)
+from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.report.making import content, the_rest

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from streamproof import BadInput
-from streamproof.properties.system import environments
-from streamproof.properties.system.environments import python_of, require_earlier
 from streamproof.properties.system.files import HIDDEN
-from streamproof.properties.system.requirements import installed
+from streamproof.properties.system.installed import environments
+from streamproof.properties.system.installed.environments import python_of, require_earlier
+from streamproof.properties.system.installed.requirements import installed
 
 INSTALLED = installed("pyspark")
 

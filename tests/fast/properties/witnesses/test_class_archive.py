@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from streamproof.properties.witnesses.spark import class_archive
-from streamproof.properties.witnesses.spark.class_archive import archive_of, java_options
+from streamproof.properties.witnesses.spark.platform import class_archive
+from streamproof.properties.witnesses.spark.platform.class_archive import archive_of, java_options
 from streamproof.specs.java import Java, find_java
 
 JAVA = Java(Path("/jdk"), 17, "PATH")

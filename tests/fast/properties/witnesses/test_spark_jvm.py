@@ -4,7 +4,7 @@ import shlex
 import threading
 
 import pytest
-from streamproof.properties.witnesses.spark import jvm as spark_jvm
+from streamproof.properties.witnesses.spark.platform import jvm as spark_jvm
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/a b", "/it's", '/say "so"', "/back\\slash"])

@@ -6,10 +6,10 @@ import tempfile
 from types import SimpleNamespace
 
 import pytest
-from streamproof.properties.system import requirements
-from streamproof.properties.system.requirements import Diagnosis
-from streamproof.properties.witnesses.spark import connect
+from streamproof.properties.system.installed import requirements
+from streamproof.properties.system.installed.requirements import Diagnosis
 from streamproof.properties.witnesses.spark import session as spark_session
+from streamproof.properties.witnesses.spark.platform import connect
 from streamproof.reference.core.errors import BadInput, MissingTool
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pyspark
 import pytest
-from streamproof.properties.witnesses.spark.workers import import_as_here, quick_python, socket_settings
+from streamproof.properties.witnesses.spark.platform.workers import import_as_here, quick_python, socket_settings
 
 HOME = Path(pyspark.__file__).parent
 ZIPS = [str(path) for path in sorted((HOME / "python" / "lib").glob("*.zip"))]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from streamproof import MissingTool
-from streamproof.properties.system import requirements, spark_versions
+from streamproof.properties.system.installed import requirements, spark_versions
 from streamproof.properties.witnesses.spark.session import require_packages
 
 

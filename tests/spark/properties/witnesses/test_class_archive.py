@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from streamproof.properties.witnesses.spark.class_archive import archive_of
+from streamproof.properties.witnesses.spark.platform.class_archive import archive_of
 from streamproof.specs.java import find_java
 
 

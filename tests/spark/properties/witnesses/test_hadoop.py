@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from streamproof.properties.witnesses.spark.hadoop import forget_defaults, quicken
+from streamproof.properties.witnesses.spark.platform.hadoop import forget_defaults, quicken
 
 
 def file_system(spark: SparkSession) -> Any:

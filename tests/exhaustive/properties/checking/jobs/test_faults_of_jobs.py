@@ -40,8 +40,9 @@ from streamproof import (
 )
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.counterexamples.of_jobs import saved_histories
-from streamproof.properties.generators.columns.inputs import resolve, resolve_all
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.forms.rows import from_microseconds
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.witnesses.run_options import RunOptions
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")

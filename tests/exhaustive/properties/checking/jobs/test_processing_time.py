@@ -16,11 +16,12 @@ from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from streamproof import BadInput, Input, Violated, as_batch, check_job, invariants
 from streamproof.properties.checking.jobs.arguments import runner_of
-from streamproof.properties.generators.columns.drawing import draw_clock_of_timeouts
-from streamproof.properties.generators.columns.goals import goals_of_timeouts, silences
-from streamproof.properties.generators.columns.inputs import resolve
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.forms.rows import from_microseconds
+from streamproof.properties.generators.columns.histories.drawing import draw_clock_of_timeouts
+from streamproof.properties.generators.columns.histories.goals import goals_of_timeouts, silences
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.witnesses.job import processing_time
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 

@@ -34,7 +34,7 @@ from streamproof import (
     windows,
 )
 from streamproof.properties.checking.jobs.production import narrowing
-from streamproof.properties.system.environments import python_of
+from streamproof.properties.system.installed.environments import python_of
 from streamproof.properties.witnesses.kafka.jvm import Coordinates, kafka_jars
 from streamproof.properties.witnesses.spark.session import with_settings
 from tables import WEEKLY

@@ -24,9 +24,9 @@ from streamproof import (
     session_windows,
     windows,
 )
-from streamproof.properties.generators.columns.drawing import draw_histories
-from streamproof.properties.generators.columns.inputs import resolve
-from streamproof.properties.generators.columns.model import Row, microseconds
+from streamproof.properties.generators.columns.forms.rows import Row, microseconds
+from streamproof.properties.generators.columns.histories.drawing import draw_histories
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.generators.columns.wire import Encoder
 from streamproof.properties.witnesses.job.rows import rows_of
 from streamproof.properties.witnesses.spark.failures import QueryFailed

@@ -25,8 +25,8 @@ from streamproof import (
     windows,
 )
 from streamproof.properties.checking.jobs import upgrade as upgrading
-from streamproof.properties.system.environments import python_of
-from streamproof.properties.system.requirements import installed
+from streamproof.properties.system.installed.environments import python_of
+from streamproof.properties.system.installed.requirements import installed
 from streamproof.properties.witnesses.job import other_pyspark
 from streamproof.properties.witnesses.job.running import Output, UpgradedQuery
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.drawing import draw_histories
-from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.generators.columns.histories.drawing import draw_histories
+from streamproof.properties.generators.columns.histories.shrinking import shrink, size
+from streamproof.properties.generators.columns.histories.standing_alone import without_clock
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
-from streamproof.properties.generators.columns.shrinking import shrink, size
-from streamproof.properties.generators.columns.standing_alone import without_clock
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 
 MINUTE = 60_000_000
 GAP, DELAY = 30 * MINUTE, 10 * MINUTE

@@ -1,4 +1,4 @@
-"""Bugs planted in the models of Spark's rules: each is seen on the histories that `benchmarks/spark_rules.py` draws.
+"""Bugs planted in the models of Spark's rules: each is seen on the histories of `benchmarks/agreement/spark_rules.py`.
 
 There the models agree with Spark, so that a mutant that differs from its model here would differ from Spark.
 """
@@ -81,7 +81,7 @@ def mutated(mutant: Mutant) -> ModuleType:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.says.strip()} -> {mutant.instead.strip()}")
 def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, mutant: Mutant) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import spark_rules
+    from benchmarks.agreement import spark_rules
 
     case = next(case for case in spark_rules.CASES if case.name.startswith(mutant.case))
     sources = [Source(name, spark_rules.SCHEMA, "at", ("key",)) for name in case.inputs]

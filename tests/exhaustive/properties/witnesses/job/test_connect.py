@@ -29,9 +29,9 @@ from streamproof import (
     invariants,
     session_windows,
 )
-from streamproof.properties.system.module_path import modules_in_front
+from streamproof.properties.system.installed.module_path import modules_in_front
 from streamproof.properties.witnesses.job.row_by_row import row_by_row
-from streamproof.properties.witnesses.spark import connect
+from streamproof.properties.witnesses.spark.platform import connect
 from streamproof.properties.witnesses.spark.session import session_for_query, session_of_jobs
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")

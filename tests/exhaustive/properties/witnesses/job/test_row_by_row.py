@@ -17,7 +17,7 @@ from streamproof import BadInput, Input, Violated, invariants
 from streamproof.properties.checking.jobs.invariants import _why_not_asked
 from streamproof.properties.laws.all import invariants as laws_of_jobs
 from streamproof.properties.laws.metamorphic.row_by_row import RowByRow
-from streamproof.properties.witnesses.job.plans import Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.row_by_row import _function
 from streamproof.properties.witnesses.job.running import Declared
 from streamproof.properties.witnesses.run_options import Mode, RunOptions

@@ -22,9 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 from streamproof import BadInput, Input, Sink, Violated, check_job, invariants, sql
-from streamproof.properties.generators.columns.inputs import resolve_all
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, Row
+from streamproof.properties.generators.columns.forms.rows import Row
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.all import invariants as laws_of_jobs
 from streamproof.properties.witnesses.job.running import Runner
 from streamproof.properties.witnesses.job.sinks.store import Store

@@ -28,8 +28,8 @@ from streamproof import (
     windows,
     write_report,
 )
-from streamproof.properties.generators.columns.drawing import closed, draw_histories
-from streamproof.properties.generators.columns.inputs import resolve
+from streamproof.properties.generators.columns.histories.drawing import closed, draw_histories
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.arguments import checked
 from streamproof.properties.witnesses.job.running import Runner
 from streamproof.properties.witnesses.spark.witness import JobWitness

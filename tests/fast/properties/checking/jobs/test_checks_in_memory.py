@@ -12,11 +12,12 @@ from memory_jobs import RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import BadInput, Inconclusive, Violated, static_join
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import JobCheck
-from streamproof.properties.generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds
+from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
+from streamproof.properties.generators.columns.model import Expected, JobHistory, Source
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.job.plans import Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared, Output
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from changed_jobs import CLICKS, TOTALS, changes, job_of
 from streamproof import BadInput, Input, Script
-from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.mutations.source import JobSource
 
 

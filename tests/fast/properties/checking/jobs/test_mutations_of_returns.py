@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from changed_jobs import CLICKS, job_of
 from streamproof import Input
-from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.mutations.source import JobSource
 
 NO_NULLS = Input("user string, at timestamp, amount int not null", key="user", name="clicks")

@@ -9,17 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from streamproof.properties.generators.columns.constants import (
-    Compares,
-    Constants,
-    compares,
-    unreached,
-    with_constants,
-)
-from streamproof.properties.generators.columns.drawing import draw_histories, start_of
-from streamproof.properties.generators.columns.goals import covered, goals
-from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve
+from streamproof.properties.generators.columns.histories.constants import Compares, compares, unreached, with_constants
+from streamproof.properties.generators.columns.histories.drawing import draw_histories, start_of
+from streamproof.properties.generators.columns.histories.goals import covered, goals
+from streamproof.properties.generators.columns.inputs import Constants, Input, ResolvedInput
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.generators.columns.terms import COLUMN, CONSTANT, Term, outcome, shown, shown_negated
 
 MINUTE = 60_000_000

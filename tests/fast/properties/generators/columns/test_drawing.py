@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.drawing import BASES, calendar_edges, closed, draw_histories
-from streamproof.properties.generators.columns.goals import LATE, covered, goals
-from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.generators.columns.model import JobHistory, from_microseconds, microseconds
+from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
+from streamproof.properties.generators.columns.histories.drawing import BASES, calendar_edges, closed, draw_histories
+from streamproof.properties.generators.columns.histories.goals import LATE, covered, goals
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
+from streamproof.properties.generators.columns.model import JobHistory
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.shown import duration
 
 MINUTE = 60_000_000

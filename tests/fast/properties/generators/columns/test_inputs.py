@@ -27,7 +27,8 @@ from pyspark.sql.types import (
     VariantType,
 )
 from streamproof.properties.checking.jobs.check import check_job
-from streamproof.properties.generators.columns.inputs import Input, resolve, resolve_all
+from streamproof.properties.generators.columns.inputs import Input
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.schemas import arrow_schema
 from streamproof.reference.core.errors import BadInput
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.drawing import draw_histories
-from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.generators.columns.forms.rows import from_microseconds
+from streamproof.properties.generators.columns.histories.drawing import draw_histories
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
 from streamproof.properties.generators.columns.key_spaces import MOST, key_space, why_alone
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.values import plain_values
 from streamproof.reference.core.errors import BadInput
 

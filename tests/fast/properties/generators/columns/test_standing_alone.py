@@ -7,10 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.drawing import draw_histories
-from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
-from streamproof.properties.generators.columns.standing_alone import standing_alone, without_clock
+from streamproof.properties.generators.columns.forms.rows import from_microseconds
+from streamproof.properties.generators.columns.histories.drawing import draw_histories
+from streamproof.properties.generators.columns.histories.standing_alone import standing_alone, without_clock
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 
 CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))
 PAID = resolve(Input("user string, at timestamp_ntz", key="user", name="paid"))

@@ -18,22 +18,17 @@ from hypothesis import strategies as st
 from streamproof import BadInput, MissingTool, avro
 from streamproof.properties.counterexamples.tables import arrivals_table
 from streamproof.properties.generators.columns.debezium import are_in_order
-from streamproof.properties.generators.columns.drawing import draw_histories
-from streamproof.properties.generators.columns.goals import covered, goals
-from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve
-from streamproof.properties.generators.columns.model import (
-    Arrival,
-    Expected,
-    JobHistory,
-    Unreadable,
-    from_microseconds,
-    microseconds,
-)
+from streamproof.properties.generators.columns.forms.payloads import EMPTY, FAULTS, NOISE, NULL, WRONG_TIME
+from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
+from streamproof.properties.generators.columns.histories.drawing import draw_histories
+from streamproof.properties.generators.columns.histories.goals import covered, goals
+from streamproof.properties.generators.columns.histories.shrinking import shrink
+from streamproof.properties.generators.columns.histories.standing_alone import standing_alone, without_clock
+from streamproof.properties.generators.columns.histories.text import parse, to_text
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Unreadable
 from streamproof.properties.generators.columns.packing import pack, tables_alone, unpack
-from streamproof.properties.generators.columns.payloads import EMPTY, FAULTS, NOISE, NULL, WRONG_TIME
-from streamproof.properties.generators.columns.shrinking import shrink
-from streamproof.properties.generators.columns.standing_alone import standing_alone, without_clock
-from streamproof.properties.generators.columns.text import parse, to_text
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.laws.expected.comparison import in_their_form
 from streamproof.properties.witnesses.job.rows import rows_of
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.jobs.arguments import oracle_of
-from streamproof.properties.generators.columns.inputs import Input, resolve
+from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 

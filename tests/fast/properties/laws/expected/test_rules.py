@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source, from_microseconds
+from streamproof.properties.generators.columns.forms.rows import from_microseconds
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
 from streamproof.properties.laws.expected.rules import (
     drop_duplicates,
     session_windows,

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from streamproof import BadInput
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.generators.columns.histories.text import parse, to_text
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.generators.columns.text import parse, to_text
 from streamproof.properties.laws.all import saved_variation, variations_of
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.laws.metamorphic.cuts import Cuts
-from streamproof.properties.witnesses.job.plans import Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, JobQuery, Output
-from streamproof.properties.witnesses.job.tables import TablesUsed
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

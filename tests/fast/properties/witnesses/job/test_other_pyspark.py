@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof import BadInput, Input, Script, Sink
-from streamproof.properties.system.module_path import BEHIND
+from streamproof.properties.system.installed.module_path import BEHIND
 from streamproof.properties.witnesses.job import other_pyspark, other_pyspark_main
 from streamproof.properties.witnesses.job.other_pyspark import dumped, loaded, require_named
 from streamproof.properties.witnesses.job.running import Runner

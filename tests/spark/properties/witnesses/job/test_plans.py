@@ -17,8 +17,8 @@ from streamproof import Input, Sink
 from streamproof.properties.checking.jobs.arguments import runner_of
 from streamproof.properties.generators.columns import terms
 from streamproof.properties.generators.columns.terms import shown
-from streamproof.properties.witnesses.job.plans import EventTime, Plan, plan_of
-from streamproof.properties.witnesses.job.tables import tables_used
+from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan, plan_of
+from streamproof.properties.witnesses.job.plan.tables import tables_used
 from streamproof.properties.witnesses.run_options import RunOptions
 
 MINUTE_US, SECOND_US = 60_000_000, 1_000_000

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from streamproof import BadInput, Input, UpgradeRefused, Violated, upgrade
-from streamproof.properties.system.requirements import installed, release
+from streamproof.properties.system.installed.requirements import installed, release
 
 pytestmark = pytest.mark.weekly(
     "it installs older PySparks, and what they write and this one reads changes with Spark alone"

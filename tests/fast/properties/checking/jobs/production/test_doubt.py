@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.jobs.production.doubt import uncertain
-from streamproof.properties.generators.columns.model import Expected, Row
+from streamproof.properties.generators.columns.forms.rows import Row
+from streamproof.properties.generators.columns.model import Expected
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS
-from streamproof.properties.witnesses.job.plans import Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan
 
 HOUR_MS = 3_600_000
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from streamproof import Input
 from streamproof.properties.checking.jobs.production.run import _earlier_ms
-from streamproof.properties.generators.columns.inputs import resolve_all
-from streamproof.properties.witnesses.job.plans import EventTime, Plan
+from streamproof.properties.generators.columns.resolving import resolve_all
+from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
 from streamproof.properties.witnesses.run_options import PLAIN
 
 MINUTE_US, WATERMARK_MS = 60_000_000, 1_000_000

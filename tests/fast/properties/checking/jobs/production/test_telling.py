@@ -11,7 +11,7 @@ from streamproof import Inconclusive
 from streamproof.properties.checking.jobs.production.judging import Wrong
 from streamproof.properties.checking.jobs.production.telling import report_of
 from streamproof.properties.checking.jobs.production.times import Uncertain
-from streamproof.properties.generators.columns.model import Row
+from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS
 
 HOUR_MS = 3_600_000

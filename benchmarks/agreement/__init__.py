@@ -1,0 +1,1 @@
+"""Counts of how often two witnesses agree, over thousands of histories and more."""

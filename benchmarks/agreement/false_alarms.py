@@ -1,0 +1,284 @@
+"""Counts false alarms: histories of operators that are right, on which a law of a check finds a difference.
+
+The histories are drawn as those of `streamproof check`: definitions, clock schedules, values and keys. Each round draws
+others, by a seed of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from streamproof.properties.checking.check import query_threads, shares_queries
+from streamproof.properties.checking.mutation import LAWS
+from streamproof.properties.checking.pools import pools_on_spark
+from streamproof.properties.checking.running import cohort_run
+from streamproof.properties.generators.draws import under_stream_time
+from streamproof.properties.laws.all import asked_of
+from streamproof.properties.laws.base import OWN, Comparison, Law, LawResult
+from streamproof.properties.laws.case import Case
+from streamproof.properties.laws.metamorphic.reruns import RerunLaw
+from streamproof.properties.laws.of_reference.duckdb import DuckDBOfReference
+from streamproof.properties.laws.runs import Pool
+from streamproof.properties.registration.registration import Registration, registered, registration_of
+from streamproof.reference.core.errors import StreamproofError
+from streamproof.reference.core.history import History
+
+from ..figures import Figure, Setting, Target, figure
+
+REFERENCE, SPARK = "reference", "spark"
+FULL = {REFERENCE: 5_000_000, SPARK: 1_000_000}
+SMALL = {REFERENCE: 2_000, SPARK: 500}
+A_ROUND = {REFERENCE: 2_000, SPARK: 10_000}
+"""So many histories of each operator are drawn at once: for the reference few, for each core has rounds of its own."""
+STAGED = "operators in stages"
+SHARE_OF_STAGED = 10
+"""Of the operators in stages one history for so many of the others."""
+SHOWN = 3
+HOUR = Target("under", 3600)
+NONE = Target("at most", 0)
+
+
+class Disagreement(NamedTuple):
+    """A history on which something differs.
+
+    Attributes:
+        seed: What its round was drawn from.
+        law: The law that is broken.
+        history: The history.
+        difference: The first difference.
+    """
+
+    seed: int
+    law: str
+    history: str
+    difference: str
+
+
+class Round(NamedTuple):
+    """What a round, or a part of one, counted.
+
+    Attributes:
+        seed: What its histories were drawn from.
+        histories: How many histories were compared, variants of them too.
+        emitted: On how many of them something was expected.
+        cpu: How many CPU seconds that took this process.
+        disagreements: Where something differs.
+    """
+
+    seed: int
+    histories: int
+    emitted: int
+    cpu: float
+    disagreements: list[Disagreement]
+
+
+@dataclass
+class Count:
+    """What all rounds counted until now.
+
+    Attributes:
+        name: What is compared.
+        wanted: How many histories are to be compared at least.
+        progress: Called after each round.
+        seed: What the first round was drawn from.
+        last_seed: What the last one was drawn from.
+    """
+
+    name: str
+    wanted: int
+    progress: Callable[[str], None]
+    seed: int
+    histories: int = 0
+    emitted: int = 0
+    cpu: float = 0
+    last_seed: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether that many histories were compared."""
+        return self.histories >= self.wanted
+
+    @property
+    def disagreements(self) -> int:
+        """How many there are."""
+        return self.broken.total()
+
+    def add(self, one: Round) -> None:
+        """Add a round; the first disagreements are shown at once."""
+        for found in one.disagreements[: max(0, SHOWN - self.disagreements)]:
+            self.progress(f"seed {found.seed}, {found.law}: {found.difference}\n{found.history}")
+        self.broken.update(found.law for found in one.disagreements)
+        self.histories, self.emitted = self.histories + one.histories, self.emitted + one.emitted
+        self.cpu += one.cpu
+        self.last_seed = max(self.last_seed, one.seed)
+        seconds = time.monotonic() - self.started
+        left = max(0.0, seconds * (self.wanted / max(self.histories, 1) - 1))
+        self.progress(
+            f"{self.name}: {self.histories:,} of {self.wanted:,} histories, {self.disagreements:,} disagreements, "
+            f"{self.histories / seconds:,.0f} histories/s, {left / 60:.0f} min left"
+        )
+
+    def figures(self) -> list[Figure]:
+        """Return what was counted, and how long it took.
+
+        Raises:
+            StreamproofError: Nothing was emitted, so nothing was compared.
+        """
+        if not self.emitted:
+            raise StreamproofError(f"{self.name}: no history emitted anything, so nothing was compared")
+        seconds = time.monotonic() - self.started
+        sizes = f"{self.histories:,} histories, seeds {self.seed} to {self.last_seed}"
+        by_law = "".join(f", {law} {count:,}" for law, count in self.broken.items())
+        return [
+            figure(f"{self.name}: disagreements", "histories", [float(self.disagreements)], sizes + by_law, NONE),
+            figure(f"{self.name}: time", "seconds", [seconds], sizes, HOUR),
+            figure(f"{self.name}: rate", "histories/s", [self.histories / seconds], sizes),
+            figure(f"{self.name}: Python", "CPU ms/history", [1000 * self.cpu / self.histories], sizes),
+        ]
+
+
+def run(setting: Setting) -> list[Figure]:
+    """Count them: the reference against DuckDB on all cores, or Spark against all that judges it."""
+    assert setting.on is not None
+    names = setting.among([*registered()])
+    wanted = setting.histories or setting.size(FULL[setting.on], SMALL[setting.on])
+    if setting.on == REFERENCE:
+        count = Count("the reference against DuckDB", wanted, setting.progress, setting.seed)
+        _on_reference(names, count)
+        return count.figures()
+    figures = []
+    for kind, share in {"operators of one stage": 1, STAGED: SHARE_OF_STAGED}.items():
+        chosen = [one for one in map(registration_of, names) if shares_queries(one) and is_staged(one) is (share > 1)]
+        if chosen:
+            fewer = wanted if len(names) == 1 else -(-wanted // share)
+            count = Count(f"Spark, {kind}", fewer, setting.progress, setting.seed)
+            for one in rounds_on_spark(chosen, fewer, setting.seed):
+                count.add(one)
+                if count.is_done:
+                    break
+            figures += count.figures()
+    return figures
+
+
+def is_staged(registration: Registration) -> bool:
+    """Whether an operator has several stages on Spark."""
+    return registration.spark is not None and bool(registration.spark.shared and registration.spark.shared.hops)
+
+
+def a_round(on: str, operators: int, wanted: int, processes: int = 1) -> int:
+    """Return how many histories of each of so many operators are drawn at once; each process has a round at least."""
+    return min(A_ROUND[on], -(-wanted // (operators * processes)))
+
+
+def _on_reference(names: Sequence[str], count: Count) -> None:
+    """Count in a process a core; each round is one process's."""
+    each = a_round(REFERENCE, len(names), count.wanted, cores())
+    # Not forked: a process that has threads, as those of DuckDB, can't be copied safely.
+    with ProcessPoolExecutor(cores(), get_context("spawn"), initializer=_ends_at_interrupt) as processes:
+        running: set[Future[Round]] = set()
+        number = 0
+        try:
+            while running or not count.is_done:
+                # One waits beside those that run; at the end none is begun that isn't needed.
+                while len(running) <= cores() and count.histories + len(running) * each * len(names) < count.wanted:
+                    running.add(processes.submit(round_on_reference, names, each, count.seed + number))
+                    number += 1
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for one in done:
+                    count.add(one.result())
+        finally:
+            processes.shutdown(wait=True, cancel_futures=True)
+
+
+def _ends_at_interrupt() -> None:
+    """Let Ctrl-C end a process at once and without a word: the one that started it reports."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def cores() -> int:
+    """Return on how many cores this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def round_on_reference(names: Sequence[str], each: int, seed: int) -> Round:
+    """Compare the reference with DuckDB on a round of histories.
+
+    Every second round has its histories under stream time, as the reference is checked under both clocks.
+
+    Args:
+        names: The operators.
+        each: How many histories of each are drawn.
+        seed: What they are drawn from.
+    """
+    started = time.process_time()
+    law = DuckDBOfReference()
+    registrations = [one for one in map(registration_of, names) if law.not_checked(one) is None]
+    total = emitted = 0
+    found: list[Disagreement] = []
+    for pool in pools_on_spark(registrations, each, seed):
+        drawn = [history for sample in pool for history in sample.histories]
+        histories = list(map(under_stream_time, drawn)) if seed % 2 else drawn
+        comparisons = law.recheck([Case(history) for history in histories])
+        total += len(histories)
+        emitted += sum(bool(comparison.expected[1].result) for comparison in comparisons)
+        for history, comparison in zip(histories, comparisons, strict=True):
+            if comparison.differences:
+                found.append(disagreement(seed, law, history, comparison))
+    return Round(seed, total, emitted, time.process_time() - started, found)
+
+
+def rounds_on_spark(registrations: Sequence[Registration], wanted: int, seed: int) -> Iterator[Round]:
+    """Yield what is counted of each pool of histories on Spark, for ever; one is run while another is judged.
+
+    They are judged by all laws of a check that need no further query: changes, labels, tables, DuckDB, the state, and
+    what relates a history to a variant of it.
+    """
+    no_further_query = [law for law in LAWS if not isinstance(law, RerunLaw)]
+    laws = {one.name: asked_of(one, no_further_query)[0] for one in registrations}
+    each = a_round(SPARK, len(registrations), wanted)
+    with query_threads(1) as executor:
+        waiting: tuple[int, Pool] | None = None
+        for of_seed, pool in _pools(registrations, laws, each, seed):
+            pool.prepare([pool.plain], executor)
+            if waiting is not None:
+                yield _judged(*waiting, laws)
+            waiting = of_seed, pool
+
+
+def _pools(
+    registrations: Sequence[Registration], laws: Mapping[str, Sequence[Law]], each: int, seed: int
+) -> Iterator[tuple[int, Pool]]:
+    while True:
+        for samples in pools_on_spark(registrations, each, seed):
+            yield seed, Pool([cohort_run(one, laws[one.registration.name], seed, [OWN]) for one in samples])
+        seed += 1
+
+
+def _judged(seed: int, pool: Pool, laws: Mapping[str, Sequence[Law]]) -> Round:
+    started = time.process_time()
+    total = emitted = 0
+    found: list[Disagreement] = []
+    for member in pool.members:
+        for run in member.shares():
+            total += len(run.histories)
+            emitted += sum(bool(outcome.entries) for outcome in run.outcomes)
+            for law in laws[member.sample.registration.name]:
+                if law.is_asked_of(member.sample):
+                    for violation in law.judge(run, LawResult(law)):
+                        found.append(disagreement(seed, law, violation.case.history, violation.comparison))
+    return Round(seed, total, emitted, time.process_time() - started, found)
+
+
+def disagreement(seed: int, law: Law, history: History, comparison: Comparison) -> Disagreement:
+    """Return what is shown of a history on which something differs."""
+    return Disagreement(seed, law.name, history.to_text(), str(comparison.differences[0]))

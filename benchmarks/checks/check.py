@@ -1,0 +1,165 @@
+"""Measures the gate: CPU seconds, wall time, memory and the first answers, beside those of an earlier commit.
+
+CPU seconds are those of the whole process tree: Python, the JVM, its workers, and what they start.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from streamproof.reference.core.errors import StreamproofError
+
+from ..figures import Figure, Setting, Target, figure, ratio
+from ..processes import KINDS, CpuClock
+from ..production.earlier import COMMIT, lay_out
+from ..production.production import HERE, Program
+from ..production.run import EARLIERS, TODAYS
+from ..witnesses.memory import GIB, peaks_of
+
+MINUTES = Target("under", 5 * 60)
+MEMORY = Target("under", 3)
+HALF = Target("at most", 0.5)
+COMPUTES = Target("at most", 0.65)
+PER_SECOND = Target("at least", 3)
+FIRST_VERDICT = Target("under", 60)
+FIRST_TOLD = Target("under", 30)
+MUTANT = ("session_windows", "--mutant", "merges_one")
+_HISTORIES = re.compile(r"— ([\d,]+) histories")
+
+
+class Command(NamedTuple):
+    """The measurements of a command.
+
+    Attributes:
+        seconds: Its wall time (s).
+        used: The CPU seconds by kind of process.
+        peak: The peak memory (GiB) of its driver: its Python process and its JVM.
+        printed: The lines that it printed, each with the second in which it did.
+    """
+
+    seconds: float
+    used: Mapping[str, float]
+    peak: float
+    printed: Sequence[tuple[float, str]]
+
+    @property
+    def cpu(self) -> float:
+        """The CPU seconds of all processes."""
+        return sum(self.used.values())
+
+    @property
+    def histories(self) -> int:
+        """The histories of all operators, the references' included."""
+        found = [_HISTORIES.search(line) for _, line in self.printed]
+        return sum(int(one[1].replace(",", "")) for one in found if one)
+
+    def first(self, words: str) -> float:
+        """Return the second in which a line with these words was first printed."""
+        return next(second for second, line in self.printed if words in line)
+
+
+def run(setting: Setting) -> list[Figure]:
+    """Measure `streamproof check` of both trees in turn, then what `make check` runs after it, and a mutant's check."""
+    rounds, histories = setting.times(), setting.size(2000, 50)
+    asked = ["--histories", str(histories)] if setting.small else []
+    checks: dict[str, list[Command]] = {TODAYS: [], EARLIERS: []}
+    compares: list[Command] = []
+    mutants: list[Command] = []
+    with tempfile.TemporaryDirectory(prefix=f"streamproof-{COMMIT}-") as name:
+        programs = {TODAYS: HERE, EARLIERS: Program(Path(name), lay_out(COMMIT, Path(name)))}
+        for number in range(rounds):
+            setting.progress(f"round {number + 1} of {rounds}")
+            for form, runs in checks.items():
+                # A few histories meet too few goals.
+                runs.append(_streamproof(setting, programs[form], ["check", *asked], exits=2 if setting.small else 0))
+            mutants.append(_streamproof(setting, HERE, ["check", *MUTANT, *asked], exits=1))
+            if not setting.small:
+                compares.append(_streamproof(setting, HERE, ["compare", "session_windows", "--data", "flights"]))
+    sizes = f"{histories:,} histories an operator"
+    figures = _beside_each_other(checks, sizes)
+    first = figure("the first verdict on Spark", "seconds", _each(checks[TODAYS], _of_spark), sizes, FIRST_VERDICT)
+    name = f"streamproof check {shlex.join(MUTANT)}: the counterexample"
+    told = figure(f"{name}, found", "seconds", _each(mutants, lambda one: one.first("violated: ")), sizes, FIRST_TOLD)
+    shown = figure(f"{name}, shrunk", "seconds", _each(mutants, lambda one: one.first("History:")), sizes)
+    figures += [first, told, shown]
+    if compares:
+        walls = _each(compares, lambda one: one.seconds)
+        both = [check.seconds + wall for check, wall in zip(checks[TODAYS], walls, strict=True)]
+        figures += [
+            figure("streamproof compare session_windows --data flights", "seconds", walls, "336,776 flights"),
+            figure("make check: both", "seconds", both, f"{sizes}, 336,776 flights", MINUTES),
+        ]
+    return figures
+
+
+def _beside_each_other(checks: Mapping[str, Sequence[Command]], sizes: str) -> list[Figure]:
+    """Return the figures of each tree's checks, and the ratios of the two trees."""
+    figures: list[Figure] = []
+    found: dict[str, list[Figure]] = {}
+    for form, runs in checks.items():
+        name = f"streamproof check, {form}"
+        cpu = figure(f"{name}: all processes", "CPU s", _each(runs, lambda one: one.cpu), sizes)
+        wall = figure(f"{name}: wall time", "seconds", _each(runs, lambda one: one.seconds), sizes)
+        rate = figure(f"{name}: a CPU second", "histories", _each(runs, lambda one: one.histories / one.cpu), sizes)
+        waits = ratio(f"{name}: wall time over CPU seconds", wall, cpu, COMPUTES if form == TODAYS else None)
+        peak = figure(
+            f"{name}: driver, sum of the peaks of Python and JVM",
+            "GiB",
+            _each(runs, lambda one: one.peak),
+            sizes,
+            MEMORY if form == TODAYS else None,
+        )
+        kinds = [figure(f"{name}: {kind}", "CPU s", [one.used[kind] for one in runs], sizes) for kind in KINDS]
+        found[form] = [cpu, rate]
+        figures += [cpu, *kinds, wall, waits, rate, peak]
+    (cpu, rate), (cpu_before, rate_before) = found[TODAYS], found[EARLIERS]
+    return [
+        *figures,
+        ratio(f"streamproof check: CPU seconds over {EARLIERS}'s", cpu, cpu_before, HALF),
+        ratio(f"streamproof check: histories a CPU second over {EARLIERS}'s", rate, rate_before, PER_SECOND),
+    ]
+
+
+def _each(runs: Sequence[Command], figure_of: Callable[[Command], float]) -> list[float]:
+    return [figure_of(one) for one in runs]
+
+
+def _of_spark(check: Command) -> float:
+    return check.first(", on Spark: ")
+
+
+def _streamproof(setting: Setting, program: Program, words: Sequence[str], exits: int = 0) -> Command:
+    """Run a command in an empty folder.
+
+    Raises:
+        StreamproofError: It exited with another code; the message has the last lines of what it printed.
+    """
+    setting.progress(f"streamproof {shlex.join(words)}" + " as of the earlier commit" * (program is not HERE))
+    command = [sys.executable, "-m", "streamproof.properties.cli.entry", *words]
+    # Without compiled modules each worker compiles its imports.
+    environment = {**program.environment, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environment}
+    printed: list[tuple[float, str]] = []
+    started = time.perf_counter()
+    with (
+        tempfile.TemporaryDirectory(prefix="streamproof-") as folder,
+        subprocess.Popen(command, cwd=folder, **pipes) as process,
+        CpuClock(process.pid).running() as clock,
+        peaks_of(process.pid) as peaks,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            printed.append((time.perf_counter() - started, line.rstrip()))
+            used = clock.read()
+    if process.returncode != exits:
+        last = "\n".join(line for _, line in printed[-5:])
+        raise StreamproofError(f"streamproof {shlex.join(words)} exited {process.returncode}, not {exits}:\n{last}")
+    return Command(printed[-1][0], used, (peaks["python"] + peaks["java"]) / GIB, printed)

@@ -1,0 +1,1 @@
+"""The operators over many records, as in production."""

@@ -1,0 +1,1 @@
+"""What it costs to run histories on each witness: time, memory, queries."""

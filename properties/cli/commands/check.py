@@ -1,0 +1,305 @@
+"""The command `check`: the gate."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system import signals
+from ...system.garbage import searched_seldom
+from ...system.room import too_small
+from ...system.visible import visible
+from ...witnesses.kafka.versions import use_version
+from .. import options
+from ..reporting import again, reporting
+from ..terminal import EXITS, STYLES, print_divergences, results, steps, titled_table
+from ..witnesses import start_spark
+from .job import JobOptions, check_one_job, job_among, takes_job
+
+if TYPE_CHECKING:
+    from ...checking.report import Report
+    from ...checking.rounds import Budget, Round
+    from ...counterexamples.counterexample import Counterexample
+    from ...counterexamples.of_operators import FolderStore
+    from ...laws.base import LawResult
+    from ...report.content import Content
+
+DEFAULT_FOLDER = Path(".streamproof/counterexamples")
+JOBS_FOLDER = Path(".streamproof/jobs")
+DEFAULT_HISTORIES = 2000  # for each operator
+
+Part = StrEnum("Part", "REFERENCE SPARK KAFKA")
+"""The parts that a check may be narrowed to."""
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[OPERATOR]…|MODULE:JOB",
+        help="Operators to check, such as session_windows; all by default. Or a job of your own: module:function.",
+    ),
+]
+Histories = Annotated[
+    int | None, typer.Option(min=1, help="Random histories to draw, at least; 2000 by default, 300 for a job.")
+]
+Minutes = Annotated[
+    float | None, typer.Option(help="Go on with more seeds and longer histories for this many minutes.")
+]
+Mutant = Annotated[str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")]
+Laws = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LAW",
+        help="Ask this law alone, such as restart or 'fold is meaning'; docs/laws.md lists them. Once for each law.",
+    ),
+]
+Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
+
+
+@takes_job
+def check(
+    job: JobOptions,
+    operators: Names = None,
+    histories: Histories = None,
+    seed: options.Seed = 0,
+    minutes: Minutes = None,
+    folder: options.CounterexamplesFolder = DEFAULT_FOLDER,
+    mutant: Mutant = None,
+    only: Only = None,
+    law: Laws = None,
+    master: options.Master = None,
+    partitions: options.Partitions = None,
+    shared: options.Shared = None,
+    kafka_version: options.KafkaVersion = None,
+    report: options.ReportFolder = None,
+) -> None:
+    """Check operators against every law on random histories, the reference first, then Spark; or check your own job."""
+    from ....reference.core.operator import OPERATORS, operator_named
+    from ...checking.rounds import Budget
+    from ...counterexamples.of_operators import FolderStore
+    from ...laws.base import worst
+
+    use_version(kafka_version)
+    of_operators = {"minutes": minutes, "mutant": mutant, "only": only, "law": law}
+    if (name := job_among(operators or (), of_operators)) is not None:
+        require_room(shared)
+        start_spark(master, partitions, shared)
+        check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
+    if job.given:
+        raise BadInput(
+            f"--{job.given[0]} is for a job of your own: name the job too, as module:function or a script.py"
+        )
+    histories = DEFAULT_HISTORIES if histories is None else histories
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise BadInput(f"--minutes {minutes:g}: there is no time to check anything: give a number above 0")
+    if mutant is not None and only not in (None, Part.SPARK):
+        raise BadInput(f"--mutant {mutant} runs on Spark, and --only {only} leaves Spark out: leave one of them out")
+    names = [operator_named(name).name for name in operators or OPERATORS]
+    asked = {"histories": histories, "seed": seed, **of_operators, "kafka_version": kafka_version}
+    command = again("check", operators or [], **asked)
+    gate = _Gate(names, FolderStore(folder), histories, seed, mutant, only, Budget(minutes), law or ())
+
+    def content(ended: str) -> Content:
+        from ...report.making import content
+
+        return content(gate.reports, command, ended)
+
+    with reporting(report, content):
+        if gate.on_spark:
+            require_room(shared, "; `--only reference` needs no Spark")
+            start_spark(master, partitions, shared)
+        gate.run()
+    raise typer.Exit(EXITS[worst(report.verdict for report in gate.reports)])
+
+
+def require_room(shared: Path | None, otherwise: str = "") -> None:
+    """Refuse a machine on which Spark would die, or fill its disk, before anything is started."""
+    folders = {"TMPDIR": Path(tempfile.gettempdir()), **({} if shared is None else {"--shared": shared})}
+    if (lack := too_small(folders)) is not None:
+        raise StreamproofError(f"too small a machine: {lack}{otherwise}")
+
+
+@dataclass
+class _Gate:
+    """A run of the command: its operators, its time, and the reports and counterexamples that have been printed."""
+
+    names: Sequence[str]
+    store: FolderStore
+    histories: int
+    seed: int
+    mutant: str | None
+    only: Part | None
+    budget: Budget
+    laws: Sequence[str] = ()
+    printed: list[Report] = field(default_factory=list)
+    shown: set[Path] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        from ...checking.recheck import witness_of
+        from ...checking.report import Report
+
+        self.witness = witness_of(self.names[0], self.mutant)
+        of_reference = self.names if self.mutant is None and self.only is not Part.SPARK else ()
+        on_spark = self.names if self.only in (None, Part.SPARK) else ()
+        if self.laws:
+            of_reference, on_spark = _asked_by(self.laws, of_reference, on_spark)
+        of_mutant = "on Spark" if self.mutant is None else f"mutant {self.mutant}, on Spark"
+
+        def new(name: str, subject: str) -> Report:
+            return Report(name, [], self.seed, subject=subject, only=self.laws)
+
+        self.of_reference = {name: new(name, "the reference") for name in of_reference}
+        self.on_spark = {name: new(name, of_mutant) for name in on_spark}
+
+    @property
+    def reports(self) -> list[Report]:
+        """All reports, in the order in which they are made."""
+        return [*self.of_reference.values(), *self.on_spark.values()]
+
+    def count(self, operator: str, done: float, of: float) -> None:
+        """Show the steps done of an operator and of all; with `--minutes`, the minutes passed."""
+        if len(self.names) > 1:
+            self.progress.count(done, of, operator)
+        done, of = sum(self.work.done.values()), sum(self.work.steps.values())
+        if self.budget.minutes is not None:
+            done, of = self.budget.elapsed, 60 * self.budget.minutes
+        self.progress.count(min(done, of), of)
+
+    def run(self) -> None:
+        """Check, and print each report; if something ends the check, the reports so far."""
+        from ...checking.rounds import Work
+
+        self.work = Work(self.count)
+        for name in self.names:
+            self.store.saved(name, "spark", None)  # an unreadable counterexample is reported before anything is run
+        try:
+            with searched_seldom(), signals.interrupting(), steps(is_counted=True) as self.progress:
+                for turn in self.budget.rounds(self.work, self.found):
+                    self.check(turn)
+        except BaseException:
+            if signals.received():
+                signals.leave()
+            self.print_others([report for report in self.reports if report.results])
+            raise
+        self.print_others(self.reports)
+
+    def check(self, turn: Round) -> None:
+        """Check all operators once, the references while the first queries run on Spark."""
+        from ...checking.check import check_operators, check_reference, steps_of_references
+
+        ready = partial(self.ready, turn)
+        asked = self.store, self.histories, self.seed, self.progress
+        if self.on_spark:
+            check_operators(self.names, *asked, self.witness, self.on_spark, ready, turn, self.of_reference)
+        else:
+            turn.work.expect(steps_of_references(list(self.of_reference)))
+            check = partial(check_reference, on="kafka") if self.only is Part.KAFKA else check_reference
+            for name, report in self.of_reference.items():
+                ready(check(name, *asked, report, turn))
+        if turn.is_first and self.budget.minutes is not None and self.budget.is_over():
+            late = f"the {self.budget.minutes:g} minutes were over before each law was asked of each operator once"
+            self.progress(f"{late}; that was finished, and took {self.budget.elapsed / 60:.1f} minutes")
+
+    def ready(self, turn: Round, report: Report) -> None:
+        """Print a report whose last sample is judged; if further rounds follow, its verdict so far."""
+        with self.progress.hidden():
+            if self.budget.minutes is None:
+                _print_report(report, self.shown)
+                self.printed.append(report)
+            elif turn.is_first:
+                _print_verdict(report, "so far ")
+
+    def print_others(self, reports: Sequence[Report]) -> None:
+        """Print the reports that aren't printed yet."""
+        for report in reports:
+            if not any(report is one for one in self.printed):
+                _print_report(report, self.shown)
+
+    def found(self, report: Report) -> None:
+        """Print the counterexamples of a report that haven't been printed: the rest of the check takes its time.
+
+        Of a counterexample that is yet to be shrunk only the verdict is printed.
+        """
+        with self.progress.hidden():
+            for counterexample, path in report.found:
+                if counterexample.awaits_recheck:
+                    results.print(f"{report.checked.name}: {counterexample.sentence}", markup=False)
+                    results.out(f"Until it is shrunk, its history is in {visible(path)}\n")
+                elif path not in self.shown:
+                    asked = f"the law {counterexample.law}, the first counterexample:"
+                    results.print(f"{report.checked.name}: {asked}", markup=False)
+                    _print_counterexample(counterexample, path)
+                    results.print()
+                    self.shown.add(path)
+
+
+def _asked_by(
+    laws: Sequence[str], of_reference: Sequence[str], on_spark: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the operators whose reference, and whose implementation on Spark, these laws judge.
+
+    Raises:
+        BadInput: There is no such law, or it isn't asked in this check.
+    """
+    from ...laws.all import LAWS
+
+    of, on = LAWS["reference"] if of_reference else {}, LAWS["spark"] if on_spark else {}
+    for law in laws:
+        if law not in {**of, **on}:
+            raise BadInput(f"--law {law}: this check asks no such law, but {', '.join({**of, **on})}")
+    return of_reference if {*laws} & {*of} else (), on_spark if {*laws} & {*on} else ()
+
+
+def _print_report(report: Report, shown: Container[Path]) -> None:
+    table = titled_table(report.checked.name, "law", "verdict", "histories", "violations", "what it says")
+    for result in report.results:
+        said = result.sentence
+        if result.verdict == "inconclusive":
+            said += f" ({_why_inconclusive(result)})"
+        verdict = f"[{STYLES[result.verdict]}]{result.verdict}[/]"
+        if result.skipped:
+            verdict, said = "[yellow]skipped[/]", escape(result.skipped)
+        table.add_row(result.law.name, verdict, f"{result.judged:,}", f"{len(result.violations):,}", said)
+    results.print(table)
+    covered = ", ".join(f"{name} {count:,}" for name, count in sorted(report.covered.items()))
+    results.print(f"Coverage goals, in how many drawn histories each was met: {covered or 'none'}.", markup=False)
+    if report.not_checked:
+        by_reason: dict[str, list[str]] = {}
+        for law, reason in report.not_checked.items():
+            by_reason.setdefault(reason, []).append(law)
+        reasons = "; ".join(f"{', '.join(laws)} ({reason})" for reason, laws in by_reason.items())
+        results.print(f"Not checked: {reasons}.", markup=False)
+    for counterexample, path in report.found:
+        results.print()
+        if path in shown:
+            results.print(counterexample.sentence, markup=False)
+            results.out(f"Shown above; written to {visible(path)}")
+        else:
+            _print_counterexample(counterexample, path)
+    print_divergences(report.divergences)
+    _print_verdict(report)
+
+
+def _print_counterexample(counterexample: Counterexample, path: Path) -> None:
+    from ...counterexamples.text import counterexample_text
+
+    results.out(counterexample_text(counterexample), f"Written to {visible(path)}", sep="\n")
+
+
+def _print_verdict(report: Report, when: str = "") -> None:
+    found = report.checked
+    results.print(f"{found.name}: {when}[{STYLES[report.verdict]}]{found.verdict}[/] — {found.counts}")
+
+
+def _why_inconclusive(result: LawResult) -> str:
+    if result.unfinished:
+        return "not finished"
+    return f"coverage goals not met: {', '.join(result.missing)}" if result.judged else "no history judged"

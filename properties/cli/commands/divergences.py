@@ -1,0 +1,130 @@
+"""The command `divergences`: where Kafka Streams contradicts its documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from ...witnesses.kafka.versions import use_version
+from ..options import KafkaVersion
+from ..terminal import EXITS, Steps, results, steps
+
+if TYPE_CHECKING:
+    from ...models.races import Raced
+    from ...witnesses.kafka.divergences import Divergence
+    from ...witnesses.kafka.releases import ReleaseAnswer
+
+
+def divergences(
+    names: Annotated[list[str] | None, typer.Argument(help="Divergences; all by default.")] = None,
+    table: Annotated[
+        bool,
+        typer.Option("--table", help="Print the divergences of all known releases, or of --kafka-version."),
+    ] = False,
+    kafka_version: KafkaVersion = None,
+) -> None:
+    """List where the real Kafka Streams contradicts its documents, each with its smallest history.
+
+    Each is shown on stores in memory and on RocksDB. If none is named, the races of the foreign-key join follow, with
+    the number of message orders that end wrong for ever. Exits 0 if Kafka shows the known divergences of the release, 1
+    if it doesn't, 2 if Kafka Streams can't run here.
+    """
+    from ...witnesses.kafka.divergences import chosen
+    from ...witnesses.kafka.releases import verdict_of
+    from ...witnesses.kafka.versions import RELEASES, version_in_use
+
+    use_version(kafka_version)
+    version = version_in_use()
+    wanted = chosen(names or [], None if table else version)
+    versions = RELEASES if table and kafka_version is None else (version,)
+    with steps() as progress:
+        asked = {one: _asked(one, wanted, with_races=not names, progress=progress) for one in versions}
+    every = [answer for one in asked.values() for answers in one.answers.values() for answer in answers]
+    if table:
+        _print_table(wanted, asked, every)
+    else:
+        results.out(*_texts(asked[version], version), sep="\n\n")
+    as_known = [bool(race.wrong) == known for one in asked.values() for race, known in one.races]
+    raise typer.Exit(EXITS[verdict_of(every) if all(as_known) else "violated"])
+
+
+class _Asked(NamedTuple):
+    """The divergences and races on a release, each with whether its result is the known one."""
+
+    answers: dict[Divergence, list[ReleaseAnswer]]
+    races: list[tuple[Raced, bool]]
+
+
+def _asked(version: str, wanted: list[Divergence], with_races: bool, progress: Steps) -> _Asked:
+    from ...models.races import races_of
+    from ...witnesses.kafka.jvm import stop_kafka
+    from ...witnesses.kafka.releases import answers
+
+    progress(f"asking Kafka Streams {version}")
+    asked = {divergence: answers(divergence, version) for divergence in wanted}
+    is_here = all(answer.kafka is not None for each in asked.values() for answer in each)
+    races = races_of(version) if with_races and is_here else []
+    stop_kafka(version)
+    return _Asked(asked, races)
+
+
+def _texts(asked: _Asked, version: str) -> Iterator[str]:
+    yield from (_shown(*one, version) for one in asked.answers.items())
+    if asked.races:
+        lines = [f"Races of the foreign-key join, of all orders of messages, on Kafka Streams {version}:"]
+        for raced, known in asked.races:
+            unknown = f", though it is known {'to happen' if known else 'not to happen'} there"
+            as_known = "" if bool(raced.wrong) == known else unknown
+            lines.append(f"  {raced.race.name}: {raced.wrong:,} of {raced.played:,} end wrong{as_known}")
+        yield "\n".join(lines)
+
+
+def _silence(divergence: Divergence, expected: bool) -> str:
+    if expected:
+        return "no longer shows it"
+    repaired = f", and was repaired in {' and '.join(divergence.fixed_in)}" if divergence.fixed_in else ""
+    return f"doesn't show it: it is known since {divergence.since}{repaired}"
+
+
+def _shown(divergence: Divergence, asked: list[ReleaseAnswer], version: str) -> str:
+    from ...counterexamples.text import side_by_side
+
+    setting = "" if divergence.setting == "plain" else f" Shown with: {divergence.setting}."
+    lines = [
+        f"{divergence.name} ({divergence.operator})",
+        f"  Kafka Streams: {divergence.sentence}. Source: {divergence.source}.{setting}",
+    ]
+    alike = all(one.history == asked[0].history and one.kafka == asked[0].kafka for one in asked)
+    for answer in asked[:1] if alike else asked:
+        stores = " and on ".join(one.stores for one in asked) if alike else answer.stores
+        lines += [f"  Stores: {stores}.", *(f"    {line}" for line in answer.history.to_text().splitlines())]
+        if answer.kafka is None:
+            lines.append(f"  Kafka Streams can't be asked: {answer.why}")
+            continue
+        keys = {entry.output.key for outcome in (answer.reference, answer.kafka) for entry in outcome.entries}
+        lines += side_by_side(("reference", answer.reference), (f"Kafka Streams {version}", answer.kafka), keys)
+        if not answer.shows:
+            lines.append(f"  Kafka Streams {version} {_silence(divergence, answer.expected)}.")
+        elif not answer.expected:
+            lines.append(f"  Kafka Streams {version} shows it, though it is known not to.")
+    return "\n".join(lines)
+
+
+def _print_table(wanted: list[Divergence], asked: dict[str, _Asked], every: list[ReleaseAnswer]) -> None:
+    """Print the divergences that each release shows, as a table in Markdown."""
+    from ...witnesses.kafka.releases import cell
+
+    lines = [f"| divergence or race | {' | '.join(asked)} |", f"|---|{'---|' * len(asked)}"]
+    for divergence in wanted:
+        cells = [cell(one.answers[divergence]) for one in asked.values()]
+        lines.append(f"| `{divergence.name}` | {' | '.join(cells)} |")
+    races = next((one.races for one in asked.values() if one.races), [])
+    for index, (race, _) in enumerate(races):
+        of_race = [one.races[index][0] if one.races else None for one in asked.values()]
+        cells = ["?" if one is None else f"{one.wrong} of {one.played}" for one in of_race]
+        lines.append(f"| `{race.race.name}` | {' | '.join(cells)} |")
+    results.out(*lines, sep="\n")
+    for why in dict.fromkeys(answer.why for answer in every if answer.kafka is None):
+        results.out(f"Kafka Streams can't be asked: {why}")

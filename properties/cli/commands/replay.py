@@ -1,0 +1,69 @@
+"""The command `replay`: whether a run in production has written the expected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import options
+from ..reporting import again
+from ..witnesses import start_spark
+from .check import JOBS_FOLDER, require_room
+from .job import JobOptions, exit_by_verdict, replaying, takes_job
+
+if TYPE_CHECKING:
+    from ...report.making import JobOutcome
+
+Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder of the query's checkpoint.")]
+Job = Annotated[str, typer.Option("--job", metavar="JOB", help="The job that ran: module:function, or a script.py.")]
+Output = Annotated[
+    str,
+    typer.Option(
+        metavar="FOLDER|MODULE:NAME",
+        help="What it wrote: the folder of Spark's file sink or of a Delta table, or a function from the session to "
+        "the table.",
+    ),
+]
+Reads = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        metavar="NAME=FORMAT",
+        help="How an input is read, where the names of the files don't say it, with the reader's options behind "
+        'blanks: "clicks=csv header=true".',
+    ),
+]
+Expect = Annotated[
+    str | None,
+    options.of_job(
+        metavar="WHAT",
+        help="What is expected, as for check; by default what the job emits here over the same batches.",
+    ),
+]
+
+
+@takes_job
+def replay(
+    checkpoint: Checkpoint,
+    name: Job,
+    output: Output,
+    job: JobOptions,
+    reads: Reads = None,
+    expect: Expect = None,
+    folder: options.CounterexamplesFolder = JOBS_FOLDER,
+    master: options.Master = None,
+    partitions: options.Partitions = None,
+    shared: options.Shared = None,
+    report: options.ReportFolder = None,
+) -> None:
+    """Judge a run in production: compare the rows that a streaming query has written with the rows expected of it."""
+
+    def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
+        return replaying((checkpoint, name, output), reads or (), expect, job, common, outcomes)
+
+    require_room(shared)
+    start_spark(master, partitions, shared)
+    command = again("replay", [checkpoint], job=name, output=output, read=reads, expect=expect)
+    exit_by_verdict(name, check_of, job, 0, folder, command, report, doing=f"judging the run of {name}")

@@ -1,0 +1,98 @@
+"""The form in which a job is given the rows of a source: Kafka's records or lines of text, and their payload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+
+from .payloads import DEBEZIUM, Value, payload
+from .rows import Row
+from .times import TIMESTAMP, TimeForm
+
+Format: TypeAlias = Literal["kafka", "text"]
+"""The form of a source's records: Kafka's records, or lines of text, as in files and from sockets."""
+
+KAFKA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", TIMESTAMP),
+        pa.field("timestampType", pa.int32()),
+    ]
+)
+"""The columns of Spark's Kafka source."""
+HEADERS = pa.field("headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+TEXT = pa.schema([pa.field("value", pa.string())])
+RECORDS_GRAIN_US = 1000
+"""The precision of the timestamps of Kafka's records in microseconds."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The form in which a job is given the rows of a source.
+
+    Attributes:
+        columns: The columns of the payload, or of the frame if there is no payload, as the Input declares them.
+        time: The column of the event time.
+        form: The form of its values; None: timestamps.
+        format: The form of the records; None: the frame has the columns themselves.
+        value: The form of a record's payload.
+        headers: Whether Kafka's records have headers.
+    """
+
+    columns: pa.Schema
+    time: str
+    form: TimeForm | None = None
+    format: Format | None = None
+    value: Value = "json"
+    headers: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that the job is given."""
+        if self.format is None:
+            return self.columns
+        if self.format == "text":
+            return TEXT
+        return KAFKA.append(HEADERS) if self.headers else KAFKA
+
+    @property
+    def timestamp(self) -> str | None:
+        """The column in which the job is given the event time as a timestamp; None: it derives it."""
+        return self.time if self.is_records_time else None
+
+    @property
+    def is_records_time(self) -> bool:
+        """Whether the event time is the timestamp of Kafka's records, and not in their payload."""
+        return self.format == "kafka" and self.time not in self.columns.names and not self.is_change_log
+
+    @property
+    def is_change_log(self) -> bool:
+        """Whether the payloads are Debezium's change events of a table."""
+        return self.value == DEBEZIUM
+
+    @property
+    def grain_us(self) -> int:
+        """The unit of event times in microseconds: each is a multiple of it."""
+        if self.is_records_time:
+            return RECORDS_GRAIN_US
+        return 1 if self.form is None else self.form.grain_us
+
+    @property
+    def shown_form(self) -> TimeForm | None:
+        """The form of an event time that the job emits as its source has it; None: a timestamp."""
+        in_payload = self.format is not None and self.value in ("json", "csv") and not self.is_records_time
+        return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
+
+    def plain(self, row: Row) -> Row:
+        """Return a row with its event time in the form in which the source has it."""
+        return row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
+
+    def payload(self, row: Row, where: str, fault: str = "") -> bytes | None:
+        """Return the payload of a row, maybe with a fault; as `payloads.payload`."""
+        return payload(self.value, self.plain(row), self.columns, where, fault, self.time)

@@ -1,0 +1,20 @@
+"""A row: a mapping from the names of columns to Python values; timestamps are `datetime`s in UTC, of microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+Row: TypeAlias = Mapping[str, Any]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(time: datetime) -> int:
+    """Return a time as microseconds since 1970; a time without a zone is in UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+
+
+def from_microseconds(time_us: int) -> datetime:
+    """Return the time at a number of microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=time_us)

@@ -1,0 +1,196 @@
+"""Environments of other PySparks: each is made once, by venv and pip, in the user's cache folder.
+
+An environment has PySpark and what streamproof needs. It looks for all other modules, streamproof's own among them,
+where the process that starts its Python says (`module_path.BEHIND`).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from ....reference.core.errors import BadInput
+from ..arguments import short
+from ..files import HIDDEN
+from ..held import hold
+from ..visible import first_line
+from .module_path import BEHIND
+from .requirements import PACKAGES, PROTOBUFS, PYARROWS, PYSPARKS, installed, listed, minor, release
+
+_LOG = logging.getLogger("streamproof")
+_HERE = ".".join(map(str, sys.version_info[:2]))
+_WRITTEN = "requirements.txt"
+"""The file in an environment with the packages that were asked for, and `_BEHIND`; it is written last."""
+_BYTES = 1_000_000_000
+"""The size of an environment."""
+_BEHIND = f"""\
+import os, site; [*map(site.addsitedir, filter(None, os.environ.get("{BEHIND}", "").split(os.pathsep)))]
+"""
+"""A line that Python runs when it starts in an environment."""
+
+
+_NOTE = f"# {_BEHIND}"
+
+
+def require_earlier(version: str) -> None:
+    """Make sure that a PySpark is supported, and isn't newer than the installed PySpark.
+
+    Raises:
+        BadInput: It is no version, or not supported, or newer; the message has the remedy.
+    """
+    if not re.fullmatch(r"\d+\.\d+(\.\d+)?", version):
+        raise BadInput(f'from_pyspark is {short(version)}: give the version of a PySpark, such as "4.1.4"')
+    here = installed("pyspark")
+    if release(version) > release(here)[: len(release(version))]:
+        raise BadInput(
+            f"from_pyspark is {version}, and PySpark {here} is installed, which doesn't go on from the checkpoint of a "
+            f"newer Spark: install PySpark {version} or newer, or give an older version"
+        )
+    if minor(version) not in PYSPARKS:
+        raise BadInput(f"from_pyspark is {version}, and PySpark {listed(PYSPARKS)} are supported: give one of these")
+
+
+def python_of(version: str) -> Path:
+    """Return the Python of an environment with a PySpark, which is made if there is none.
+
+    It is this process's own Python if that PySpark is the installed PySpark.
+
+    Args:
+        version: The version; of two numbers, such as 4.1, the newest release of these.
+
+    Raises:
+        BadInput: There is no Python for this PySpark, or the environment can't be made; nothing of it is left then.
+    """
+    if release(installed("pyspark"))[: len(release(version))] == release(version):
+        return Path(sys.executable)
+    python, program = _python_for(version)
+    folder = user_cache_path("streamproof") / "environments" / f"pyspark-{version}-python-{python}"
+    wanted = "".join(f"{one}\n" for one in _requirements(version))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with (folder.parent / f"{folder.name}.lock").open("a") as lock:
+            hold(lock.fileno())  # until another process that makes it is done
+            if not _is_whole(folder, wanted):
+                _require_room(folder.parent)
+                _make(folder, program, wanted, version)
+    except OSError as error:
+        raise BadInput(
+            f"the environment of PySpark {version} can't be made in {folder.parent}: {error.strerror or error}: make "
+            "room there, or set XDG_CACHE_HOME to another folder"
+        ) from None
+    return _program(folder)
+
+
+def _program(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def _is_whole(folder: Path, wanted: str) -> bool:
+    """Whether an environment has what is wanted, and its Python still exists."""
+    written = folder / _WRITTEN
+    return _program(folder).is_file() and written.is_file() and written.read_text(encoding="utf-8") == wanted + _NOTE
+
+
+def _python_for(version: str) -> tuple[str, str]:
+    """Return the version of the Python for a PySpark, and its program: this Python's, or another that is on the path.
+
+    Raises:
+        BadInput: There is none.
+    """
+    pythons = PYSPARKS[minor(version)]
+    if _HERE in pythons:
+        return _HERE, sys.executable
+    for python in reversed(pythons):
+        program = shutil.which(f"python{python}")
+        if program is not None and _ended(_run(program, "-c", "")) is None:
+            return python, program
+    names = " or ".join(f"python{python}" for python in pythons)
+    raise BadInput(
+        f"PySpark {version} runs on Python {listed(pythons)}, this is Python {_HERE}, and there is no {names} on the "
+        f"path: install Python {pythons[-1]}, or run the check with it"
+    )
+
+
+def _requirements(version: str) -> Iterator[str]:
+    """Yield the packages of an environment with their versions: PySpark, and what streamproof needs beside it."""
+    line = minor(version)
+    bounds = {**PACKAGES, "pyarrow": (PACKAGES["pyarrow"][0], PYARROWS.get(line))}
+    bounds["protobuf"] = (PROTOBUFS.get(line, PACKAGES["protobuf"][0]), PACKAGES["protobuf"][1])
+    yield f"pyspark=={version}{'' if len(release(version)) > 2 else '.*'}"
+    for name, (lowest, too_new) in bounds.items():
+        if name != "pyspark":
+            yield f"{name}>={lowest}" + (f",<{too_new}" if too_new else "")
+    try:
+        others = requires("streamproof") or []
+    except PackageNotFoundError:
+        return
+    yield from (one for one in others if ";" not in one and re.split(r"[^\w-]", one)[0] not in bounds)
+
+
+def _require_room(folder: Path) -> None:
+    """Make sure that an environment fits on a folder's disk: pip and venv don't always say that it was full.
+
+    Raises:
+        OSError: It doesn't.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < _BYTES:
+        raise OSError(errno.ENOSPC, f"it takes {_BYTES // 10**6} MB, and {free // 10**6} MB are free")
+
+
+def _make(folder: Path, program: str, wanted: str, version: str) -> None:
+    """Make an environment, under another name first, and rename it once it is whole.
+
+    Raises:
+        BadInput: venv or pip failed.
+    """
+    hidden = folder.with_name(f"{HIDDEN}{folder.name}")
+    _LOG.info(f"making an environment with PySpark {version}, once: this takes minutes, and 1 GB in {folder.parent}")
+    shutil.rmtree(hidden, ignore_errors=True)  # the rest of a process that was killed
+    try:
+        _require(_run(program, "-m", "venv", str(hidden)), version, f"{program} -m venv")
+        packages = wanted.splitlines()
+        done = _run(str(_program(hidden)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
+        _require(done, version, "pip install")
+        (found,) = hidden.glob("lib/python*/site-packages")
+        (found / "streamproof_behind.pth").write_text(_BEHIND, encoding="utf-8")
+        (hidden / _WRITTEN).write_text(wanted + _NOTE, encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        hidden.rename(folder)
+    except BaseException:
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=environment
+    )
+
+
+def _ended(done: subprocess.CompletedProcess[str]) -> str | None:
+    """Return the line in which a program said why it failed; None if it didn't fail."""
+    if done.returncode == 0:
+        return None
+    lines = [line.strip() for line in [*done.stdout.splitlines(), *done.stderr.splitlines()] if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    return first_line((errors or lines or [f"it ended with {done.returncode}"])[-1]).removeprefix("ERROR: ")
+
+
+def _require(done: subprocess.CompletedProcess[str], version: str, command: str) -> None:
+    if (why := _ended(done)) is not None:
+        raise BadInput(
+            f"PySpark {version} can't be installed into an environment of its own: {command}: {why.rstrip('.')}: give "
+            "a version that there is, and look at the network and at pip's settings"
+        )

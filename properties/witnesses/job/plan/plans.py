@@ -1,0 +1,333 @@
+"""Reads a job's analyzed plan: its durations, watermarks and operators, which decide what is drawn and asked of it.
+
+The operators are walked by py4j; an expression comes as JSON (`TreeNode.toJSON`): a list of its nodes, parents first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .....reference.core.errors import BadInput
+from .....reference.spark.durations import UNITS_US, microseconds_of
+from ....generators.columns.model import Source
+from ....generators.columns.terms import Term
+from .expressions import Expression, Tree, comparisons_of, trees_of
+
+DELAY_MS = "spark.watermarkDelayMs"
+"""The metadata of a column with a watermark."""
+SESSION = "session_window"
+"""The name of the column that Spark makes for session windows, whatever it is renamed to."""
+_LONGEST_US = 400 * UNITS_US["day"]
+_IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
+"""Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
+_WITH_STATE = "WithState"
+"""A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
+_OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
+"""The beginnings of the names of operators that call a Python function with state."""
+_IN_ORDER = ("Project", "Filter", "SubqueryAlias", "View")
+"""Operators that leave the order of rows as it is."""
+_INTEGERS = ("integer", "long")
+_COLUMNS = ("AttributeReference", "GetStructField")
+_EQUALITIES = ("EqualTo", "EqualNullSafe")
+_FUNCTION = "PythonUDF"
+_ORDERS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
+_PASS_ON = (
+    *("Alias", "IsNotNull", "IsNull", "GetStructField", "CreateNamedStruct", "SortOrder", "AggregateExpression"),
+    *("Count", "First", "Last", "Max", "Min", "CollectList", "CollectSet", "PythonUDAF"),
+)
+"""Expressions that pass a column on as it is, or only count it."""
+
+_INEXACT = (
+    *("StddevSamp", "StddevPop", "VarianceSamp", "VariancePop", "Skewness", "Kurtosis", "Corr", "CovSample"),
+    *("CovPopulation", "RegrSlope", "RegrIntercept", "RegrR2", "RegrSXX", "RegrSXY", "RegrSYY"),
+)
+"""Aggregates whose last digits depend on the order in which they are given rows, even whole numbers."""
+
+
+class EventTime(NamedTuple):
+    """The column of a watermark.
+
+    Attributes:
+        name: Its name.
+        given: The input's column that it comes from, maybe renamed; None: the job derives it.
+        beside: All columns of that input.
+        delay_us: The watermark's delay, in microseconds; None: the plan has several watermarks below this one.
+    """
+
+    name: str
+    given: str | None
+    beside: Sequence[str]
+    delay_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An analyzed plan.
+
+    Attributes:
+        operators: The names of its operators' classes; none where the plan isn't known.
+        sources: The columns of each of its streaming sources, in the order in which a checkpoint numbers them.
+        durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
+        delays_us: The delays of its watermarks, in microseconds, sorted.
+        event_times: The columns of its watermarks.
+        has_sessions: Whether it groups by session windows.
+        has_function: Whether a Python function with state is among its operators.
+        ends_in_function: Whether such a function makes the rows of its result, in this order.
+        by_processing_time: Whether it has timeouts or timers of processing time.
+        by_event_time: Whether it has a function with timeouts or timers of event time.
+        initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
+        equated: The ids of the columns that a join compares for equality with another column of the same name.
+        computed: The names of the columns that an expression computes with: compares with a value, takes apart, casts.
+        comparisons: The comparisons of columns with constants; as `compares` takes them.
+        thresholds: The names of other columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
+        in_functions: The names of the columns that Python functions are given, and so may compute with.
+        inexact: The aggregates whose last digits depend on the order of rows, such as `StddevSamp`.
+    """
+
+    operators: frozenset[str] = frozenset()
+    sources: Sequence[Sequence[str]] = ()
+    durations_us: Sequence[int] = ()
+    delays_us: Sequence[int] = ()
+    event_times: Sequence[EventTime] = ()
+    has_sessions: bool = False
+    has_function: bool = False
+    ends_in_function: bool = False
+    by_processing_time: bool = False
+    by_event_time: bool = False
+    initial_keys: Sequence[frozenset[int]] = ()
+    equated: frozenset[int] = frozenset()
+    computed: frozenset[str] = frozenset()
+    in_functions: frozenset[str] = frozenset()
+    comparisons: Sequence[Term] = ()
+    thresholds: frozenset[tuple[str, str]] = frozenset()
+    inexact: frozenset[str] = frozenset()
+
+
+def plan_of(analyzed: Any) -> Plan:
+    """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`."""
+    nodes = [(class_of(node), node) for node in _walk(analyzed)]
+    expressions = [_read(expression) for _, node in nodes for expression in members(node.expressions())]
+    watermarks = [node for name, node in nodes if name == "EventTimeWatermark"]
+    delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
+    durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
+    relations = [node for name, node in nodes if name.startswith("StreamingRelation")]
+    sources = [[_read(column)[0] for column in members(node.output())] for node in relations]
+    by_expression = [trees_of(expression) for expression in expressions]
+    trees = [tree for of_one in by_expression for tree in of_one]
+    given = {_id(column): (tuple(_names(columns)), column["name"]) for columns in sources for column in columns}
+    compared = [*comparisons_of(by_expression, given, _beside(nodes), _session_zone())]
+    computed, in_functions = _computed(trees, expressions)
+    clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
+    return Plan(
+        operators=frozenset(name for name, _ in nodes),
+        sources=[_names(columns) for columns in sources],
+        durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
+        delays_us=sorted(delays_us),
+        event_times=_event_times(watermarks, sources, expressions),
+        has_sessions=any(node.get("name") == SESSION for each in expressions for node in each),
+        has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
+        ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
+        by_processing_time="ProcessingTime" in clocks,
+        by_event_time="EventTime" in clocks,
+        initial_keys=[
+            _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
+        ],
+        equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
+        computed=computed,
+        comparisons=[term for _, term in compared],
+        thresholds=frozenset(_thresholds(trees, {id(tree) for tree, _ in compared})),
+        in_functions=in_functions,
+        inexact=frozenset(tree.kind for tree in trees if tree.kind in _INEXACT),
+    )
+
+
+def delays_by_input(plan: Plan, sources: Sequence[Source]) -> dict[str, int] | None:
+    """Return the delay of each input's watermark, in microseconds; None: the plan doesn't tell which is which."""
+    found = {}
+    for source in sources:
+        names = [*source.wire_schema.names]
+        delays_us = {time.delay_us for time in plan.event_times if [*time.beside] == names}
+        if len(delays_us) != 1 or (delay_us := delays_us.pop()) is None:
+            return None
+        found[source.name] = delay_us
+    return found
+
+
+def members(sequence: Any) -> Iterator[Any]:
+    """Yield the members of a sequence of Scala's."""
+    return (sequence.apply(index) for index in range(sequence.size()))
+
+
+def class_of(node: Any) -> str:
+    """Return the name of an operator's or an expression's class."""
+    return str(node.getClass().getSimpleName())
+
+
+def _walk(plan: Any) -> Iterator[Any]:
+    yield plan
+    for below in (plan.children(), plan.subqueries()):
+        for node in members(below):
+            yield from _walk(node)
+
+
+def _read(expression: Any) -> Expression:
+    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
+    return [{**node, "class": node["class"].rpartition(".")[2]} for node in nodes]
+
+
+def _delays_us(watermark: Any) -> Iterator[int]:
+    for column in json.loads(watermark.schema().json())["fields"]:
+        if DELAY_MS in column["metadata"]:
+            yield column["metadata"][DELAY_MS] * 1_000
+
+
+def _durations_us(expression: Expression) -> Iterator[int]:
+    in_microseconds = any(node["class"] in _IN_MICROSECONDS for node in expression)
+    for node in expression:
+        if node["class"] != "Literal" or node["value"] is None:
+            continue
+        kind, value = node["dataType"], node["value"]
+        if kind in _INTEGERS:
+            # Event times are whole milliseconds; a window's arithmetic has other numbers, such as 1.
+            if in_microseconds and int(value) % 1_000 == 0:
+                yield abs(int(value))
+        elif kind in ("string", "interval"):
+            yield from _duration_us(value)
+        elif isinstance(kind, str) and kind.startswith("interval") and not kind.endswith(("year", "month")):
+            yield abs(int(value))
+
+
+def _duration_us(text: str) -> Iterator[int]:
+    try:
+        yield abs(microseconds_of("", text))
+    except BadInput:
+        return  # another text, or an interval without a fixed length
+
+
+def _event_times(
+    watermarks: Iterable[Any], sources: Iterable[Expression], expressions: Iterable[Expression]
+) -> list[EventTime]:
+    given = {_id(column): (column["name"], _names(columns)) for columns in sources for column in columns}
+    times = []
+    for watermark in watermarks:
+        column = _read(watermark.eventTime())[0]
+        (origin,) = _origins([_id(column)], expressions)
+        delays_us = [*_delays_us(watermark)]
+        time = EventTime(column["name"], *given.get(origin, (None, ())))
+        times.append(time._replace(delay_us=delays_us[0] if len(delays_us) == 1 else None))
+    return times
+
+
+def _beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
+    """Return, by the id of a union's column, the ids of the columns that it has from its further inputs."""
+    beside: dict[int, list[int]] = {}
+    for union in (node for name, node in nodes if name == "Union"):
+        first, *others = (
+            [column.exprId().id() for column in members(one.output())] for one in members(union.children())
+        )
+        for number, ids in zip(first, zip(*others, strict=False), strict=False):
+            beside[number] = [*ids]
+    return beside
+
+
+def _session_zone() -> str:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    return "UTC" if session is None else str(session.conf.get("spark.sql.session.timeZone"))
+
+
+def _names(columns: Expression) -> list[str]:
+    return [column["name"] for column in columns]
+
+
+def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> frozenset[int]:
+    """Return the ids of the columns that columns come from, maybe renamed."""
+    renamed = {
+        _id(nodes[0]): _id(nodes[1])
+        for nodes in expressions
+        if [node["class"] for node in nodes] == ["Alias", "AttributeReference"]
+    }
+    origins = set()
+    for origin in columns:
+        while origin in renamed:
+            origin = renamed[origin]
+        origins.add(origin)
+    return frozenset(origins)
+
+
+def _computed(trees: Iterable[Tree], expressions: Sequence[Expression]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the columns that expressions compute with, and that Python functions are given.
+
+    A name is a column's before any renaming, in lower case.
+    """
+    names = {_id(node): node["name"] for each in expressions for node in each if "exprId" in node and "name" in node}
+    ids: tuple[set[int], set[int]] = (set(), set())
+    fields: tuple[set[str], set[str]] = (set(), set())
+    for tree in trees:
+        is_of_inputs = tree.kind in _EQUALITIES and all(child.kind in _COLUMNS for child in tree.children)
+        if tree.kind in _PASS_ON or is_of_inputs:
+            continue
+        for child in tree.children:
+            if child.kind == "AttributeReference":
+                ids[tree.kind == _FUNCTION].add(_id(child.node))
+            elif child.kind == "GetStructField" and isinstance(child.node.get("name"), str):
+                fields[tree.kind == _FUNCTION].add(child.node["name"])
+    computed, given = (
+        frozenset(name.lower() for name in {names[one] for one in _origins(some, expressions) if one in names} | within)
+        for some, within in zip(ids, fields, strict=True)
+    )
+    return computed, given
+
+
+def _thresholds(trees: Iterable[Tree], followed: Collection[int]) -> Iterator[tuple[str, str]]:
+    """Yield the columns that expressions compare with a number, each with the number.
+
+    Args:
+        trees: All expressions.
+        followed: The identities of those that could be followed to the columns of inputs.
+    """
+    for tree in trees:
+        if tree.kind not in _ORDERS or id(tree) in followed:
+            continue
+        sides = [child.children[0] if child.kind == "Cast" else child for child in tree.children]
+        columns = [side.node["name"] for side in sides if side.kind == "AttributeReference"]
+        numbers = [side.node["value"] for side in sides if side.kind == "Literal" and _is_number(side.node["dataType"])]
+        if len(columns) == len(numbers) == 1 and numbers[0] is not None:
+            yield columns[0], str(numbers[0])
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, str) and kind.startswith(("byte", "short", "integer", "long", "float", "double", "decimal"))
+
+
+def _id(column: Mapping[str, Any]) -> int:
+    number: int = column["exprId"]["id"]
+    return number
+
+
+def _has_initial_state(name: str, node: Any) -> bool:
+    return name.startswith("TransformWithState") and bool(node.hasInitialState())
+
+
+def _initial_key(node: Any) -> list[int]:
+    pairs = zip(members(node.children().apply(0).output()), members(node.initialState().output()), strict=False)
+    both = [pair for pair, _ in zip(pairs, range(node.initGroupingAttrsLen()), strict=False)]
+    return [initial.exprId().id() for own, initial in both if own.name().lower() == initial.name().lower()]
+
+
+def _equated(join: Any) -> Iterator[int]:
+    for expression in members(join.expressions()):
+        for tree in trees_of(_read(expression)):
+            sides = [child.node for child in tree.children if child.kind == "AttributeReference"]
+            if tree.kind == "EqualTo" and len(sides) == 2 and sides[0]["name"].lower() == sides[1]["name"].lower():
+                yield from map(_id, sides)
+
+
+def _clock(name: str, node: Any) -> str:
+    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime` or another text for none."""
+    clock = node.timeMode() if name.startswith("TransformWithState") else node.timeout()
+    return str(clock.toString()).removesuffix("Timeout").removesuffix("$")

@@ -1,0 +1,311 @@
+"""Lets a job see Spark Connect alone, while the check keeps the JVM of its server, which is a child of this process.
+
+It is asked for as PySpark asks for it, by SPARK_REMOTE=local or local[2]. A frame crosses over as a global temporary
+view: the check makes the view of an input, which the client reads; the client makes the view of a result, which so goes
+over gRPC to the server's planner, and the check reads that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
+
+from .....reference.core.errors import BadInput, MissingTool
+from ....system.installed.module_path import modules_in_front
+from ....system.installed.spark_versions import frame_class, spark_version
+from ....system.visible import first_line, visible
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REMOTE, IS_REMOTE, IS_LOCAL = "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE"
+"""The environment variables by which PySpark chooses between its two kinds of classes, and where the server is."""
+_TOKEN = "spark.connect.authenticate.token"
+_SETTINGS = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0"}
+"""The settings by which a server listens to this machine alone, on a port that is free."""
+
+_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
+
+_LOCAL = re.compile(r"local(\[.*\])?")
+
+_hidden: dict[str, str] = {}
+_crossing: Crossing | None = None
+_CHANGING = threading.Lock()
+_clients = 0
+_changed = contextlib.ExitStack()
+
+
+def is_asked() -> bool:
+    """Whether jobs are to be run over Connect."""
+    return bool(_hidden) or REMOTE in os.environ or IS_REMOTE in os.environ
+
+
+def master() -> str | None:
+    """Return the master of the server that SPARK_REMOTE asks for, such as `local[2]`; None: it asks for none."""
+    return _hidden.get(REMOTE, os.environ.get(REMOTE))
+
+
+def begin() -> None:
+    """Let modules that are imported from now on declare functions for Connect, if SPARK_REMOTE asks for a server here.
+
+    PySpark begins when a session is made: a function that a module declares before, as by `@udf`, isn't for Connect.
+    """
+    if _LOCAL.fullmatch(os.environ.get(REMOTE, "")):
+        os.environ.update({IS_REMOTE: "1", IS_LOCAL: "1"})
+
+
+def require() -> None:
+    """Make sure that jobs can be run over Connect.
+
+    Raises:
+        BadInput: The server is in another process, or PySpark has none.
+        MissingTool: A package that PySpark's client needs is missing.
+    """
+    remote = master()
+    if remote is not None and not _LOCAL.fullmatch(remote):
+        raise BadInput(
+            f"SPARK_REMOTE is {visible(remote)}, and a check reaches into the JVM of the server, for the watermarks, "
+            "plans and checkpoints of its queries: give SPARK_REMOTE=local[2], and the check starts a server itself"
+        )
+    if remote is None and IS_LOCAL not in os.environ:
+        raise BadInput(
+            "a session of Spark Connect runs in this process, and a check reaches into the JVM of the server: "
+            "leave out remote(…) where the session is built, and set SPARK_REMOTE=local[2], and the check starts a "
+            "server itself"
+        )
+    if spark_version() < (4, 0):
+        raise BadInput("SPARK_REMOTE is set, and PySpark has a Connect server from 4.0 on: `unset SPARK_REMOTE`")
+    try:
+        importlib.import_module("pyspark.sql.connect.session")
+    except ImportError as error:
+        why = first_line(error).rstrip(".")
+        raise MissingTool(f"SPARK_REMOTE is set: {why}: `pip install 'streamproof[connect]'`") from None
+
+
+@contextlib.contextmanager
+def without() -> Iterator[None]:
+    """Let PySpark's functions within it make the columns of a session in this process."""
+    global _hidden
+    hides = {name: os.environ.pop(name) for name in (REMOTE, IS_REMOTE) if name in os.environ}
+    before, _hidden = _hidden, {**_hidden, **hides}
+    try:
+        yield
+    finally:
+        os.environ.update(hides)
+        _hidden = before
+
+
+@contextlib.contextmanager
+def _as_client() -> Iterator[None]:
+    """Let PySpark's functions make the columns of Connect, and send a job's modules with its functions.
+
+    A function for `foreachBatch` may begin in a thread of its own before the function has returned that starts its
+    query: what is first in changes this process, and what is last out changes it back.
+    """
+    global _clients
+    with _CHANGING:
+        if not _clients:
+            _changed.enter_context(_changed_for_clients())
+        _clients += 1
+    try:
+        yield
+    finally:
+        with _CHANGING:
+            _clients -= 1
+            if not _clients:
+                _changed.close()
+
+
+@contextlib.contextmanager
+def _changed_for_clients() -> Iterator[None]:
+    from pyspark.cloudpickle.cloudpickle import (
+        list_registry_pickle_by_value,
+        register_pickle_by_value,
+        unregister_pickle_by_value,
+    )
+
+    before = {name: os.environ.get(name) for name in (REMOTE, IS_REMOTE, IS_LOCAL)}
+    modules = [module for module in modules_in_front() if module.__name__ not in list_registry_pickle_by_value()]
+    os.environ.update({**_hidden, IS_REMOTE: "1", IS_LOCAL: "1"})
+    for module in modules:
+        register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            unregister_pickle_by_value(module)
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+def client_of(spark: SparkSession) -> SparkSession:
+    """Return the client of the server in a session's JVM, which is started where it isn't."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.sql.connect.session import SparkSession as Client
+
+    service = getattr(getattr(spark._jvm, f"{_SERVICE}$"), "MODULE$")
+    context = spark._jsc.sc()
+    try:
+        port = service.localPort()
+    except Py4JJavaError:
+        for name, value in {**_SETTINGS, _TOKEN: uuid.uuid4().hex}.items():
+            context.conf().setIfMissing(name, value)
+        service.start(context)
+        port = service.localPort()
+    token = context.conf().get(_TOKEN, "")  # of a server that PySpark has started, the environment has it
+    client: Any = Client.builder.remote(f"sc://localhost:{port}/{f';token={token}' * bool(token)}").getOrCreate()
+    return client  # type: ignore[no-any-return]
+
+
+def settings_of_client(spark: SparkSession, client: SparkSession) -> dict[str, str]:
+    """Return the settings of queries in which the client's session differs from the check's."""
+    ours = spark.conf.getAll
+    theirs = client.conf.getAll
+    return {name: value for name, value in theirs.items() if name.startswith("spark.sql.") and ours.get(name) != value}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The way of frames between a check and a job that sees Connect alone.
+
+    Attributes:
+        spark: The check's session.
+        client: The job's session.
+        views: The names of the views that were made.
+    """
+
+    spark: SparkSession
+    client: SparkSession
+    views: list[str] = field(default_factory=list)
+
+    def to_job(self, given: Any) -> Any:
+        """Return the job's frame of a check's frame, its session of the check's; all else as it is."""
+        from pyspark.sql.classic.dataframe import DataFrame
+        from pyspark.sql.session import SparkSession
+
+        if isinstance(given, SparkSession):
+            return self.client
+        return self.client.table(self._view(given)) if isinstance(given, DataFrame) else given
+
+    def to_check(self, returned: Any) -> Any:
+        """Return the check's frame of a job's; all else as it is, and a frame with columns of one name, too."""
+        from pyspark.sql.connect.dataframe import DataFrame
+
+        if not isinstance(returned, DataFrame):
+            return returned
+        names = [name.lower() for name in returned.columns]
+        return self.spark.table(self._view(returned)) if len({*names}) == len(names) else returned
+
+    def _view(self, frame: Any) -> str:
+        name = f"streamproof_{uuid.uuid4().hex}"
+        frame.createOrReplaceGlobalTempView(name)
+        self.views.append(name)
+        return f"{self.spark.conf.get('spark.sql.globalTempDatabase')}.{name}"
+
+    def drop_views(self) -> None:
+        """Drop the views."""
+        with contextlib.suppress(Exception):  # the JVM may have died
+            for name in self.views:
+                self.spark.catalog.dropGlobalTempView(name)
+
+
+@contextlib.contextmanager
+def crossing(spark: SparkSession, client: SparkSession) -> Iterator[None]:
+    """Let the user's functions that are called within it see Connect alone."""
+    global _crossing
+    before, _crossing = _crossing, Crossing(spark, client)
+    to_check = _crossing.to_check
+    try:
+        # The check writes the job's stream, by a writer of its own, so that it sees what is written, and can stop it.
+        with mock.patch.object(classes().frame, "writeStream", property(lambda frame: to_check(frame).writeStream)):
+            yield
+    finally:
+        _crossing.drop_views()
+        _crossing = before
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a user's function; over Connect it is given the client's frames, and what it returns crosses back."""
+    if _crossing is None:
+        return function(*arguments)
+    with _as_client():
+        return _crossing.to_check(function(*map(_crossing.to_job, arguments)))
+
+
+def to_job(made: Callable[[], DataFrame]) -> DataFrame:
+    """Return a frame that the check makes as the user's functions see it."""
+    if _crossing is None:
+        return made()
+    with without():
+        frame = made()
+    return _crossing.to_job(frame)  # type: ignore[no-any-return]
+
+
+def to_check(frame: Any) -> Any:
+    """Return the check's frame of a frame that the user's functions see."""
+    return frame if _crossing is None else _crossing.to_check(frame)
+
+
+class Classes(NamedTuple):
+    """The classes of PySpark whose objects the user's functions see."""
+
+    session: Any
+    settings: Any
+    queries: Any
+    frame: Any
+    group: Any
+    reader: Any
+    writer: Any
+    writer_v2: Any
+    stream_reader: Any
+
+
+def classes() -> Classes:
+    """Return the classes of PySpark whose objects the user's functions see."""
+    if _crossing is None:
+        from pyspark.sql import GroupedData, SparkSession
+        from pyspark.sql.conf import RuntimeConfig
+        from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+        from pyspark.sql.streaming.query import StreamingQueryManager
+        from pyspark.sql.streaming.readwriter import DataStreamReader
+
+        return Classes(
+            *(SparkSession, RuntimeConfig, StreamingQueryManager, frame_class(), GroupedData),
+            *(DataFrameReader, DataFrameWriter, DataFrameWriterV2, DataStreamReader),
+        )
+    from pyspark.sql.connect import conf, dataframe, group, readwriter, session
+    from pyspark.sql.connect.streaming import query
+    from pyspark.sql.connect.streaming import readwriter as streaming
+
+    return Classes(
+        *(session.SparkSession, conf.RuntimeConf, query.StreamingQueryManager, dataframe.DataFrame, group.GroupedData),
+        *(readwriter.DataFrameReader, readwriter.DataFrameWriter, readwriter.DataFrameWriterV2),
+        streaming.DataStreamReader,
+    )
+
+
+def as_sent(function: Any) -> Any:
+    """Return a function as it arrives at the server's process, which shares no variable with this process.
+
+    Raises:
+        BadInput: It can't be sent there.
+    """
+    if _crossing is None:
+        return function
+    from pyspark import cloudpickle
+
+    try:  # within the call of the function that starts the query
+        return cloudpickle.loads(cloudpickle.dumps(function))
+    except Exception as error:
+        raise BadInput(
+            f"{getattr(function, '__qualname__', function)} can't be sent to the Connect server, which calls it in a "
+            f"process of its own: {first_line(error).rstrip('.')}: let it use nothing of a session but its arguments"
+        ) from None

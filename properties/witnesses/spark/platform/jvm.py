@@ -1,0 +1,152 @@
+"""Spark's JVM: started so that it ends with this process, however that ends, and can be ended at once.
+
+PySpark's own start relies on the JVM to notice the end of its standard input; a JVM that is still starting does so late
+or never.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ....system import signals
+from ....system.work import own_folder
+
+_STOP_SECONDS = 10.0
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_PR_SET_PDEATHSIG = 1
+
+_process: subprocess.Popen[bytes] | None = None
+
+
+def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
+    """Start Spark's JVM with a configuration, and return PySpark's gateway to it; its output goes to `log`.
+
+    Java is given the further `options`. The JVM's temporary files lie in this process's own folder. A JVM that started
+    this process is used as it is.
+
+    Raises:
+        PySparkRuntimeError: The JVM ended before it listened, with the condition JAVA_GATEWAY_EXITED.
+        OSError: Spark's start script can't be run.
+    """
+    from pyspark.java_gateway import launch_gateway
+
+    if _PORT in os.environ or os.name != "posix":
+        return launch_gateway(conf, {"stdout": log, "stderr": log})
+    connection = own_folder() / "connection"
+    process = _started(conf, log, connection, options)
+    port, secret = _listening(process, connection)
+    os.environ.update({_PORT: str(port), _SECRET: secret})
+    try:
+        gateway = launch_gateway(conf)
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
+    gateway.proc = process
+    return gateway
+
+
+def end(seconds: float = _STOP_SECONDS) -> None:
+    """End the JVM that was launched, and wait for its end: it is killed if it doesn't end by itself in time."""
+    process = _process
+    if process is None or process.poll() is not None:
+        return
+    assert process.stdin is not None
+    # A listener or a finalizer may call a JVM that ends, and py4j logs that by the root logger.
+    logging.getLogger().addFilter(lambda record: f"{os.sep}py4j{os.sep}" not in record.pathname)
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        kill()
+        process.wait()
+
+
+def ended_by() -> str | None:
+    """Name the signal that ended the JVM that was launched; None if no signal did."""
+    code = None if _process is None else _process.poll()
+    return signal.Signals(-code).name if code is not None and code < 0 else None
+
+
+def kill() -> None:
+    """Kill the JVM that was launched, and its child processes, without waiting for their end."""
+    process = _process
+    if process is not None and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    from pyspark.find_spark_home import _find_spark_home
+
+    global _process
+    own = map(_quoted, [f"-Djava.io.tmpdir={connection.parent}", *options])
+    conf.set(_JAVA_OPTIONS, " ".join([conf.get(_JAVA_OPTIONS, ""), *own]).strip())
+    command = [os.path.join(_find_spark_home(), "bin", "spark-submit")]
+    for name, value in conf.getAll():
+        command += ["--conf", f"{name}={value}"]
+    command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    connection.unlink(missing_ok=True)
+    environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection)}
+    if _process is None:
+        atexit.register(end)
+        signals.on_signal(kill)
+    _process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,  # the JVM ends when it closes
+        stdout=log,
+        stderr=log,
+        env=environment,
+        preexec_fn=_ending_with_parent(),
+        start_new_session=True,  # this process handles Ctrl-C
+    )
+    return _process
+
+
+def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:
+    """Wait until the JVM reports its port, and the secret that opens it."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.serializers import UTF8Deserializer, read_int
+
+    while not connection.is_file():
+        if process.poll() is not None:
+            raise PySparkRuntimeError(None, "JAVA_GATEWAY_EXITED", {})  # by position: 4.0 renamed both
+        time.sleep(0.05)
+    with connection.open("rb") as file:
+        return read_int(file), UTF8Deserializer().loads(file)
+
+
+def _ending_with_parent() -> Callable[[], None] | None:
+    """Return the function by which the child lets the system kill it when this process ends; only Linux has that.
+
+    The end of the starting thread counts, so only the main thread may ask for it.
+    """
+    if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
+        return None
+    library, parent = ctypes.CDLL(None), os.getpid()
+
+    def ask() -> None:
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it has ended already
+            os._exit(1)
+
+    return ask
+
+
+def _quoted(option: str) -> str:
+    """An option as Spark reads it from a list of them."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

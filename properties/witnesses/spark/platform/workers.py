@@ -1,0 +1,75 @@
+"""The Python of a local session's workers, started so that stateful queries start quickly.
+
+Spark puts a zip of PySpark in front of the workers' module path, and Python compiles modules from a zip anew in every
+process: 0.7 s of a core for each start of a stateful query. The same PySpark lies beside this process, compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from ....system.installed.module_path import in_front
+from ....system.installed.spark_versions import has_unix_sockets
+
+_SCRIPT = """\
+#!/bin/sh
+# Starts Python without the copies of PySpark and Py4J that Spark brings along; what the user put on the path stays.
+set -f
+IFS=:
+kept=
+for entry in $PYTHONPATH; do
+  case $entry in
+    {home}/*) ;;
+    *) kept=$kept${{kept:+:}}$entry ;;
+  esac
+done
+PYTHONPATH=$kept
+export PYTHONPATH
+[ -n "$kept" ] || unset PYTHONPATH
+exec {python} "$@"
+"""
+
+_LONGEST_SOCKET = 107 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
+"""The most bytes in the path of a folder in which Spark makes Unix domain sockets."""
+
+
+def quick_python(folder: Path) -> str:
+    """Return the program that starts a worker's Python: a script made in `folder`, or this process's Python as it is.
+
+    It is the latter if a script can't run (the folder's file system may forbid it), or if Spark's PySpark isn't the
+    PySpark that this process has imported.
+    """
+    import pyspark
+
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    script = folder / "python"
+    if os.name != "posix" or not Path(pyspark.__file__).is_file() or not home.samefile(Path(pyspark.__file__).parent):
+        return sys.executable
+    script.write_text(_SCRIPT.format(home=shlex.quote(str(home)), python=shlex.quote(sys.executable)))
+    script.chmod(0o700)
+    return str(script) if os.access(script, os.X_OK) else sys.executable
+
+
+def start_quickly(session: Any, folder: Path) -> None:
+    """Let a local session's workers start by `quick_python`; the environment still names this process's Python."""
+    session.sparkContext.pythonExec = quick_python(folder)
+
+
+def import_as_here(session: Any) -> None:
+    """Let workers of queries declared from now on import this process's modules, such as a job beside its test.
+
+    pytest and other programs put folders in front of the standard library, which a local session's workers don't have:
+    they would fail on a class or a function of a module there.
+    """
+    session.sparkContext.environment["PYTHONPATH"] = os.pathsep.join(in_front())
+
+
+def socket_settings(folder: Path) -> dict[str, str]:
+    """Return the settings by which workers and JVM speak over Unix sockets in `folder`; none if they can't."""
+    if not has_unix_sockets() or not sys.platform.startswith("linux") or len(os.fsencode(folder)) > _LONGEST_SOCKET:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
