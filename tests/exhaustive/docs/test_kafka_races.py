@@ -18,6 +18,7 @@ PAGE, NAME = "docs/kafka_races.md", "StaleForeignKeyJoin.java"
 SECONDS = 300
 
 
+@pytest.mark.weekly("a broker and a Java compiler, for a page that seldom changes")
 def test_the_page_s_program_shows_a_row_that_is_gone_for_ever(tmp_path: Path) -> None:
     java = find_java().executable
     modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout

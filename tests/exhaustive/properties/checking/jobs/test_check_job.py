@@ -60,6 +60,7 @@ def emits_nothing(clicks: DataFrame) -> DataFrame:
     ],
     ids=["rows off by 1 ms", "no rows", "a delay off by 1 ms", "a gap off by 1 ms"],
 )
+@pytest.mark.in_ci("no rows", "a delay off by 1 ms")
 def test_a_job_that_is_off_by_a_millisecond_or_emits_nothing_never_passes(job: Any, expect: Any) -> None:
     with pytest.raises(Violated) as failure:
         check_job(job, CLICKS, expect=expect)
@@ -93,6 +94,7 @@ def test_an_updated_table_is_compared_after_each_batch_with_sql() -> None:
         check_job(lambda orders: hourly(orders.where("paid")), ORDERS, expect=statement, mode="update")
 
 
+@pytest.mark.weekly("a minute: examples/ have a job beside its last version, and the pages one beside its batch")
 def test_a_job_is_compared_with_itself_as_a_batch_and_with_its_last_version() -> None:
     assert check_job(sessions, CLICKS, expect=as_batch()).comparing == "end"
     assert check_job(sessions, CLICKS, expect=other_job(sessions)).comparing == "batches"
@@ -173,6 +175,7 @@ def test_keys_of_the_user_s_own_run_alone() -> None:
     assert report.alone == "input clicks has keys of the user's own"
 
 
+@pytest.mark.weekly("a minute: CI runs another job whose histories run alone")
 def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
     def first_letter(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", "at", F.substring("user", 1, 1).alias("letter"))
@@ -228,7 +231,9 @@ OF_SOME = """select case when amount > 0 then "user" end as "user", amount from 
 @pytest.mark.parametrize(
     ("job", "expect", "why"),
     [(words, WORDS, "which is no key that it was given"), (of_some, OF_SOME, "has a row whose key is null")],
+    ids=["another key", "a null key"],
 )
+@pytest.mark.in_ci("a null key")
 def test_a_job_whose_keys_cannot_be_read_back_is_run_alone_and_conforms(job: Any, expect: str, why: str) -> None:
     report = check_job(job, CLICKS, expect=sql(expect), histories=30, seconds=60)
     assert why in report.alone

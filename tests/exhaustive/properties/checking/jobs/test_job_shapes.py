@@ -208,6 +208,13 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.in_ci(
+    "deduplicated, append",
+    "a derived key",
+    "the input's key dropped",
+    "two streams on bigint keys",
+    "a payload, late rows said",
+)
 def test_a_right_job_is_not_condemned(shape: Shape) -> None:
     given: dict[str, Any] = {"expect": shape.expect, "mode": shape.mode, "histories": HISTORIES, **shape.given}
     if not shape.refused:

@@ -132,6 +132,7 @@ def parsed(condition: str) -> Job:
     ids=["filter", "when", "time of day", "decimal", "several", "function"],
 )
 @pytest.mark.usefixtures("unshrunk")
+@pytest.mark.in_ci("several")
 def test_a_bug_behind_a_limit_is_found_and_the_right_job_conforms(
     wrong: Job, right: Job, expected: str, how: dict[str, Any]
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_bug_behind_a_limit_is_found_and_the_right_job_conforms(
 
 
 @pytest.mark.usefixtures("unshrunk")
+@pytest.mark.weekly("two minutes: CI finds the bug behind a limit of a filter")
 def test_a_bug_behind_a_limit_of_a_processor_is_found_and_the_right_processor_conforms() -> None:
     expected = sql('SELECT "user", count(amount) AS n FROM orders GROUP BY ALL')
     with pytest.raises(Violated):

@@ -43,6 +43,7 @@ def test_a_module_that_can_t_run_twice_is_refused_rather_than_all_its_mutants_ki
         vars(sys).pop("ran_once", None)
 
 
+@pytest.mark.weekly("minutes: 30 mutants of a job, each under a test of its own; CI has the fates of a few")
 def test_a_strong_test_kills_what_a_weak_test_lets_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_of(tmp_path, TOTALS, "totals")
     some_mutants(monkeypatch, lambda mutants: [one for one in mutants if not str(one).endswith(LIKE_OTHERS)])

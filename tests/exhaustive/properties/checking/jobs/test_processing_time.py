@@ -172,6 +172,7 @@ def test_a_spark_that_keeps_its_own_clock_is_refused_by_name(monkeypatch: pytest
 
 @pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(("job", "right"), [(by_timeout, VisitsByTimeout), (by_timer, Visits)])
+@pytest.mark.in_ci("by_timeout-VisitsByTimeout")
 def test_a_timeout_ends_after_its_time_and_a_timer_at_it(job: Any, right: type[Visits]) -> None:
     given: Any = {"histories": 60, "timeouts": ["30 minutes"]}
     assert check_job(job, CLICKS, expect=right, **given).expecting > 10

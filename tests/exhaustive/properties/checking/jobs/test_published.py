@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import operator
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +32,6 @@ from streamproof import (
     stream_join,
     windows,
 )
-from tables import table
 
 FOLDER = Path(__file__).parent / "published"
 ALONE = 12
@@ -353,7 +353,7 @@ WRONG = [
     views_state,
 ]
 SLOW = [kafka_to_kafka, socket_word_count]
-IN_CI = [order_items, orders_enriched_csv, sensor_alerts_notebook, views_state, campaign_spend_merge]
+NAME = operator.attrgetter("__name__")
 RIGHT = [
     order_items,
     orders_enriched_csv,
@@ -385,22 +385,21 @@ def test_each_script_has_a_declaration() -> None:
     assert sorted(declared) == sorted(file.stem for file in FOLDER.glob("*.py"))
 
 
-def scripts(declared: Sequence[Callable[[], None]]) -> list[Any]:
-    return table(declared, IN_CI.__contains__, lambda one: one.__name__)
-
-
-@pytest.mark.parametrize("declared", scripts(RIGHT))
+@pytest.mark.parametrize("declared", RIGHT, ids=NAME)
+@pytest.mark.in_ci("order_items", "orders_enriched_csv", "sensor_alerts_notebook")
 def test_a_right_script_conforms(declared: Callable[[], None]) -> None:
     declared()
 
 
-@pytest.mark.parametrize("declared", scripts(SLOW))
+@pytest.mark.parametrize("declared", SLOW, ids=NAME)
+@pytest.mark.in_ci
 def test_a_right_script_whose_histories_run_alone_conforms(declared: Callable[[], None]) -> None:
     declared()
 
 
 @pytest.mark.usefixtures("unshrunk")
-@pytest.mark.parametrize("declared", scripts(WRONG))
+@pytest.mark.parametrize("declared", WRONG, ids=NAME)
+@pytest.mark.in_ci("campaign_spend_merge", "views_state")
 def test_the_bug_of_a_script_is_found(declared: Callable[[], None]) -> None:
     with pytest.raises(Violated):
         declared()

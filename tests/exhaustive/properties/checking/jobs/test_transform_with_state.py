@@ -171,6 +171,7 @@ def check(job: ByRows, histories: int = 40) -> Any:
 
 
 @pytest.mark.parametrize("form", [ByRows, ByFrames])
+@pytest.mark.in_ci("ByFrames")
 def test_a_right_processor_conforms_and_its_histories_share_a_query(form: type[ByRows]) -> None:
     report = check(form())
     assert (report.histories, report.alone) == (40, "")
@@ -178,6 +179,7 @@ def test_a_right_processor_conforms_and_its_histories_share_a_query(form: type[B
 
 @pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(("form", "bug"), [(form, bug) for form, bugs in BUGS.items() for bug in bugs])
+@pytest.mark.in_ci("ByRows-several timers", "ByFrames-map")
 def test_a_bug_in_state_or_timers_is_found(form: type[ByRows], bug: str) -> None:
     with pytest.raises(Violated):
         check(form(bug))
@@ -202,6 +204,7 @@ def named(readings: DataFrame, opening: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("job", [ByFrames(), named], ids=["initial state", "join by another name"])
+@pytest.mark.in_ci("join by another name")
 def test_a_job_that_knows_its_keys_by_a_table_isnt_condemned_for_the_histories_beside_it(
     job: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +285,7 @@ class Silences:
 
 
 @pytest.mark.usefixtures("unshrunk")
+@pytest.mark.weekly("a minute: examples/unpaid_orders.py has such timers")
 def test_timers_of_event_time_are_checked_once_it_is_said_how_long_they_are() -> None:
     with pytest.raises(Inconclusive, match=r"times around its timers of event time \(timeouts="):
         check_job(silences(SILENT_MS), USERS, expect=Silences, histories=60)

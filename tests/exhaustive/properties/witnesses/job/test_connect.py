@@ -189,6 +189,7 @@ def append(rows: DataFrame, number: int, target: str) -> None:
     rows.write.mode("append").parquet(target)
 
 
+@pytest.mark.weekly("a minute: over Connect, sinks pass the same code as jobs")
 def test_a_right_sink_holds_and_a_wrong_sink_is_found() -> None:
     report = invariants(Sink.parquet(sink(replace), without=["batch"]), CLICKS, histories=10)
     assert "a crash" in report.held

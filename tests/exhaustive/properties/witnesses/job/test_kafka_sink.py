@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from kafka_connector import said_with_kafka
 
 JOBS = Path(__file__).with_name("kafka_sinks.py")
 
 
+@pytest.mark.weekly("a broker, and queries in processes of their own")
 def test_a_plain_writer_to_kafka_writes_twice_and_a_reader_that_knows_repeated_records_reads_once() -> None:
     said = said_with_kafka(JOBS)
     assert "twice at the end; without a crash it emits it once" in said["plain"]
