@@ -20,7 +20,7 @@ HEAVY = ("pyspark", "pandas", "numpy", "pyarrow", "duckdb", "hypothesis", "typer
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("name", streamproof.__all__)

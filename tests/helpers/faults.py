@@ -20,8 +20,8 @@ from pathlib import Path
 
 MARK = "STREAMPROOF_TEST_RUN"
 """An environment variable that all processes of a command inherit: by its value they are found."""
-TIMEOUT_S = 120
-MOST_SECONDS = 240
+TIMEOUT_S = 600
+MOST_SECONDS = 600
 """How long a moment of a command, and its end, are waited for."""
 OLDER = {
     "history.jsonl": '{"operator": "range_aggregate", "options": {"preceding_ms": 10, "aggregate": "count"}}\n'

@@ -51,7 +51,7 @@ def run(script: str, folder: Path) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=600,
         env={**os.environ, "PYTHONPATH": os.fspath(Path(__file__).parent)},
     ).stdout
 

@@ -18,7 +18,7 @@ FORKED.set_forkserver_preload(
         *("streamproof.properties.checking.jobs.check", "streamproof.properties.report.making"),
     ]
 )
-SECONDS = 60
+SECONDS = 600
 
 
 class Ran(NamedTuple):

@@ -68,7 +68,7 @@ def random_history(seed: int, join: str, protocol: type[Protocol], lefts: int = 
 
 
 def asked(trace: JoinTrace) -> Validated:
-    return validate(trace, find_tools(), timeout=120)
+    return validate(trace, find_tools(), timeout=600)
 
 
 def refused(trace: JoinTrace) -> Refusal:

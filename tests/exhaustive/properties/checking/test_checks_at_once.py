@@ -77,7 +77,7 @@ for out in processes:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, object]]]:
     folder = tmp_path_factory.mktemp("counterexamples")
     words = [sys.executable, "-c", CHECK, str(folder), str(CHECKS), str(ROUNDS)]
-    ran = subprocess.run(words, capture_output=True, text=True, check=True, timeout=240)
+    ran = subprocess.run(words, capture_output=True, text=True, check=True, timeout=600)
     return folder, [json.loads(line) for line in ran.stdout.splitlines()]
 
 

@@ -658,7 +658,7 @@ def test_an_interrupted_check_leaves_no_process_and_no_half_file(clock: Path) ->
     try:
         started = wait_for(lambda: tlc_of(running.pid))
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=600)
     finally:
         running.kill()
     assert running.returncode == 3

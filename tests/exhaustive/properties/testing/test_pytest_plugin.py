@@ -59,7 +59,7 @@ code = pytest.main(["--fixtures", "-q", "-p", "no:cacheprovider", sys.argv[1]])
 print("LOADED", "pyspark" in sys.modules, "pandas" in sys.modules)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, tmp_path], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert "conforms [session scope]" in done.stdout
     assert "A function `conforms(job, options, histories=300, seed=0)`" in done.stdout

@@ -100,7 +100,7 @@ def process(*arguments: object, **environment: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=600,
     )
 
 

@@ -382,7 +382,7 @@ def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
 
 def run(script: str, folder: Path) -> str:
     return subprocess.run(
-        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True, timeout=600
     ).stdout
 
 

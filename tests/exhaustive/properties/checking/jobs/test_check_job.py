@@ -171,7 +171,7 @@ def test_keys_of_the_user_s_own_run_alone() -> None:
         return frame.where("user like 'eu-%'").select("user", "at", "amount")
 
     statement = "select * from clicks where user like 'eu-%'"
-    report = check_job(european, clicks, expect=sql(statement), histories=12, seconds=60)
+    report = check_job(european, clicks, expect=sql(statement), histories=12, seconds=600)
     assert report.alone == "input clicks has keys of the user's own"
 
 
@@ -181,7 +181,7 @@ def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
         return clicks.select("user", "at", F.substring("user", 1, 1).alias("letter"))
 
     statement = 'select user, "at", substring(user, 1, 1) as letter from clicks'
-    report = check_job(first_letter, CLICKS, expect=sql(statement), histories=20, seconds=60)
+    report = check_job(first_letter, CLICKS, expect=sql(statement), histories=20, seconds=600)
     assert "depends on the others" in report.alone
 
 
@@ -235,7 +235,7 @@ OF_SOME = """select case when amount > 0 then "user" end as "user", amount from 
 )
 @pytest.mark.in_ci("a null key")
 def test_a_job_whose_keys_cannot_be_read_back_is_run_alone_and_conforms(job: Any, expect: str, why: str) -> None:
-    report = check_job(job, CLICKS, expect=sql(expect), histories=30, seconds=60)
+    report = check_job(job, CLICKS, expect=sql(expect), histories=30, seconds=600)
     assert why in report.alone
     assert report.histories >= 10
 

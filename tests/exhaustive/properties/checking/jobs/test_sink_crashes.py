@@ -180,7 +180,7 @@ RIGHT = {
 
 
 def checked(sink: Sink, histories: int = 20) -> Any:
-    return invariants(sink, CLICKS, histories=histories, without=OTHERS, seconds=120 if histories == 20 else 600)
+    return invariants(sink, CLICKS, histories=histories, without=OTHERS, seconds=600)
 
 
 @pytest.mark.parametrize(

@@ -152,13 +152,13 @@ SOONER = ("updated windows by their key", "the whole table")
 def test_a_sink_that_repeats_its_rows_does_not_pass(name: str, dying_only: Callable[[str], None]) -> None:
     dying_only(BETWEEN)
     with pytest.raises(Violated, match="violated: dying in each batch"):
-        invariants(REPEATING[name], CLICKS, histories=HISTORIES, seconds=60, without=but_for("a crash"))
+        invariants(REPEATING[name], CLICKS, histories=HISTORIES, seconds=600, without=but_for("a crash"))
 
 
 def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
     sink = REPEATING["rows appended"]
     with pytest.raises(Violated, match=rf"(?s){DIED}.*Saved in") as found:
-        invariants(sink, CLICKS, histories=HISTORIES, seconds=30, folder=tmp_path)
+        invariants(sink, CLICKS, histories=HISTORIES, seconds=600, folder=tmp_path)
     assert len(found.value.counterexample.history.variation["given"]) == 1
     with pytest.raises(Violated, match="1 of 1 histories that were found before still differ") as again:
         invariants(sink, CLICKS, histories=HISTORIES, seed=1, folder=tmp_path)

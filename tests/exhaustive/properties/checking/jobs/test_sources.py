@@ -126,7 +126,7 @@ def test_a_job_that_takes_another_time_from_the_payload_never_conforms(
 ) -> None:
     given = clicks(IN_MS, "ts", time_format=time_format, format="kafka")
     with pytest.raises(failure, match=said):
-        check_job(of_json(IN_MS, at), given, expect=SESSIONS, seconds=60)
+        check_job(of_json(IN_MS, at), given, expect=SESSIONS, seconds=600)
 
 
 def test_a_record_on_which_the_job_fails_is_named() -> None:

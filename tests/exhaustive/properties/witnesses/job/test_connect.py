@@ -258,7 +258,7 @@ def test_functions_that_a_module_declares_before_any_session_are_for_connect(tmp
         "    print(check_job(pages, clicks, expect=as_batch(), histories=10))\n"
     )
     command = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", "test_pages.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert "over Spark Connect conforms to the same job as a batch on 10 histories" in done.stdout, done.stdout
 
 

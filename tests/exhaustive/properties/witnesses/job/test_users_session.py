@@ -38,7 +38,7 @@ spark.stop()
 def test_a_session_of_the_users_own_is_used_as_it_is(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "days (mine.py:17) conforms to windows(size=6 hours, delay=1 hour) on 100 histories" in done.stdout
     assert "HDFSBackedStateStoreProvider" in done.stdout

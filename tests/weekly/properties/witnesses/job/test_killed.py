@@ -60,7 +60,7 @@ def by_sigkill(name: str, folder: Path) -> Counter[tuple[str, int]]:
         os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
     command = [sys.executable, killed_query.__file__, str(folder), name]
     codes = [
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=250).returncode for _ in "12"
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=600).returncode for _ in "12"
     ]
     assert codes == [-signal.SIGKILL, 0]
     store = sink_of(name)._store
