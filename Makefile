@@ -78,6 +78,7 @@ wheel-check: $(TESTS) ## Build sdist and wheel, and run the gate from the wheel 
 
 # Needs the package index for what it installs, and nothing else of the network.
 release-check: $(LINT) wheel-check docs ## Whether a release could be made: wheel-check, docs, versions, package page, types, the first verdict
+	$(BIN)/python -m pytest --collect-only --quiet --within-limits >/dev/null
 	$(BIN)/python tests/release/check.py build/wheel-check/.venv dist
 
 lint: $(LINT) tree ## Style, types, and who may import whom

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from costs import CostLimits
+from costs import CostLimits, leave_to_weekly
 from hypothesis import settings
 from paths import ROOT
 
@@ -124,22 +124,15 @@ def folder_of(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    ids: dict[str, set[str]] = {}
+    leave_to_weekly(items)
     for item in items:
         assert " at 0x" not in item.nodeid, f"{item.nodeid}: name it by ids=, each process has other addresses"
-        for table in item.iter_markers("in_ci"):
-            ids.setdefault(item.nodeid.partition("[")[0], {*table.args}).discard(item.callspec.id)
-            if item.callspec.id not in table.args:
-                item.add_marker(pytest.mark.weekly("CI runs those of the table that differ in kind"))
         is_weekly = [*item.iter_markers("weekly")]
         assert all(one.args for one in is_weekly), f"{item.nodeid}: say why it is weekly"
         assert is_weekly or folder_of(item) != "weekly", f"{item.nodeid}: mark it weekly, with the reason"
         # A module's fixture may take minutes: the tests that share it run in one process.
         if any(fixtures[-1].scope == "module" for fixtures in item._fixtureinfo.name2fixturedefs.values()):
             item.add_marker(pytest.mark.xdist_group(item.location[0]))
-    if items and not any("::" in named for named in items[0].config.args):
-        unknown = {test: names for test, names in ids.items() if names}
-        assert not unknown, f"in_ci names cases that aren't there: {unknown}"
 
 
 def pytest_collection_finish() -> None:

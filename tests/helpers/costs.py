@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import pytest
 
@@ -39,3 +40,21 @@ class CostLimits:
         ]
         if over:
             raise pytest.UsageError("\n".join(["over the limit of their folder:", *over]))
+
+
+def leave_to_weekly(items: Iterable[pytest.Function]) -> None:
+    """Mark the cases of tables `weekly` that the table's mark `in_ci` doesn't name.
+
+    Raises:
+        UsageError: The mark names a case that the table hasn't; not if single cases were asked for on the command line.
+    """
+    unknown: dict[str, set[str]] = {}
+    single = False
+    for item in items:
+        single = single or any("::" in asked for asked in item.config.args)
+        for table in item.iter_markers("in_ci"):
+            unknown.setdefault(item.nodeid.partition("[")[0], {*table.args}).discard(item.callspec.id)
+            if item.callspec.id not in table.args:
+                item.add_marker(pytest.mark.weekly("CI runs those of the table that differ in kind"))
+    if missing := [f"{test}: {sorted(names)}" for test, names in unknown.items() if names and not single]:
+        raise pytest.UsageError("\n".join(["in_ci names cases that aren't there:", *missing]))
