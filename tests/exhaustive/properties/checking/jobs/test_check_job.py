@@ -84,6 +84,7 @@ def hourly(orders: DataFrame) -> DataFrame:
 ORDERS = Input("customer bigint, placed timestamp, paid boolean", key="customer", name="orders")
 
 
+@pytest.mark.weekly("a minute: docs/jobs.md and examples/ have updated tables")
 def test_an_updated_table_is_compared_after_each_batch_with_sql() -> None:
     statement = sql(
         "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
@@ -210,6 +211,7 @@ def rounded(clicks: DataFrame) -> DataFrame:
     return texts.withColumn("amount", F.col("amount").cast("bigint"))
 
 
+@pytest.mark.weekly("half a minute: test_limits.py has doubles, too")
 def test_a_job_whose_results_rows_of_other_keys_round_never_conforms() -> None:
     given: dict[str, Any] = {"expect": "select * from clicks", "histories": 300, "seconds": 20}
     with pytest.raises((Inconclusive, Violated)):
@@ -353,6 +355,7 @@ def test_what_fails_in_a_worker_or_never_ends_is_one_clear_message() -> None:
         check_job(endless, CLICKS, expect="select user, 1 as x from clicks", histories=5, seconds=3)
 
 
+@pytest.mark.weekly("half a minute, for a rare form of table")
 def test_a_window_may_tell_the_rows_of_a_table_apart() -> None:
     counted = sql(
         "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
@@ -386,6 +389,7 @@ def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:
         check_job(sessions, CLICKS, expect=as_batch(), histories=0)
 
 
+@pytest.mark.weekly("half a minute: in memory, and on Spark of an interrupted check, CI asks it too")
 def test_a_counterexample_is_saved_and_run_first_the_next_time(tmp_path: Path) -> None:
     with pytest.raises(Violated, match="Saved in"):
         check_job(later_by_a_millisecond, CLICKS, expect=as_batch(sessions), folder=tmp_path, histories=50)
