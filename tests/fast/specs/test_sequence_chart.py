@@ -38,13 +38,7 @@ RACE: list[tuple[str, dict[str, str]]] = [
             "responses": f"[r1 |-> [l |-> <<{ANSWER}>>], r2 |-> [l |-> <<>>]]",
         },
     ),
-    (
-        "UpdateLeft",
-        {
-            "left": f"[l |-> {MOVED}]",
-            "subscriptions": f"[r1 |-> <<{ASKED}, {ASKED}>>, r2 |-> <<{ASKED}>>]",
-        },
-    ),
+    ("UpdateLeft", {"left": f"[l |-> {MOVED}]", "subscriptions": f"[r1 |-> <<{ASKED}, {ASKED}>>, r2 |-> <<{ASKED}>>]"}),
     ("DeliverResponse", {"responses": "[r1 |-> [l |-> <<>>], r2 |-> [l |-> <<>>]]"}),
     (
         "DeliverSubscription",

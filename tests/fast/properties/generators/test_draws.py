@@ -10,14 +10,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.coverage import count_goals_met
-from streamproof.properties.generators.draws import (
-    KINDS,
-    HistorySettings,
-    Move,
-    draw_histories,
-    draw_move,
-    history_of,
-)
+from streamproof.properties.generators.draws import KINDS, HistorySettings, Move, draw_histories, draw_move, history_of
 from streamproof.properties.generators.schedules import draw_schedule
 from streamproof.properties.operators.session_windows import GOALS
 from streamproof.properties.registration.registration import registered

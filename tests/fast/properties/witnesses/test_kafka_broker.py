@@ -30,14 +30,7 @@ from streamproof.properties.witnesses.kafka_broker.broker import (
     server_properties,
 )
 from streamproof.properties.witnesses.kafka_broker.clients import Partition, Received, explained
-from streamproof.properties.witnesses.kafka_broker.cohort import (
-    PER_MS,
-    Pauses,
-    due,
-    prefixed,
-    stamped,
-    tables,
-)
+from streamproof.properties.witnesses.kafka_broker.cohort import PER_MS, Pauses, due, prefixed, stamped, tables
 from streamproof.properties.witnesses.kafka_broker.judging import (
     MISSES,
     OUTDATED,
@@ -48,23 +41,9 @@ from streamproof.properties.witnesses.kafka_broker.judging import (
     judged,
     smallest,
 )
-from streamproof.properties.witnesses.kafka_broker.races import (
-    ARRIVALS,
-    changes_of,
-    chosen,
-    drawn,
-    race,
-    refusal,
-)
+from streamproof.properties.witnesses.kafka_broker.races import ARRIVALS, changes_of, chosen, drawn, race, refusal
 from streamproof.properties.witnesses.kafka_broker.recording import require_recordable
-from streamproof.properties.witnesses.kafka_broker.shrinking import (
-    MOST_LINES,
-    REPEATS,
-    Ask,
-    Shrunk,
-    shorter,
-    shrink,
-)
+from streamproof.properties.witnesses.kafka_broker.shrinking import MOST_LINES, REPEATS, Ask, Shrunk, shorter, shrink
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.reference.core.history import Cut, History, parse_history
 from streamproof.reference.core.records import Record
@@ -421,9 +400,7 @@ def test_client_properties_that_are_none_are_refused(tmp_path):
 
 def exception(kind: str, message: str | None, cause: Any = None) -> Any:
     return SimpleNamespace(
-        getCause=lambda: cause,
-        getMessage=lambda: message,
-        getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind),
+        getCause=lambda: cause, getMessage=lambda: message, getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind)
     )
 
 

@@ -202,26 +202,14 @@ FOREIGN_KEY_CHANGES = {
         [(3, "k", [of("s"), "B"], 2)],
         [(3, "k", [of("s"), "B"], 2)],
     ),
-    "an unmatched foreign key": (
-        [left("k", of("q"), 2)],
-        [(3, "k", None, 2)],
-        [(3, "k", [of("q"), None], 2)],
-    ),
+    "an unmatched foreign key": ([left("k", of("q"), 2)], [(3, "k", None, 2)], [(3, "k", [of("q"), None], 2)]),
     "a deletion, and a second one": (
         [left("k", None, 2), left("k", None, 3)],
         [(3, "k", None, 2)],
         [(3, "k", None, 2)],
     ),
-    "an older right row": (
-        [right("r", "A2", 0)],
-        [(3, "k", [of("r"), "A2"], 0)],
-        [(3, "k", [of("r"), "A2"], 0)],
-    ),
-    "the same right row again": (
-        [right("r", "A", 2)],
-        [(3, "k", [of("r"), "A"], 2)],
-        [(3, "k", [of("r"), "A"], 2)],
-    ),
+    "an older right row": ([right("r", "A2", 0)], [(3, "k", [of("r"), "A2"], 0)], [(3, "k", [of("r"), "A2"], 0)]),
+    "the same right row again": ([right("r", "A", 2)], [(3, "k", [of("r"), "A"], 2)], [(3, "k", [of("r"), "A"], 2)]),
     "a right tombstone, and one more": (
         [right("r", None, 2), right("r", None, 3)],
         [(3, "k", None, 2), (4, "k", None, 3)],
@@ -606,9 +594,7 @@ REFUSED = {
     ),
     "kafka has no left join that drops null keys": history("stream_table_join", {"join": "left"}, [left(None, 1, 0)]),
     "kafka has no outer join that drops null keys": history(
-        "stream_stream_join",
-        {"join": "outer", "before_ms": 1, "after_ms": 1, "emit": "close"},
-        [right(None, 1, 0)],
+        "stream_stream_join", {"join": "outer", "before_ms": 1, "after_ms": 1, "emit": "close"}, [right(None, 1, 0)]
     ),
 }
 

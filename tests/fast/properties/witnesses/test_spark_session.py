@@ -87,10 +87,7 @@ def test_what_no_session_can_have_is_refused(no_session, given, said):
             r"SPARK_REMOTE is sc://elsewhere, .*: give SPARK_REMOTE=local\[2\]",
         ),
         # As PySpark does where remote(…) makes a session.
-        (
-            *("SPARK_CONNECT_MODE_ENABLED", "1", True),
-            r"a session of Spark Connect runs .* leave out remote\(…\)",
-        ),
+        (*("SPARK_CONNECT_MODE_ENABLED", "1", True), r"a session of Spark Connect runs .* leave out remote\(…\)"),
         (
             *("SPARK_REMOTE", "local[2]", False),
             "for jobs under test, not for streamproof's own operators: `unset SPARK_REMOTE`",

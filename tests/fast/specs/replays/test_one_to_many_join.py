@@ -14,10 +14,7 @@ ROW = '[version |-> 1, foreign_key |-> "r"]'
 MESSAGE = f'[key |-> "l", row |-> {ROW}, age |-> 0]'
 STEPS = [
     ("DeleteRight", {"right_changes": "1"}),
-    (
-        "UpdateLeft",
-        {"left": f"[l |-> {ROW}]", "left_changes": "1", "rows": f'(None :> <<>> @@ "r" :> <<{MESSAGE}>>)'},
-    ),
+    ("UpdateLeft", {"left": f"[l |-> {ROW}]", "left_changes": "1", "rows": f'(None :> <<>> @@ "r" :> <<{MESSAGE}>>)'}),
     (
         "DeliverRow",
         {

@@ -70,10 +70,7 @@ def test_a_behaviour_becomes_a_history_whose_lines_are_its_actions() -> None:
 
 def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
     steps = [
-        (
-            "Arrive",
-            {"store": sessions(session(3, 3, 1)), "largest": "3", "accepted": sets(record(3, 0))},
-        ),
+        ("Arrive", {"store": sessions(session(3, 3, 1)), "largest": "3", "accepted": sets(record(3, 0))}),
         ("Cut", {"clock": "3"}),
     ]
     constants: dict[str, Value] = {"Clock": "batch", "Emit": "close"}

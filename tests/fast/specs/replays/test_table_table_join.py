@@ -37,11 +37,7 @@ STEPS = [
     ("Take", {"queue": queues(), "tables": tables(1, 1), **emits(row(1, 1))}),
     (
         "Make",
-        {
-            "log": queues(f"{change(1)}, {change(None)}", change(1)),
-            "queue": queues(change(None)),
-            "emitted": "<<>>",
-        },
+        {"log": queues(f"{change(1)}, {change(None)}", change(1)), "queue": queues(change(None)), "emitted": "<<>>"},
     ),
     ("Take", {"queue": queues(), "tables": tables(None, 1), **emits("None")}),
 ]

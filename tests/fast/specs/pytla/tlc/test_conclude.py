@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from streamproof.specs.pytla.errors import (
-    ConfigurationFailed,
-    DeadlockReached,
-    TlcCrashed,
-)
+from streamproof.specs.pytla.errors import ConfigurationFailed, DeadlockReached, TlcCrashed
 from streamproof.specs.pytla.results import Coverage, Location
 from streamproof.specs.pytla.tlc.conclude import trace_of
 from streamproof.specs.pytla.tlc.messages import MessageReader
