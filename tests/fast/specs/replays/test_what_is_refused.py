@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from replayed_modules import ONE_TO_MANY, SESSIONS, STREAMS, TABLES, Replayable
@@ -22,7 +23,11 @@ NO_ACTION, NO_VALUE = "the module has no such action", "a value is none of the m
 LEFT_ROW = '[l |-> [version |-> 1, foreign_key |-> "r"]]'
 
 
-@pytest.mark.parametrize(
+# A row is called by its module.
+of_each = partial(pytest.mark.parametrize, ids=lambda given: given.name if isinstance(given, Replayable) else None)
+
+
+@of_each(
     ("module", "action", "changed", "why"),
     [
         (SESSIONS, "Arrive", {"accepted": f"{{{RECORD.format(0, 0)}, {RECORD.format(1, 0)}}}"}, SEVERAL),
@@ -52,7 +57,7 @@ def test_a_step_that_no_action_makes_is_refused_by_its_number(
         module.replayed((action, changed))
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("module", "variable"),
     [(SESSIONS, "accepted"), (STREAMS, "arrived"), (TABLES, "emitted"), (ONE_TO_MANY, "collected")],
 )
@@ -62,15 +67,13 @@ def test_the_behaviour_of_another_module_is_refused(module: Replayable, variable
         replay([other], module.constants, module.name)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(SESSIONS, "Gap"), (STREAMS, "Grace"), (TABLES, "Join"), (ONE_TO_MANY, "Join")]
-)
+@of_each(("module", "name"), [(SESSIONS, "Gap"), (STREAMS, "Grace"), (TABLES, "Join"), (ONE_TO_MANY, "Join")])
 def test_a_missing_constant_is_refused(module: Replayable, name: str) -> None:
     with pytest.raises(BadInput, match=rf"^the constant {name} of {module.name} is missing: give all constants"):
         replay([], {other: value for other, value in module.constants.items() if other != name}, module.name)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("module", "constants", "says"),
     [
         (SESSIONS, {"Mutant": "typo"}, "^no mutant of SessionWindows is 'typo': use one of none, gap exclusive"),
@@ -87,7 +90,7 @@ def test_a_constant_of_another_value_is_refused(module: Replayable, constants: d
         replay(traces, {**module.constants, **constants}, module.name)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("module", "mutants"),
     [(STREAMS.name, stream_stream_join_mutants.MUTANTS), (TABLES.name, table_table_join_mutants.MUTANTS)],
 )
