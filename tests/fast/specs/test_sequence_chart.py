@@ -38,13 +38,7 @@ RACE: list[tuple[str, dict[str, str]]] = [
             "responses": f"[r1 |-> [l |-> <<{ANSWER}>>], r2 |-> [l |-> <<>>]]",
         },
     ),
-    (
-        "UpdateLeft",
-        {
-            "left": f"[l |-> {MOVED}]",
-            "subscriptions": f"[r1 |-> <<{ASKED}, {ASKED}>>, r2 |-> <<{ASKED}>>]",
-        },
-    ),
+    ("UpdateLeft", {"left": f"[l |-> {MOVED}]", "subscriptions": f"[r1 |-> <<{ASKED}, {ASKED}>>, r2 |-> <<{ASKED}>>]"}),
     ("DeliverResponse", {"responses": "[r1 |-> [l |-> <<>>], r2 |-> [l |-> <<>>]]"}),
     (
         "DeliverSubscription",
@@ -90,9 +84,17 @@ def race() -> ElementTree.Element:
     return drawn(trace_of(FIRST, *RACE), violated="QuietIsJoined")
 
 
-def test_every_message_is_one_arrow(race: ElementTree.Element) -> None:
-    # One subscription that is answered, one that is delivered and two that wait; one response.
+def test_every_message_is_one_arrow_and_its_end_is_shown(race: ElementTree.Element) -> None:
+    # One subscription that is answered, one that is delivered and two that wait; one response, which is stale.
     assert len(groups(race, "message")) == 5
+    assert len(list(lines(race, "dashed"))) == 2
+    assert "2 messages are still waiting (dashed)." in texts(race)
+    assert texts(race).count("discarded") == 1
+
+
+def test_the_violated_property_is_shown_with_its_sentence(race: ElementTree.Element) -> None:
+    assert "QuietIsJoined is violated" in texts(race)
+    assert "When no message waits, the result is the join of the tables." in texts(race)
 
 
 def test_an_arrow_goes_from_the_step_of_sending_to_the_step_of_delivery(race: ElementTree.Element) -> None:
@@ -112,15 +114,6 @@ def test_every_key_has_a_lifeline(race: ElementTree.Element) -> None:
     assert heads == ["result", "left", "right r1", "right r2"]
 
 
-def test_what_waits_at_the_end_is_dashed_and_counted(race: ElementTree.Element) -> None:
-    assert len(list(lines(race, "dashed"))) == 2
-    assert "2 messages are still waiting (dashed)." in texts(race)
-
-
-def test_a_stale_response_is_crossed_and_named(race: ElementTree.Element) -> None:
-    assert texts(race).count("discarded") == 1
-
-
 def test_a_response_that_is_joined_is_not_crossed_and_the_result_is_emitted() -> None:
     pair = f'[left |-> {ROW}, right |-> [version |-> 1, key |-> "r1"]]'
     emitted = {"responses": FIRST["responses"], "result": f"[l |-> {pair}]"}
@@ -133,11 +126,6 @@ def test_a_response_that_is_joined_is_not_crossed_and_the_result_is_emitted() ->
 def test_messages_that_wait_from_the_start_are_drawn() -> None:
     chart = drawn(trace_of({**FIRST, "subscriptions": f"[r1 |-> <<{ASKED}>>, r2 |-> <<>>]"}))
     assert len(list(lines(chart, "dashed"))) == 1
-
-
-def test_the_violated_property_is_shown_with_its_sentence(race: ElementTree.Element) -> None:
-    assert "QuietIsJoined is violated" in texts(race)
-    assert "When no message waits, the result is the join of the tables." in texts(race)
 
 
 def test_a_reader_who_sees_nothing_hears_the_steps(race: ElementTree.Element) -> None:

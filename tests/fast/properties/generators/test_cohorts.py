@@ -117,23 +117,20 @@ def test_histories_that_agree_share_a_cohort() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("one", "other"),
     [
-        history(record(5), gap_ms=11),
-        history(record(5), late="own"),
-        history(record(6)),
-        history(record(5), CUT),
-        history(record(5), record(1, key=None)),
+        (history(record(5)), history(record(5), gap_ms=11)),
+        (history(record(5)), history(record(5), late="own")),
+        (history(record(5)), history(record(6))),
+        (history(record(5)), history(record(5), CUT)),
+        (history(record(5)), history(record(5), record(1, key=None))),
+        (history(record(5), record(1, key=None)), history(record(5), record(1, key=None))),
+        (history(record(5), grace_ms=0), history(record(5), grace_ms="0")),
     ],
-    ids=["gap", "late", "schedule", "batches", "null key"],
+    ids=["gap", "late", "schedule", "batches", "null key", "null keys of both", "an option of the same print"],
 )
-def test_histories_that_differ_share_no_cohort(other: History) -> None:
-    assert [indexes for _, indexes in cohorts_of([history(record(5)), other])] == [[0], [1]]
-
-
-def test_two_histories_with_null_keys_share_no_cohort() -> None:
-    null = history(record(5), record(1, key=None))
-    assert [indexes for _, indexes in cohorts_of([null, null])] == [[0], [1]]
+def test_histories_that_differ_share_no_cohort(one: History, other: History) -> None:
+    assert [indexes for _, indexes in cohorts_of([one, other])] == [[0], [1]]
 
 
 def test_the_order_of_options_makes_no_difference() -> None:
@@ -142,17 +139,9 @@ def test_the_order_of_options_makes_no_difference() -> None:
     assert len(cohorts_of([one, other])) == 1
 
 
-def test_an_option_is_not_taken_for_another_of_the_same_print() -> None:
-    one, other = history(record(5), grace_ms=0), history(record(5), grace_ms="0")
-    assert len(cohorts_of([one, other])) == 2
-
-
 def test_each_cohort_comes_with_the_indexes_of_its_histories() -> None:
     early, late = history(record(5)), history(record(6))
     assert [indexes for _, indexes in cohorts_of([early, late, early, late])] == [[0, 2], [1, 3]]
-
-
-def test_no_histories_make_no_cohort() -> None:
     assert cohorts_of([]) == []
 
 
@@ -191,15 +180,6 @@ def test_the_columns_have_sparks_types() -> None:
     }
 
 
-def test_the_reserved_keys_value_is_of_the_columns_type() -> None:
-    assert rows_of(pack(only_cohort(history(record(5, value="x"))), values(pa.string()))[0])[0] == (
-        WATERMARK_DRIVER,
-        "0",
-        5,
-        0,
-    )
-
-
 def test_the_order_goes_on_over_batches_and_histories() -> None:
     tables = pack(only_cohort(*draw_histories(SETTINGS, 20, seed=1)), values(pa.int64()))
     order = [number for table in tables for number in table.column("order").to_pylist()]
@@ -211,16 +191,18 @@ def test_every_batch_is_pushed_to_its_clock() -> None:
     assert [max(table.column("timestamp").to_pylist()) for table in tables] == list(SCHEDULE)
 
 
-def test_values_may_be_encoded() -> None:
-    assert rows_of(pack(only_cohort(history(record(5, value=[1]))), values(pa.string(), str))[0])[1][1] == "[1]"
-
-
-def test_a_null_value_is_packed_as_null() -> None:
-    assert rows_of(pack(only_cohort(history(record(5, value=None))), values(pa.int64()))[0])[1][1] is None
-
-
-def test_a_null_key_is_packed_as_null() -> None:
-    assert rows_of(pack(only_cohort(history(record(5), record(1, key=None))), values(pa.int64()))[0])[2][0] is None
+@pytest.mark.parametrize(
+    ("lines", "column", "row"),
+    [
+        ((record(5, value="x"),), values(pa.string()), (WATERMARK_DRIVER, "0", 5, 0)),
+        ((record(5, value=[1]),), values(pa.string(), str), ("00000|a", "[1]", 5, 1)),
+        ((record(5, value=None),), values(pa.int64()), ("00000|a", None, 5, 1)),
+        ((record(5), record(1, key=None)), values(pa.int64()), (None, 1, 1, 2)),
+    ],
+    ids=["the reserved key's value has the column's type", "an encoded value", "a null value", "a null key"],
+)
+def test_a_row_has_its_record_as_the_column_says(lines: tuple[Line, ...], column: list[Field], row: Any) -> None:
+    assert rows_of(pack(only_cohort(history(*lines)), column)[0])[row[3]] == row
 
 
 @pytest.mark.parametrize("value", ["x", 10**30, True, [1], {"a": 1}])

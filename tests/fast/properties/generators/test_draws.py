@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,14 +10,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.coverage import count_goals_met
-from streamproof.properties.generators.draws import (
-    KINDS,
-    HistorySettings,
-    Move,
-    draw_histories,
-    draw_move,
-    history_of,
-)
+from streamproof.properties.generators.draws import KINDS, HistorySettings, Move, draw_histories, draw_move, history_of
 from streamproof.properties.generators.schedules import draw_schedule
 from streamproof.properties.operators.session_windows import GOALS
 from streamproof.properties.registration.registration import registered
@@ -52,24 +46,12 @@ def within_the_clock(history: History, schedule: tuple[int, ...]) -> bool:
     return all(0 <= line.timestamp <= clock for batch, clock in batches for line in batch if isinstance(line, Record))
 
 
-def test_the_same_seed_gives_the_same_histories() -> None:
-    assert list(draw_histories(SETTINGS, 20, seed=1)) == list(draw_histories(SETTINGS, 20, seed=1))
-
-
-def test_another_seed_gives_other_histories() -> None:
-    assert list(draw_histories(SETTINGS, 20, seed=1)) != list(draw_histories(SETTINGS, 20, seed=2))
-
-
-def test_more_histories_begin_with_the_same_ones() -> None:
-    assert list(draw_histories(SETTINGS, 20, seed=1))[:5] == list(draw_histories(SETTINGS, 5, seed=1))
-
-
-def test_the_histories_of_a_seed_differ_among_themselves() -> None:
-    assert len({history.lines for history in draw_histories(SETTINGS, 50, seed=1)}) == 50
-
-
-def test_histories_are_named_by_number() -> None:
-    assert [history.name for history in draw_histories(SETTINGS, 3, seed=1)] == ["h0", "h1", "h2"]
+def test_the_seed_decides_the_histories_which_differ_and_are_named_by_number() -> None:
+    drawn, other = (list(draw_histories(SETTINGS, 50, seed)) for seed in (1, 2))
+    assert drawn == list(draw_histories(SETTINGS, 50, seed=1)) != other
+    assert drawn[:5] == list(draw_histories(SETTINGS, 5, seed=1))
+    assert len({history.lines for history in drawn}) == 50
+    assert [history.name for history in drawn] == [f"h{number}" for number in range(50)]
 
 
 @pytest.mark.parametrize("arrivals", [1, 7, 20])
@@ -105,14 +87,15 @@ def test_drawn_records_lie_within_their_batchs_clock(schedule: tuple[int, ...]) 
 
 @QUIET
 @given(st.lists(MOVES, max_size=25))
-def test_every_list_of_moves_gives_a_history_under_the_schedule(moves: list[Move]) -> None:
-    assert clock_schedule(history_of(SETTINGS, moves)) == SCHEDULE
+def test_every_list_of_moves_gives_a_history_under_the_schedule_on_the_batch_clock(moves: list[Move]) -> None:
+    history = history_of(SETTINGS, moves)
+    assert (clock_schedule(history), history.clock) == (SCHEDULE, "batch")
+    assert [batch[-1] for batch in history.batches] == [ClockAdvance(clock) for clock in SCHEDULE]
 
 
-@QUIET
-@given(st.lists(MOVES, max_size=25))
-def test_every_batch_ends_with_its_heartbeat(moves: list[Move]) -> None:
-    assert [batch[-1] for batch in history_of(SETTINGS, moves).batches] == [ClockAdvance(clock) for clock in SCHEDULE]
+def test_moves_beyond_the_arrivals_and_cuts_beyond_the_schedule_are_left_out() -> None:
+    assert len(history_of(replace(SETTINGS, arrivals=2), [move(0)] * 5).records) == 2
+    assert len(history_of(SETTINGS, [move(0, cuts=2)] * 9).batches) == len(SCHEDULE)
 
 
 def test_no_moves_give_the_bare_schedule() -> None:
@@ -125,37 +108,13 @@ def test_no_moves_give_the_bare_schedule() -> None:
 
 @pytest.mark.parametrize("kind", [1, 10])
 def test_a_record_comes_beside_the_oldest_that_is_not_forgotten_where_closed_windows_take_records(kind: int) -> None:
-    moves = [
-        Move(kind=0, back=0, jitter=6, key=0, value=0, cuts=0),
-        Move(kind=0, back=0, jitter=7, key=1, value=0, cuts=0),
-        Move(kind=0, back=0, jitter=12, key=0, value=0, cuts=0),
-        Move(kind=kind, back=0, jitter=0, key=2, value=1, cuts=1),
-    ]
+    moves = [*map(move, (0, 0, 0, kind), (6, 7, 12, 0), (0, 1, 0, 2), (0, 0, 0, 1))]
     options = {"size": 10, "late": "update", "retention_ms": 17, "aggregate": "sum"}
     # At 54 nothing is kept that is 27 ms behind the clock: a window's size and its retention.
     drawn = history_of(HistorySettings("window_aggregate", options, (54, 60)), moves)
     assert [(record.key, record.timestamp) for record in drawn.records] == [("a", 27), ("b", 31), ("a", 54), ("b", 31)]
     without = history_of(HistorySettings("session_windows", {"gap_ms": 10}, (54, 60)), moves)
     assert without.records[-1].timestamp == 54
-
-
-def test_a_history_has_the_batch_clock() -> None:
-    assert history_of(SETTINGS, []).clock == "batch"
-
-
-def test_moves_beyond_the_arrivals_of_the_settings_are_left_out() -> None:
-    assert (
-        len(
-            history_of(
-                HistorySettings("session_windows", SETTINGS.options, SCHEDULE, arrivals=2), [move(0)] * 5
-            ).records
-        )
-        == 2
-    )
-
-
-def test_cuts_beyond_the_schedule_stay_in_the_last_batch() -> None:
-    assert len(history_of(SETTINGS, [move(0, cuts=2)] * 9).batches) == len(SCHEDULE)
 
 
 @pytest.mark.parametrize(
@@ -223,33 +182,22 @@ def test_the_smallest_integers_draw_the_simplest_move() -> None:
 
 
 @QUIET
-@given(declarations())
-def test_every_declaration_is_one(options: dict[str, Any]) -> None:
-    operator_named("session_windows").declare(options)
+@given(declarations(), declarations(["sum"]))
+def test_every_declaration_is_one_of_the_aggregates_that_are_named(any_: dict[str, Any], sums: dict[str, Any]) -> None:
+    operator_named("session_windows").declare(any_)
+    operator_named("session_windows").declare(sums)
+    assert sums["aggregate"] == "sum"
 
 
-@QUIET
-@given(declarations(["sum"]))
-def test_declarations_may_be_limited_to_some_aggregates(options: dict[str, Any]) -> None:
-    assert options["aggregate"] == "sum"
-
-
-@pytest.fixture(scope="module")
-def shrunk() -> History:
-    """What Hypothesis makes of the planted failure `some merge of three came up`."""
-    profile = HistorySettings("session_windows", SETTINGS.options, SCHEDULE[:2], arrivals=5)
-    return find(
-        histories(profile), lambda history: count_goals_met([history])["merge of three or more"] > 0, settings=SEARCH
-    )
-
-
-def test_hypothesis_shrinks_a_planted_failure_to_few_cuts(shrunk: History) -> None:
+def test_hypothesis_shrinks_a_planted_failure_to_few_cuts() -> None:
+    drawn = histories(replace(SETTINGS, schedule=SCHEDULE[:2], arrivals=5))
+    shrunk = find(drawn, lambda one: count_goals_met([one])["merge of three or more"] > 0, settings=SEARCH)
     assert sum(len(batch) > 1 for batch in shrunk.batches) <= 2
 
 
 def test_hypothesis_shrinks_a_planted_failure_to_small_timestamps() -> None:
-    profile = HistorySettings("session_windows", SETTINGS.options, SCHEDULE[:1], arrivals=2)
-    found = find(histories(profile), lambda history: len(history.records) >= 1, settings=SEARCH)
+    drawn = histories(replace(SETTINGS, schedule=SCHEDULE[:1], arrivals=2))
+    found = find(drawn, lambda history: len(history.records) >= 1, settings=SEARCH)
     assert [record.timestamp for record in found.records] == [0]
 
 
@@ -272,10 +220,7 @@ def test_a_drawn_schedule_never_falls_and_spans_the_declaration(operator: str, o
         assert len(schedule) == 6
         assert reach < schedule[0] <= schedule[-1] < 40 * reach
     assert len({draw_schedule(operator, options, seed) for seed in range(50)}) > 40
-
-
-def test_a_schedule_is_the_same_for_the_same_seed_and_declaration() -> None:
-    assert draw_schedule(*TIMED[0], 7) == draw_schedule(*TIMED[0], 7)
+    assert draw_schedule(operator, options, 7) == draw_schedule(operator, options, 7)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -3,13 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streamproof.properties.generators.simpler import (
-    key_size,
-    simpler_keys,
-    simpler_values,
-    simplest_value,
-    value_size,
-)
+from streamproof.properties.generators.simpler import key_size, simpler_keys, simpler_values, simplest_value, value_size
 from streamproof.properties.generators.values import KEY_SETS, VALUE_KINDS
 
 VALUES = [value for kind in VALUE_KINDS.values() for value in kind.examples] + [

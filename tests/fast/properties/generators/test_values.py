@@ -31,15 +31,7 @@ from streamproof.reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 
 QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
 OPERATORS = {name: list(one.profiles) for name, one in registered().items()}
-NUMBERS = {
-    SMALL,
-    EQUAL,
-    "negative integers",
-    "integers that cancel",
-    "large integers",
-    "fractions",
-    "all different",
-}
+NUMBERS = {SMALL, EQUAL, "negative integers", "integers that cancel", "large integers", "fractions", "all different"}
 TEXTS = {"text", "text of all scripts", "text like other values", "text with separators"}
 
 

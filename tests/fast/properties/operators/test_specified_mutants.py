@@ -10,9 +10,7 @@ import streamproof.specs as specs
 from specified_mutants_setup import SAME, SPECIFIED, name_of
 from streamproof.properties.operators.mutants.decoupled_foreign_key_join import MUTANTS as SCHEDULED
 from streamproof.properties.registration.registration import registration_of
-from streamproof.specs.replays import (
-    foreign_key_mutants,
-)
+from streamproof.specs.replays import foreign_key_mutants
 
 
 @pytest.mark.parametrize("operator", SPECIFIED)

@@ -73,66 +73,111 @@ def test_another_value_timestamp_or_window_is_a_difference(changed: Change, grai
     assert differences(outcome(TWO, grain=grain), outcome(changed, grain=grain)) == expected([TWO], [changed], grain)
 
 
-def test_equal_outcomes_have_no_differences() -> None:
-    assert differences(outcome(GONE, TWO), outcome(GONE, TWO)) == []
+def of(value: Any) -> Outcome:
+    """A value of key a that is emitted at once."""
+    return outcome(ONE._replace(value=value))
 
 
-def test_two_empty_outcomes_have_no_differences() -> None:
-    assert differences(outcome(), outcome()) == []
+def final(value: Any) -> Outcome:
+    """A value of key a in a table at the end."""
+    return at_the_end({("a", (0, 0)): (value, 0)})
 
 
-@pytest.mark.parametrize("coarser", [Grain.ARRIVAL, Grain.BATCH])
-def test_by_batch_there_is_no_order_between_keys(coarser: Grain) -> None:
-    assert differences(outcome(ONE, OTHER_KEY, grain=coarser), outcome(OTHER_KEY, ONE, grain=Grain.BATCH)) == []
+BY_BATCH = {"grain": Grain.BATCH}
+MIXED = [None, 1, "x", {"b": 1, "a": 2}, [1]]
+EQUAL = {
+    "the same": (outcome(GONE, TWO), outcome(GONE, TWO)),
+    "nothing": (outcome(), outcome()),
+    "by batch, another order of keys": (outcome(ONE, OTHER_KEY, **BY_BATCH), outcome(OTHER_KEY, ONE, **BY_BATCH)),
+    "by arrival and by batch, another order of keys": (outcome(ONE, OTHER_KEY), outcome(OTHER_KEY, ONE, **BY_BATCH)),
+    "by batch, another arrival": (at((0, 0, GONE), (3, 0, TWO)), at((-1, 0, GONE), (-1, 0, TWO), **BY_BATCH)),
+    "the table alone": (outcome(ONE, GONE, TWO), at_the_end({("a", (0, 5)): (2, 5)})),
+    "dropped records that the other doesn't know": (outcome(ONE, LATE), outcome(ONE, knows_dropped=False)),
+    "by batch, dropped records that the other doesn't know": (
+        outcome(ONE, LATE),
+        outcome(ONE, knows_dropped=False, **BY_BATCH),
+    ),
+    "by batch, a dropped record elsewhere": (outcome(ONE, LATE, **BY_BATCH), outcome(LATE, ONE, **BY_BATCH)),
+    "whole numbers and doubles": (of([1, {"x": 2}]), of([1.0, {"x": 2.0}])),
+}
+EQUAL_BAGS = {
+    "lists": (of(["x", "y"]), of(["y", "x"])),
+    "a list, and its table": (of(["x", "y"]), final(["y", "x"])),
+    "values without an order": (of(MIXED), of(MIXED[::-1])),
+    "days": (final([date(2020, 1, 2), date(2020, 1, 1)]), final([date(2020, 1, 1), date(2020, 1, 2)])),
+    "large whole numbers and doubles": (final([10**16, 2]), final([2.0, 1e16])),
+    "whole numbers and doubles deep within": (of([[2.0], [2.5], {"x": 3}]), of([{"x": 3.0}, [2.5], [2]])),
+}
 
 
-def test_by_arrival_the_order_between_keys_is_part_of_the_answer() -> None:
-    assert differences(outcome(ONE, OTHER_KEY), outcome(OTHER_KEY, ONE)) == [
-        Difference("h", None, 0, [ONE, OTHER_KEY], [OTHER_KEY, ONE])
-    ]
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("one", "other"), EQUAL.values(), ids=EQUAL)
+def test_what_the_coarser_grain_cannot_tell_is_no_difference(one: Outcome, other: Outcome, turned: bool) -> None:
+    assert differences(*((other, one) if turned else (one, other))) == []
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL_BAGS.values(), ids=EQUAL_BAGS)
+def test_bags_are_compared_without_their_order(one: Outcome, other: Outcome) -> None:
+    assert differences(one, other, unordered=True) == []
+    assert differences(one, other)
+
+
+DIFFERENT = {
+    "by batch, the order within a key across arrivals": (
+        at((0, 0, GONE), (3, 0, TWO)),
+        at((-1, 0, TWO), (-1, 0, GONE), **BY_BATCH),
+    ),
+    "the reason for dropping": (outcome(LATE), outcome(Dropped("a", "null value"))),
+    "how many were dropped": (outcome(LATE, LATE), outcome(LATE)),
+    "a truth and a text": (of(True), of("True")),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
+def test_what_both_know_is_a_difference(one: Outcome, other: Outcome) -> None:
+    assert differences(one, other)
+
+
+def test_a_bag_still_counts() -> None:
+    assert differences(of(["x", "y"]), of(["x", "x", "y"]), unordered=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        (
+            outcome(ONE, OTHER_KEY),
+            outcome(OTHER_KEY, ONE),
+            [Difference("h", None, 0, [ONE, OTHER_KEY], [OTHER_KEY, ONE])],
+        ),
+        (
+            at((0, 0, ONE)),
+            at((1, 0, ONE)),
+            [Difference("h", key, *moved) for moved in ((0, [ONE], []), (1, [], [ONE])) for key in (None, "a")],
+        ),
+        (
+            at((0, 0, ONE)),
+            at((-1, 1, ONE), **BY_BATCH),
+            [Difference("h", "a", 0, [ONE], []), Difference("h", "a", 1, [], [ONE])],
+        ),
+        (
+            outcome(ONE, TWO),
+            at_the_end({("a", (0, 5)): (3, 5), ("b", (0, 0)): (1, 0)}),
+            [
+                Difference("h", "a", None, ONE, None),
+                Difference("h", "a", None, TWO, TWO._replace(value=3)),
+                Difference("h", "b", None, None, OTHER_KEY),
+            ],
+        ),
+    ],
+    ids=["by arrival, the order of keys", "by arrival, the arrival", "by batch, the batch", "at the end, each row"],
+)
+def test_differences_say_where_and_what_they_are(one: Outcome, other: Outcome, found: list[Difference]) -> None:
+    assert differences(one, other) == found
 
 
 def test_by_arrival_the_order_of_dropped_records_among_changes_is_part_of_the_answer() -> None:
     assert differences(outcome(ONE, LATE), outcome(LATE, ONE)) == [Difference("h", None, 0, [ONE, LATE], [LATE, ONE])]
-
-
-def test_by_arrival_the_arrival_matters() -> None:
-    assert differences(at((0, 0, ONE)), at((1, 0, ONE))) == [
-        Difference("h", None, 0, [ONE], []),
-        Difference("h", "a", 0, [ONE], []),
-        Difference("h", None, 1, [], [ONE]),
-        Difference("h", "a", 1, [], [ONE]),
-    ]
-
-
-def test_by_batch_the_arrival_makes_no_difference() -> None:
-    assert differences(at((0, 0, GONE), (3, 0, TWO)), at((-1, 0, GONE), (-1, 0, TWO), grain=Grain.BATCH)) == []
-
-
-def test_by_batch_the_batch_matters() -> None:
-    assert differences(at((0, 0, ONE)), at((-1, 1, ONE), grain=Grain.BATCH)) == [
-        Difference("h", "a", 0, [ONE], []),
-        Difference("h", "a", 1, [], [ONE]),
-    ]
-
-
-def test_by_batch_the_order_within_a_key_matters_across_arrivals() -> None:
-    assert differences(at((0, 0, GONE), (3, 0, TWO)), at((-1, 0, TWO), (-1, 0, GONE), grain=Grain.BATCH))
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_at_the_end_the_tables_are_compared(turned: bool) -> None:
-    pair = outcome(ONE, GONE, TWO), at_the_end({("a", (0, 5)): (2, 5)})
-    assert differences(*(pair[::-1] if turned else pair)) == []
-
-
-def test_at_the_end_every_row_that_differs_is_reported() -> None:
-    table = {("a", (0, 5)): (3, 5), ("b", (0, 0)): (1, 0)}
-    assert differences(outcome(ONE, TWO), at_the_end(table)) == [
-        Difference("h", "a", None, ONE, None),
-        Difference("h", "a", None, TWO, TWO._replace(value=3)),
-        Difference("h", "b", None, None, OTHER_KEY),
-    ]
 
 
 def test_dropped_records_are_compared_where_both_know_them() -> None:
@@ -141,23 +186,6 @@ def test_dropped_records_are_compared_where_both_know_them() -> None:
         Difference("h", "a", 0, [LATE], []),
     ]
     assert differences(outcome(ONE, LATE, grain=Grain.BATCH), outcome(ONE)) == [Difference("h", "a", 0, [LATE], [])]
-
-
-@pytest.mark.parametrize("grain", [Grain.ARRIVAL, Grain.BATCH])
-def test_dropped_records_are_left_out_where_one_does_not_know_them(grain: Grain) -> None:
-    assert differences(outcome(ONE, LATE), outcome(ONE, grain=grain, knows_dropped=False)) == []
-
-
-def test_dropped_records_have_no_order_among_changes() -> None:
-    assert differences(outcome(ONE, LATE, grain=Grain.BATCH), outcome(LATE, ONE, grain=Grain.BATCH)) == []
-
-
-def test_the_reason_for_dropping_matters() -> None:
-    assert differences(outcome(LATE), outcome(Dropped("a", "null value")))
-
-
-def test_how_many_were_dropped_matters() -> None:
-    assert differences(outcome(LATE, LATE), outcome(LATE))
 
 
 def test_a_null_key_is_compared_too() -> None:
@@ -198,23 +226,6 @@ def test_what_is_no_number_is_equal_to_itself(value: Any, grain: Grain) -> None:
     assert differences(saying(), saying()) == []
 
 
-def test_a_number_is_equal_whether_it_is_whole_by_type_or_by_value() -> None:
-    assert differences(outcome(ONE._replace(value=[1, {"x": 2}])), outcome(ONE._replace(value=[1.0, {"x": 2.0}]))) == []
-
-
-def test_lists_without_an_order_of_values_that_json_has_not_are_compared_too() -> None:
-    days = [date(2020, 1, 2), date(2020, 1, 1)]
-    one, other = (at_the_end({("a", (0, 0)): (value, 0)}) for value in (days, days[::-1]))
-    assert differences(one, other, unordered=True) == []
-    whole, doubles = (at_the_end({("a", (0, 0)): (value, 0)}) for value in ([10**16, 2], [2.0, 1e16]))
-    assert differences(whole, doubles, unordered=True) == []
-
-
-def test_lists_without_an_order_may_have_whole_numbers_and_doubles_deep_within() -> None:
-    one, other = ONE._replace(value=[[2.0], [2.5], {"x": 3}]), ONE._replace(value=[{"x": 3.0}, [2.5], [2]])
-    assert differences(outcome(one), outcome(other), unordered=True) == []
-
-
 @pytest.mark.parametrize("unordered", [False, True])
 @pytest.mark.parametrize("grain", Grain)
 def test_a_whole_number_beyond_2_53_differs_from_the_one_beside_it_and_from_its_double(
@@ -229,36 +240,6 @@ def test_a_whole_number_beyond_2_53_differs_from_the_one_beside_it_and_from_its_
     assert not differences(saying(2**53), saying(float(2**53)), unordered)
 
 
-def test_true_is_not_the_text_true() -> None:
-    assert differences(outcome(ONE._replace(value=True)), outcome(ONE._replace(value="True")))
-
-
-LISTS = Change("a", (0, 5), ["x", "y"], 5), Change("a", (0, 5), ["y", "x"], 5)
-
-
-def test_lists_are_compared_in_order() -> None:
-    assert differences(outcome(LISTS[0]), outcome(LISTS[1]))
-
-
-def test_a_bag_is_compared_without_its_order() -> None:
-    assert differences(outcome(LISTS[0]), outcome(LISTS[1]), unordered=True) == []
-
-
-def test_a_bag_at_the_end_is_compared_without_its_order() -> None:
-    assert differences(outcome(LISTS[0]), at_the_end({("a", (0, 5)): (["y", "x"], 5)}), unordered=True) == []
-
-
-def test_a_bag_still_counts() -> None:
-    twice = LISTS[0]._replace(value=["x", "x", "y"])
-    assert differences(outcome(LISTS[0]), outcome(twice), unordered=True)
-
-
-def test_a_bag_may_hold_values_that_have_no_order() -> None:
-    values = [None, 1, "x", {"b": 1, "a": 2}, [1]]
-    one, other = ONE._replace(value=values), ONE._replace(value=values[::-1])
-    assert differences(outcome(one), outcome(other), unordered=True) == []
-
-
 def test_canonical_leaves_an_ordered_table_as_it_is() -> None:
     table: Table = {("a", (0, 5)): (["y", "x"], 5)}
     assert canonical(table, unordered=False) == table
@@ -270,30 +251,28 @@ def test_the_reference_answers_by_arrival() -> None:
 
 
 def test_a_line_says_history_arrival_key_window_value_and_timestamp() -> None:
-    line = {"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}
     entry = Entry(1, 0, Change("a", (0, 10), 2, 10))
-    assert [list(found.items()) for found in Outcome("h1", Grain.ARRIVAL, [entry]).to_lines()] == [list(line.items())]
+    (line,) = Outcome("h1", Grain.ARRIVAL, [entry]).to_lines()
+    assert json.dumps(line) == (
+        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}'
+    )
 
 
-def test_a_line_at_batch_grain_says_batch() -> None:
-    entry = Entry(-1, 3, Change("a", (0, 10), None, 10))
-    assert Outcome("h1", Grain.BATCH, [entry]).to_lines() == [
-        {"history": "h1", "batch": 3, "key": "a", "window": [0, 10], "value": None, "timestamp": 10}
-    ]
-
-
-def test_a_line_without_a_window_has_none() -> None:
-    assert "window" not in outcome(Change("a", None, 1, 0)).to_lines()[0]
-
-
-def test_a_dropped_record_is_a_line() -> None:
-    assert at((3, 0, LATE)).to_lines() == [{"history": "h", "arrival": 3, "dropped": "late"}]
-
-
-def test_a_dropped_record_at_batch_grain_says_its_key() -> None:
-    assert at((-1, 2, LATE), grain=Grain.BATCH).to_lines() == [
-        {"history": "h", "batch": 2, "key": "a", "dropped": "late"}
-    ]
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        (
+            at((-1, 3, GONE), grain=Grain.BATCH),
+            {"batch": 3, "key": "a", "window": [0, 0], "value": None, "timestamp": 0},
+        ),
+        (outcome(Change("a", None, 1, 0)), {"arrival": 0, "key": "a", "value": 1, "timestamp": 0}),
+        (at((3, 0, LATE)), {"arrival": 3, "dropped": "late"}),
+        (at((-1, 2, LATE), grain=Grain.BATCH), {"batch": 2, "key": "a", "dropped": "late"}),
+    ],
+    ids=["by batch", "without a window", "dropped", "dropped, by batch"],
+)
+def test_a_line_has_what_its_grain_knows(outcome: Outcome, line: dict[str, Any]) -> None:
+    assert outcome.to_lines() == [{"history": "h", **line}]
 
 
 def test_the_table_is_printed_in_key_order() -> None:

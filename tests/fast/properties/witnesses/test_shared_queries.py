@@ -248,14 +248,8 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_an
     )
     read = _read(plays, output, 3)
     shown = [[(entry.batch, *entry.output) for entry in outcome.entries] for outcome in read.outcomes]
-    assert shown == [
-        [(0, "a", (0, 5), 2, 5)],
-        [(2, "a", None, None, 9), (2, "b", "failed: ValueError: no")],
-    ]
-    assert read.labels == [
-        [Label(0, "a", UPDATE, 0)],
-        [Label(2, "a", TOMBSTONE, 0), Label(2, "b", FAILED, None)],
-    ]
+    assert shown == [[(0, "a", (0, 5), 2, 5)], [(2, "a", None, None, 9), (2, "b", "failed: ValueError: no")]]
+    assert read.labels == [[Label(0, "a", UPDATE, 0)], [Label(2, "a", TOMBSTONE, 0), Label(2, "b", FAILED, None)]]
     assert read.left == [[], [("None", [[None]]), ("a", [1, 2])]]
     assert read.rewritten == [{"a"}, set()]
     assert (read.replayed, read.queries) == (1, 1)

@@ -64,44 +64,41 @@ def test_partitions_are_said_by_the_user_or_by_a_cluster(monkeypatch, no_session
     assert spark_session._partitions_said is said
 
 
-def test_no_cores_are_refused(no_session):
-    with pytest.raises(BadInput, match="cores=0"):
-        spark_session.spark_session(cores=0)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"cores": 0}, "cores=0"),
+        ({"cores": 2, "master": "local[4]"}, "give one of the two"),
+        ({"partitions": 0}, "partitions=0"),
+        ({"memory": "3 gigabytes"}, "3 gigabytes"),
+    ],
+    ids=["no cores", "cores beside a master", "no partitions", "a memory that Spark can't read"],
+)
+def test_what_no_session_can_have_is_refused(no_session, given, said):
+    with pytest.raises(BadInput, match=said):
+        spark_session.spark_session(**given)
 
 
-def test_cores_beside_a_master_are_refused(no_session):
-    with pytest.raises(BadInput, match="give one of the two"):
-        spark_session.spark_session(cores=2, master="local[4]")
-
-
-def test_no_partitions_are_refused(no_session):
-    with pytest.raises(BadInput, match="partitions=0"):
-        spark_session.spark_session(partitions=0)
-
-
-def test_a_memory_that_spark_cannot_read_is_refused(no_session):
-    with pytest.raises(BadInput, match="3 gigabytes"):
-        spark_session.spark_session(memory="3 gigabytes")
-
-
-def test_a_server_elsewhere_is_refused(monkeypatch, no_session):
-    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
-    with pytest.raises(BadInput, match=r"SPARK_REMOTE is sc://elsewhere, .*: give SPARK_REMOTE=local\[2\]"):
-        spark_session.spark_session(any_provider=True)
-
-
-def test_a_session_of_a_server_elsewhere_is_refused(monkeypatch, no_session):
-    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # as PySpark does where remote(…) makes a session
-    with pytest.raises(BadInput, match=r"a session of Spark Connect runs .* leave out remote\(…\)"):
-        spark_session.spark_session(any_provider=True)
-
-
-def test_spark_connect_is_refused_for_operators(monkeypatch, no_session):
-    monkeypatch.setenv("SPARK_REMOTE", "local[2]")
-    with pytest.raises(
-        BadInput, match="for jobs under test, not for streamproof's own operators: `unset SPARK_REMOTE`"
-    ):
-        spark_session.spark_session()
+@pytest.mark.parametrize(
+    ("variable", "value", "any_provider", "said"),
+    [
+        (
+            *("SPARK_REMOTE", "sc://elsewhere", True),
+            r"SPARK_REMOTE is sc://elsewhere, .*: give SPARK_REMOTE=local\[2\]",
+        ),
+        # As PySpark does where remote(…) makes a session.
+        (*("SPARK_CONNECT_MODE_ENABLED", "1", True), r"a session of Spark Connect runs .* leave out remote\(…\)"),
+        (
+            *("SPARK_REMOTE", "local[2]", False),
+            "for jobs under test, not for streamproof's own operators: `unset SPARK_REMOTE`",
+        ),
+    ],
+    ids=["a server elsewhere", "a session of a server elsewhere", "Spark Connect for operators"],
+)
+def test_a_remote_session_that_cannot_be_used_is_refused(monkeypatch, no_session, variable, value, any_provider, said):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(BadInput, match=said):
+        spark_session.spark_session(any_provider=any_provider)
 
 
 def test_a_package_that_the_client_lacks_is_named_with_the_extra(monkeypatch, no_session):
@@ -147,14 +144,10 @@ def test_a_log_that_cannot_be_written_is_reported_by_its_name(tmp_path):
         spark_session._opened(tmp_path / "file" / "spark.log")
 
 
-def test_the_default_log_lies_in_a_directory_that_only_its_user_reads(monkeypatch, tmp_path):
+def test_the_default_log_of_a_process_lies_in_a_directory_that_only_its_user_reads(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert stat.S_IMODE(spark_session.default_log_path().parent.stat().st_mode) == 0o700
-
-
-def test_the_default_log_is_one_for_each_process(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert spark_session.default_log_path().name == f"spark-{os.getpid()}.log"
+    log = spark_session.default_log_path()
+    assert (stat.S_IMODE(log.parent.stat().st_mode), log.name) == (0o700, f"spark-{os.getpid()}.log")
 
 
 def test_the_default_log_follows_no_link_that_someone_else_left(monkeypatch, tmp_path):

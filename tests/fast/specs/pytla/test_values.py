@@ -130,23 +130,19 @@ def test_what_is_no_value_is_reported_with_its_position(text, line, column, said
     assert isinstance(caught.value, TlcError)
 
 
-def test_an_error_in_a_state_has_its_line_in_the_state():
-    with pytest.raises(ValueSyntaxError) as caught:
-        parse_state("/\\ a = 1\n/\\ b = << 1,\n  ? >>")
-    assert (caught.value.line, caught.value.column) == (3, 3)
-
-
-def test_a_state_of_one_variable_needs_no_conjunction():
+def test_a_state_may_have_one_variable_without_a_conjunction_and_strings_that_look_like_conjuncts():
     assert parse_state("x = <<1>>\n") == {"x": (1,)}
-
-
-def test_a_state_whose_strings_look_like_conjuncts_is_read():
     assert parse_state('/\\ a = "x\\n/\\\\ b = 2"\n/\\ c = 3') == {"a": "x\n/\\ b = 2", "c": 3}
 
 
-def test_a_text_without_a_variable_is_no_state():
-    with pytest.raises(ValueSyntaxError, match="expected a variable"):
-        parse_state("<<1>>")
+@pytest.mark.parametrize(
+    ("text", "position", "said"),
+    [("<<1>>", (1, 1), "expected a variable"), ("/\\ a = 1\n/\\ b = << 1,\n  ? >>", (3, 3), "can't read")],
+)
+def test_what_is_no_state_is_reported_with_its_line_in_the_state(text, position, said):
+    with pytest.raises(ValueSyntaxError, match=said) as caught:
+        parse_state(text)
+    assert (caught.value.line, caught.value.column) == position
 
 
 def test_values_that_repeat_are_the_same_object():

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 
 import pytest
-import tla_models
-from streamproof.reference.core.errors import BadInput
+from replayed_modules import SESSIONS
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
-from streamproof.specs.pytla import Step, Trace, Value
-from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
-
-MODULE = "SessionWindows"
-CONSTANTS: Mapping[str, Value] = {
-    "Gap": 1,
-    "Grace": 1,
-    "Retention": 2,
-    "Clock": "stream_time",
-    "Emit": "update",
-    "Late": "merged",
-    "Closed": "final",
-    "Mutant": "none",
-}
-INITIAL = {
-    "store": "[a |-> {}]",
-    "emitted": "[a |-> {}]",
-    "clock": "0",
-    "largest": "0",
-    "emissions": "0",
-    "accepted": "{}",
-    "dropped": "{}",
-}
-trace_of = partial(tla_models.trace_of, initial=INITIAL)
+from streamproof.specs.pytla import Value
+from streamproof.specs.replay import Replayed, replay
 
 
 def session(start: int, end: int, count: int) -> str:
@@ -73,19 +49,12 @@ STEPS = [
 ]
 
 
-def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
-    replayed = replay([trace], {**CONSTANTS, **constants}, MODULE)
-    assert replayed.behaviours == 1
-    (found,) = replayed.disagreements
-    return found
-
-
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([trace_of(*STEPS)] * 2, CONSTANTS, MODULE)[::2] == (2, ())
+    assert replay([SESSIONS.trace(*STEPS)] * 2, SESSIONS.constants, SESSIONS.name)[::2] == (2, ())
 
 
 def test_a_behaviour_becomes_a_history_whose_lines_are_its_actions() -> None:
-    text = history_of(trace_of(*STEPS), CONSTANTS, MODULE).to_text()
+    text = SESSIONS.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "session_windows", "options": {"gap_ms": 1, "grace_ms": 1, "retention_ms": 2, '
         '"emit": "update", "late": "merged"}}',
@@ -101,15 +70,12 @@ def test_a_behaviour_becomes_a_history_whose_lines_are_its_actions() -> None:
 
 def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
     steps = [
-        (
-            "Arrive",
-            {"store": sessions(session(3, 3, 1)), "largest": "3", "accepted": sets(record(3, 0))},
-        ),
+        ("Arrive", {"store": sessions(session(3, 3, 1)), "largest": "3", "accepted": sets(record(3, 0))}),
         ("Cut", {"clock": "3"}),
     ]
-    constants = {**CONSTANTS, "Clock": "batch", "Emit": "close"}
-    assert replay([trace_of(*steps)], constants, MODULE) == Replayed(1, 2, ())
-    header, _, cut = history_of(trace_of(*steps), constants, MODULE).to_text().splitlines()
+    constants: dict[str, Value] = {"Clock": "batch", "Emit": "close"}
+    assert SESSIONS.replayed(*steps, **constants) == Replayed(1, 2, ())
+    header, _, cut = SESSIONS.history(*steps, **constants).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')
     assert cut == '{"cut": true}'
 
@@ -126,50 +92,19 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
     ],
 )
 def test_what_the_model_has_and_the_reference_not_is_found_wherever_it_is(what: str, changed: dict[str, str]) -> None:
-    found = first_disagreement(trace_of(initial={**INITIAL, **changed}))
-    assert (found.step, found.what, found.ours) == (1, what, 0 if what in INITIAL else None)
+    found = replace(SESSIONS, changed={**changed}).disagreement()
+    assert (found.step, found.what, found.ours) == (1, what, 0 if what in SESSIONS.initial else None)
     assert found.model
 
 
 def test_another_count_is_a_disagreement() -> None:
     action, changed = STEPS[0]
     for variable, what in [("store", "stored"), ("emitted", "emitted")]:
-        found = first_disagreement(trace_of((action, {**changed, variable: sessions(session(0, 0, 2))})))
+        found = SESSIONS.disagreement((action, {**changed, variable: sessions(session(0, 0, 2))}))
         assert str(found) == (f"behaviour 1, step 2 (Arrive): {what} session a [0, 0]: the replay has 1, the model 2")
 
 
 def test_what_a_store_may_forget_is_not_compared() -> None:
     kept = [*STEPS[:2], *STEPS[3:5]]
-    assert replay([trace_of(*kept)], CONSTANTS, MODULE).disagreements == ()
-    assert first_disagreement(trace_of(*STEPS), Retention=3).what == "stored session a [0, 0]"
-
-
-@pytest.mark.parametrize(
-    ("action", "changed", "why"),
-    [
-        ("Arrive", {"accepted": sets(record(0, 0), record(1, 0))}, "several records come at once"),
-        ("Arrive", {"emitted": sessions(session(0, 0, 1))}, "no action of the module makes this step"),
-        ("UpdateLeft", {"clock": "1"}, "the module has no such action"),
-        ("Arrive", {"clock": "None"}, "the clock is None, which is no number"),
-        ("Arrive", {"store": "{}"}, "a value is none of the module's"),
-        ("Arrive", {"emitted": '[a |-> {"b"}]'}, "a value is none of the module's"),
-    ],
-)
-def test_a_step_that_no_action_makes_is_refused_by_its_number(action: str, changed: dict[str, str], why: str) -> None:
-    with pytest.raises(BadInput, match=rf"^step 2 \({action}\): {why}.*: replay the behaviours of SessionWindows"):
-        replay([trace_of((action, changed))], CONSTANTS, MODULE)
-
-
-def test_the_behaviour_of_another_module_is_refused() -> None:
-    other = Trace((Step(1, "Initial", {"left": 1}),))
-    with pytest.raises(BadInput, match=r"^step 1 \(Initial\): it has no variable accepted"):
-        replay([other], CONSTANTS, MODULE)
-
-
-def test_constants_that_are_missing_or_unknown_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^the constant Gap of SessionWindows is missing: give all constants"):
-        replay([], {name: value for name, value in CONSTANTS.items() if name != "Gap"}, MODULE)
-    with pytest.raises(BadInput, match=r"^no mutant of SessionWindows is 'typo': use one of none, gap exclusive"):
-        replay([], {**CONSTANTS, "Mutant": "typo"}, MODULE)
-    with pytest.raises(BadInput, match="unknown clock 'sundial'"):
-        replay([trace_of()], {**CONSTANTS, "Clock": "sundial"}, MODULE)
+    assert SESSIONS.replayed(*kept).disagreements == ()
+    assert SESSIONS.disagreement(*STEPS, Retention=3).what == "stored session a [0, 0]"

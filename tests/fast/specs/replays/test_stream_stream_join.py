@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from functools import partial
-
 import pytest
-import tla_models
-from streamproof.reference.core.errors import BadInput
+from replayed_modules import STREAMS
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Dropped
-from streamproof.specs.pytla import Step, Trace, Value
-from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
-from streamproof.specs.replays.stream_stream_join_mutants import MUTANTS
-
-MODULE = "StreamStreamJoin"
-CONSTANTS: Mapping[str, Value] = {
-    "Before": 0,
-    "After": 1,
-    "Grace": 1,
-    "Clock": "stream_time",
-    "Join": "outer",
-    "Emit": "close",
-    "Mutant": "none",
-}
-INITIAL = {"arrived": "<<>>", "clock": "0", "buffer": "[left |-> <<>>, right |-> <<>>]", "emitted": "<<>>"}
-trace_of = partial(tla_models.trace_of, initial=INITIAL)
+from streamproof.specs.pytla import Value
+from streamproof.specs.replay import Replayed
 
 
 def sequence(*members: str) -> str:
@@ -79,19 +60,12 @@ STEPS = [
 ]
 
 
-def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
-    replayed = replay([trace], {**CONSTANTS, **constants}, MODULE)
-    assert replayed.behaviours == 1
-    (found,) = replayed.disagreements
-    return found
-
-
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([trace_of(*STEPS)], CONSTANTS, MODULE) == Replayed(1, len(STEPS), ())
+    assert STREAMS.replayed(*STEPS) == Replayed(1, len(STEPS), ())
 
 
 def test_a_behaviour_becomes_a_history_whose_lines_are_its_actions() -> None:
-    text = history_of(trace_of(*STEPS), CONSTANTS, MODULE).to_text()
+    text = STREAMS.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "stream_stream_join", "options": {"before_ms": 0, "after_ms": 1, "grace_ms": 1, '
         '"join": "outer", "emit": "close"}}',
@@ -114,9 +88,9 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
         ("Arrive", {"arrived": sequence(came("left", 2, 0)), "buffer": buffer(sequence(row(1, 2)))}),
         ("Cut", {"arrived": sequence(came("left", 2, 0), came("cut", 0, 2)), "clock": "2"}),
     ]
-    constants = {**CONSTANTS, "Clock": "batch"}
-    assert replay([trace_of(*steps)], constants, MODULE) == Replayed(1, 2, ())
-    header, _, cut = history_of(trace_of(*steps), constants, MODULE).to_text().splitlines()
+    constants: dict[str, Value] = {"Clock": "batch"}
+    assert STREAMS.replayed(*steps, **constants) == Replayed(1, 2, ())
+    header, _, cut = STREAMS.history(*steps, **constants).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')
     assert cut == '{"cut": true}'
 
@@ -134,7 +108,7 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
 )
 def test_whatever_the_model_has_otherwise_is_found(what: str, changed: dict[str, str]) -> None:
     action, right = STEPS[1]
-    found = first_disagreement(trace_of(STEPS[0], (action, {**right, **changed})))
+    found = STREAMS.disagreement(STEPS[0], (action, {**right, **changed}))
     assert (found.step, found.what) == (3, what)
 
 
@@ -146,41 +120,6 @@ def test_what_is_emitted_is_compared_in_its_order() -> None:
     ]
     closed = {"arrived": sequence(*come), "clock": "9", "buffer": buffer()}
     in_order = {**closed, "emitted": sequence(emitted(None, 2), emitted(1, None))}
-    assert replay([trace_of(*lines, ("Heartbeat", in_order))], CONSTANTS, MODULE).disagreements == ()
+    assert STREAMS.replayed(*lines, ("Heartbeat", in_order)).disagreements == ()
     swapped = {**closed, "emitted": sequence(emitted(1, None), emitted(None, 2))}
-    assert first_disagreement(trace_of(*lines, ("Heartbeat", swapped))).what == "emitted"
-
-
-@pytest.mark.parametrize(
-    ("action", "changed", "why"),
-    [
-        ("Arrive", {"emitted": sequence(emitted(1, None))}, "a value is none of the module's"),
-        ("Arrive", {"clock": "3"}, "no action of the module makes this step"),
-        ("UpdateLeft", {"clock": "1"}, "the module has no such action"),
-        ("Arrive", {"buffer": "{}"}, "a value is none of the module's"),
-    ],
-)
-def test_a_step_that_no_action_makes_is_refused_by_its_number(action: str, changed: dict[str, str], why: str) -> None:
-    with pytest.raises(BadInput, match=rf"^step 2 \({action}\): {why}.*: replay the behaviours of {MODULE}"):
-        replay([trace_of((action, changed))], CONSTANTS, MODULE)
-
-
-def test_the_behaviour_of_another_module_is_refused() -> None:
-    other = Trace((Step(1, "Initial", {"left": 1}),))
-    with pytest.raises(BadInput, match=r"^step 1 \(Initial\): it has no variable arrived"):
-        replay([other], CONSTANTS, MODULE)
-
-
-def test_constants_that_are_missing_or_unknown_are_refused() -> None:
-    with pytest.raises(BadInput, match=rf"^the constant Grace of {MODULE} is missing: give all constants"):
-        replay([], {name: value for name, value in CONSTANTS.items() if name != "Grace"}, MODULE)
-    with pytest.raises(BadInput, match=rf"^no mutant of {MODULE} is 'typo': use one of none, pair for every window"):
-        replay([], {**CONSTANTS, "Mutant": "typo"}, MODULE)
-
-
-def test_every_mutant_of_the_module_is_a_bug_of_the_reference_and_has_a_model() -> None:
-    named = re.search(r"Mutants == \{(.*?)\n\n", (tla_models.FOLDER / MODULE / f"{MODULE}.tla").read_text(), re.DOTALL)
-    assert named is not None
-    assert re.findall(r'^    "(.*?)"', named[1], re.MULTILINE) == [*MUTANTS]
-    for mutant in set(MUTANTS) - {"none"}:
-        assert (tla_models.FOLDER / MODULE / f"{MODULE}_mutant_{mutant.replace(' ', '_')}.cfg").exists()
+    assert STREAMS.disagreement(*lines, ("Heartbeat", swapped)).what == "emitted"

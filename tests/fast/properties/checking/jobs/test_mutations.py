@@ -234,10 +234,7 @@ def test_a_script_is_changed_in_memory_without_the_lines_that_change_no_result(t
         ('a.groupBy("amount")', ['`"amount"` → `functions.col("other").alias("amount")`']),
         ('a.groupBy("user")', ['`a.groupBy("user")` → `a.dropna(subset=["user"]).groupBy("user")`']),
         ('a.dropDuplicates(["amount"])', ['`"amount"` → `"other"`']),
-        (
-            'a.dropDuplicates(["user", "x.y"])',
-            ['→ `a.dropna(subset=["user"]).dropDuplicates(["user"'],
-        ),
+        ('a.dropDuplicates(["user", "x.y"])', ['→ `a.dropna(subset=["user"]).dropDuplicates(["user"']),
         (
             'a.join(b, "amount", "left")',
             ['`a.join(b, "amount", "left")` → `a.join(b.withColumnRenamed("amount", "other"), "other", "left")`'],
@@ -247,10 +244,7 @@ def test_a_script_is_changed_in_memory_without_the_lines_that_change_no_result(t
             ['→ `a.join((b if c else a).withColumnRenamed("amount", "other"), on=["user", "other"])`'],
         ),
         ('a.join(b, ["k"], "left")', ['`a.join(b, ["k"], "left")` → `a.dropna(subset=["k"]).join(b, ["k"], "left")`']),
-        (
-            'a.join(b, F.col("k") == F.col("l"))',
-            ['`F.col("k") == F.col("l")` → `F.col("k").eqNullSafe(F.col("l"))`'],
-        ),
+        ('a.join(b, F.col("k") == F.col("l"))', ['`F.col("k") == F.col("l")` → `F.col("k").eqNullSafe(F.col("l"))`']),
         ('a.drop("b")', ['`a.drop("b")` → `a`']),
         ('a.select("user", "amount")', ['`a.select("user", "amount")` → `a`']),
         (

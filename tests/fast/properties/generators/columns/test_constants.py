@@ -63,11 +63,7 @@ amount, price, rate, kind, due, seen = map(column, ("amount", "price", "rate", "
         (term("In", amount, 3, 700), "amount", {3, 700, 701}),
         (term("LessThan", column("small"), 127), "small", {126, 127}),
         (term("GreaterThanOrEqual", price, Decimal("9.995")), "price", {Decimal("9.99"), Decimal("10.00")}),
-        (
-            term("GreaterThan", price, Decimal("9.99")),
-            "price",
-            {Decimal("9.98"), Decimal("9.99"), Decimal("10.00")},
-        ),
+        (term("GreaterThan", price, Decimal("9.99")), "price", {Decimal("9.98"), Decimal("9.99"), Decimal("10.00")}),
         (term("LessThan", rate, 1000.0), "rate", {999.5, 1000.0, 1000.5}),
         (term("LessThan", rate, Decimal("0.1")), "rate", {0.1}),
         (term("EqualTo", kind, "paid"), "kind", {"paid", "PAID", "paidx", "pai"}),

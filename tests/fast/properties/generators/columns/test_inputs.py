@@ -38,7 +38,7 @@ AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 def test_a_schema_as_text_is_read_without_spark() -> None:
     schema = arrow_schema(
-        "user STRING NOT NULL, `the time` Timestamp, xs array<struct<a: int, b: map<string, decimal(10,2)>>>, n dec",
+        "user STRING NOT NULL, `the time` Timestamp, xs array<struct<a: int, b: map<string, decimal(10,2)>>>, n dec"
     )
     assert schema.names == ["user", "the time", "xs", "n"]
     assert schema.field("user").type == pa.string()
@@ -194,22 +194,7 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
-STRANGE = (
-    None,
-    0,
-    1.5,
-    "",
-    "x",
-    b"x",
-    [],
-    ["x"],
-    [None],
-    {},
-    {"x": 1},
-    {"amount": "x"},
-    {"amount": UNKNOWN},
-    UNKNOWN,
-)
+STRANGE = (None, 0, 1.5, "", "x", b"x", [], ["x"], [None], {}, {"x": 1}, {"amount": "x"}, {"amount": UNKNOWN}, UNKNOWN)
 
 
 @pytest.mark.parametrize("field", ["time", "key", "name", "keys", "values", "sample"])

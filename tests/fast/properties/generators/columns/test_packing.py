@@ -23,6 +23,17 @@ def drawn(inputs: list[ResolvedInput], count: int = 60) -> list[JobHistory]:
     return draw_histories(inputs, [10 * MINUTE], count, 0)
 
 
+USERS = resolve(Input("user string, at timestamp", key="user"))
+
+
+def of_user(user: Any) -> JobHistory:
+    """A history of one row."""
+    return JobHistory(((Arrival("events", {"user": user, "at": from_microseconds(5)}),),), (5,))
+
+
+OF_A = of_user("a")
+
+
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     columns = [plain_values(table.column(name)) for name in table.schema.names]
     return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -54,18 +65,14 @@ def test_what_is_packed_unpacks_to_every_history_as_it_was(schema: str, key: Any
 @pytest.mark.parametrize("schema", ["user string, at timestamp", "user bigint, at timestamp", "user int, at timestamp"])
 def test_histories_have_no_key_in_common(schema: str) -> None:
     given = resolve(Input(schema, key="user"))
-    history = JobHistory(
-        ((Arrival("events", {"user": 1 if "int" in schema else "a", "at": from_microseconds(5)}),),), (5,)
-    )
-    (tables,) = pack([history] * 500, [given])
+    (tables,) = pack([of_user(1 if "int" in schema else "a")] * 500, [given])
     users = tables["events"].column("user").to_pylist()
     assert len(set(users)) == len(users) == 500
 
 
 def test_the_order_of_rows_is_the_seeds() -> None:
-    given = resolve(Input("user string, at timestamp", key="user"))
-    histories = drawn([given])
-    first, again, other = (pack(histories, [given], seed) for seed in (1, 1, 2))
+    histories = drawn([USERS])
+    first, again, other = (pack(histories, [USERS], seed) for seed in (1, 1, 2))
     assert first == again != other
     assert all(
         sorted(map(str, rows_of(one["events"]))) == sorted(map(str, rows_of(two["events"])))
@@ -131,19 +138,15 @@ def test_ranges_of_int_and_bigint_are_the_same_where_they_are_joined() -> None:
     ],
 )
 def test_a_key_that_cannot_be_read_back_is_shown(value: Any, said: str) -> None:
-    given = resolve(Input("user string, at timestamp", key="user"))
-    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
     with pytest.raises(BadInput) as raised:
-        unpack([{"user": value, "n": 1}], [history], [given.source], ["user"])
+        unpack([{"user": value, "n": 1}], [OF_A], [USERS.source], ["user"])
     assert said in raised.value.message
 
 
 def test_after_an_outer_join_the_key_of_one_side_is_enough() -> None:
-    given = resolve(Input("user string, at timestamp", key="user"))
-    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
 
     def back(**row: Any) -> list[list[Any]]:
-        return unpack([row], [history, history], [given.source], ["user", "buyer"])
+        return unpack([row], [OF_A, OF_A], [USERS.source], ["user", "buyer"])
 
     assert back(user=None, buyer="00002|a") == [[], [{"user": None, "buyer": "a"}]]
     assert back(user="00001|a", buyer="00001|a") == [[{"user": "a", "buyer": "a"}], []]
@@ -156,7 +159,7 @@ def test_after_an_outer_join_the_key_of_one_side_is_enough() -> None:
 @pytest.mark.parametrize(("kind", "key"), [("string", "a"), ("string", "00001|a"), ("bigint", 7), ("int", -1)])
 def test_a_key_is_read_back_wherever_the_job_has_put_it(kind: str, key: Any) -> None:
     given = resolve(Input(f"user {kind}, at timestamp", key="user"))
-    history = JobHistory(((Arrival("events", {"user": key, "at": from_microseconds(5)}),),), (5,))
+    history = of_user(key)
     (tables,) = pack([history] * 3, [given])
     users = tables["events"].column("user").to_pylist()
     rows = [
@@ -168,39 +171,35 @@ def test_a_key_is_read_back_wherever_the_job_has_put_it(kind: str, key: Any) -> 
 
 
 def test_a_number_that_is_no_key_everywhere_stays_as_it_is() -> None:
-    given = resolve(Input("user int, at timestamp", key="user"))
-    history = JobHistory(((Arrival("events", {"user": 1, "at": from_microseconds(5)}),),), (5,))
+    given, history = resolve(Input("user int, at timestamp", key="user")), of_user(1)
     (tables,) = pack([history] * 2, [given])
     users = tables["events"].column("user").to_pylist()
     rows = [{"user": user, "total": users[0]} for user in users]
     assert unpack(rows, [history] * 2, [given.source], ["user"]) == [[{"user": 1, "total": users[0]}]] * 2
 
 
-def test_a_text_that_is_made_of_the_key_has_the_history_s_own() -> None:
-    given = resolve(Input("user string, at timestamp", key="user"))
-    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
-    rows = [{"user": "00001|a", "label": "00001|a: 3"}]
-    assert unpack(rows, [history], [given.source], ["user"]) == [[{"user": "a", "label": "a: 3"}]]
-
-
-def test_a_text_of_another_history_s_key_stays_packed_so_that_the_difference_shows() -> None:
-    given = resolve(Input("user string, at timestamp", key="user"))
-    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
-    rows = [{"user": "00001|a", "other": "00002|a"}]
-    assert unpack(rows, [history] * 2, [given.source], ["user"]) == [[{"user": "a", "other": "00002|a"}], []]
+@pytest.mark.parametrize(
+    ("packed", "unpacked"),
+    [
+        ({"user": "00001|a", "label": "00001|a: 3"}, {"user": "a", "label": "a: 3"}),
+        ({"user": "00001|a", "other": "00002|a"}, {"user": "a", "other": "00002|a"}),
+    ],
+    ids=["made of its own key", "of another history's key, so that the difference shows"],
+)
+def test_a_text_is_unpacked_where_it_is_made_of_the_history_s_own_key(
+    packed: dict[str, Any], unpacked: dict[str, Any]
+) -> None:
+    assert unpack([packed], [OF_A] * 2, [USERS.source], ["user"]) == [[unpacked], []]
 
 
 def test_a_null_key_is_not_packed() -> None:
-    given = resolve(Input("user string, at timestamp", key="user"))
-    history = JobHistory(((Arrival("events", {"user": None, "at": from_microseconds(5)}),),), (5,))
     with pytest.raises(BadInput, match="a null key can't share a query"):
-        pack([history], [given])
+        pack([of_user(None)], [USERS])
 
 
 def test_histories_of_different_clocks_are_not_packed() -> None:
-    given = resolve(Input("user string, at timestamp", key="user"))
     with pytest.raises(ValueError, match="no one clock schedule"):
-        pack([JobHistory(((),), (5,)), JobHistory(((),), (6,))], [given])
+        pack([JobHistory(((),), (5,)), JobHistory(((),), (6,))], [USERS])
 
 
 def test_a_history_alone_has_its_own_rows_and_keys() -> None:
@@ -211,7 +210,7 @@ def test_a_history_alone_has_its_own_rows_and_keys() -> None:
 
 
 def test_each_history_has_a_table_of_keys_under_its_own_keys_and_gets_back_its_rows() -> None:
-    source = resolve(Input("user string, at timestamp", key="user")).source
+    source = USERS.source
     tables = {"names": pa.table({"id": [1, 2], "user": ["a", "b"]}), "days": pa.table({"user": ["a"]})}
     packed = pack_tables(tables, {"names"}, 2, [source])
     assert packed["days"] is tables["days"]

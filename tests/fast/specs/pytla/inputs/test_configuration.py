@@ -61,17 +61,16 @@ def written(model, **arguments):
     return run.files[run.configuration]
 
 
-def test_a_configuration_is_read_by_keyword(model):
+def test_a_configuration_is_read_by_keyword_and_a_name_found_at_its_line_and_column(model):
     configuration = Configuration(model.configuration)
-    assert configuration.names("constants") == ("Hours", "Start", "Zone", "Op", "Offset")
-    assert configuration.names("invariants") == ("One", "Two")
-    assert configuration.names("properties") == ("Three",)
-    assert configuration.names("symmetry") == ("Four",)
-    assert configuration.names("specification") == ("Spec",)
-
-
-def test_a_name_is_found_at_its_line_and_column(model):
-    configuration = Configuration(model.configuration)
+    read = {
+        "constants": ("Hours", "Start", "Zone", "Op", "Offset"),
+        "invariants": ("One", "Two"),
+        "properties": ("Three",),
+        "symmetry": ("Four",),
+        "specification": ("Spec",),
+    }
+    assert {keyword: configuration.names(keyword) for keyword in read} == read
     assert configuration.position_of("Two") == (8, 5)
     assert configuration.position_of("Op", "constants") == (5, 5)
     assert configuration.position_of("Commented") is None
@@ -205,13 +204,13 @@ def test_a_constant_of_the_configuration_that_doesn_t_exist_is_reported_with_its
         check_names(model, Configuration(model.configuration), read_modules(model.module, find_jar()))
 
 
-def test_a_model_value_may_be_announced(model):
-    model.configuration.write_text("CONSTANTS Hours = 24\n  h1 = h1\n")
-    check_names(model, Configuration(model.configuration), read_modules(model.module, find_jar()))
-
-
-def test_a_configuration_may_replace_a_definition(model):
-    model.configuration.write_text("CONSTANTS Nat <- Local  Twice <- Local\n")
+@pytest.mark.parametrize(
+    "constants",
+    ["Hours = 24\n  h1 = h1", "Nat <- Local  Twice <- Local"],
+    ids=["announce a model value", "replace a definition"],
+)
+def test_a_configuration_may(model, constants):
+    model.configuration.write_text(f"CONSTANTS {constants}\n")
     check_names(model, Configuration(model.configuration), read_modules(model.module, find_jar()))
 
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from streamproof.specs.pytla.errors import (
-    ConfigurationFailed,
-    DeadlockReached,
-    TlcCrashed,
-)
+from streamproof.specs.pytla.errors import ConfigurationFailed, DeadlockReached, TlcCrashed
 from streamproof.specs.pytla.results import Coverage, Location
 from streamproof.specs.pytla.tlc.conclude import trace_of
 from streamproof.specs.pytla.tlc.messages import MessageReader
@@ -27,14 +23,13 @@ def test_counts_with_separators_are_read(concluded):
     assert (result.generated, result.distinct, result.depth) == (15623, 6875, 11)
 
 
-def test_a_run_that_ends_without_saying_so_has_no_result(concluded):
-    with pytest.raises(TlcCrashed, match="exit code 0 and no answer"):
-        concluded(COUNTS)
-
-
-def test_a_success_with_a_failing_exit_code_has_no_result(concluded):
-    with pytest.raises(TlcCrashed, match="exit code 255"):
-        concluded(SUCCESS + COUNTS, exit_code=255)
+@pytest.mark.parametrize(
+    ("text", "exit_code", "reported"),
+    [(COUNTS, 0, "exit code 0 and no answer"), (SUCCESS + COUNTS, 255, "exit code 255")],
+)
+def test_a_run_that_ends_without_saying_so_or_fails_has_no_result(concluded, text, exit_code, reported):
+    with pytest.raises(TlcCrashed, match=reported):
+        concluded(text, exit_code=exit_code)
 
 
 def test_a_run_without_a_state_has_shown_nothing(concluded):
