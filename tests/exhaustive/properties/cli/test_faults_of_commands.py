@@ -233,11 +233,6 @@ FAULTS = [
 ]
 
 
-CASES = [
-    pytest.param(fault, marks=[getattr(pytest.mark, mark) for mark in fault.marks], id=fault.name) for fault in FAULTS
-]
-
-
-@pytest.mark.parametrize("fault", CASES)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
     assert_ends_as_it_must(fault, tmp_path)

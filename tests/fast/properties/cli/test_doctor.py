@@ -249,10 +249,8 @@ def test_kafka_streams_is_found_in_the_cache(kafka_cache):
 
 def test_a_named_folder_without_kafka_streams_is_emitted(monkeypatch, tmp_path):
     monkeypatch.setenv("STREAMPROOF_KAFKA_JARS", str(tmp_path))
-    assert (diagnosis("Kafka Streams").status, diagnosis("Kafka Streams").remedy) == (
-        "optional",
-        "unset STREAMPROOF_KAFKA_JARS",
-    )
+    found = diagnosis("Kafka Streams")
+    assert (found.status, found.remedy) == ("optional", "unset STREAMPROOF_KAFKA_JARS")
 
 
 @pytest.mark.parametrize(("versions", "status"), [({"pytla": "1.0"}, "optional"), ({}, "ok")])

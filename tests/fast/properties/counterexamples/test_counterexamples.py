@@ -271,9 +271,8 @@ def test_the_text_says_when_the_history_alone_does_not_show_it() -> None:
 
 
 def test_the_text_says_why_a_law_was_not_asked_again() -> None:
-    assert "\nnot confirmed: no reason. " in counterexample_text(
-        counterexample(confirmed=False, unconfirmed="no reason")
-    )
+    unasked = counterexample(confirmed=False, unconfirmed="no reason")
+    assert "\nnot confirmed: no reason. " in counterexample_text(unasked)
 
 
 def test_the_text_has_the_original_of_a_variant_before_it() -> None:
@@ -357,11 +356,7 @@ def test_a_confirmed_one_stays_confirmed_until_its_law_has_been_asked_again(tmp_
 def test_what_is_not_confirmed_has_no_test_to_paste(tmp_path: Path) -> None:
     assert to_paste(counterexample(confirmed=False)) is None
     path = save(counterexample(confirmed=False), tmp_path)
-    assert sorted(file.name for file in path.iterdir()) == [
-        "counterexample.json",
-        "counterexample.txt",
-        "history.jsonl",
-    ]
+    assert {file.name for file in path.iterdir()} == {"counterexample.json", "counterexample.txt", "history.jsonl"}
 
 
 # On disk.
