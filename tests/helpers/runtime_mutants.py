@@ -94,7 +94,7 @@ def shown(mutants: Sequence[RuntimeMutant], folder: Path) -> Iterator[tuple[Runt
         tree = planted([mutant], folder / f"{number}")
         asked.append(f"{tree}:{mutant.operator}:{mutant.shows.value}")
     command = [sys.executable, "-m", "typed_samples", *asked]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "helpers"), "PYTHONDONTWRITEBYTECODE": "1"}
     with (folder / "log").open("w", encoding="utf-8") as log:
         running = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
         assert running.stdout is not None

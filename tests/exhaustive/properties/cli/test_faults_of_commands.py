@@ -5,24 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults import Fault, assert_ends_as_it_must
 
-COMPARE = (
-    "compare",
-    "session_windows",
-    "--key",
-    "k",
-    "--timestamp",
-    "t",
-    "--on",
-    "reference",
-    "--on",
-    "duckdb",
-    "--data",
-)
+ON = ("--on", "reference", "--on", "duckdb")
+COMPARE = ("compare", "session_windows", "--key", "k", "--timestamp", "t", *ON, "--data")
 HEADER = '{"operator": "session_windows", "options": {"gap_ms": 10}}\n'
 HISTORY = HEADER + '{"input": "events", "key": "a", "value": 1, "timestamp": 100}\n'
 HOSTILE = "a\x1b[31m\u202e"
@@ -35,7 +26,15 @@ RECORDED = {
 }
 CHECK = ("check", "table_table_join", "--only", "reference", "--histories", "60")
 
-ON_SPARK = ("run", "h.jsonl", "--on", "spark")
+FULL = r"error: standard output can't be written \(No space left on device\): .+"
+TO_FULL = 'exec "$@" >/dev/full'
+
+
+def on_spark(name: str, says: str, given: Mapping[str, str] | None = None, **more: Any) -> Fault:
+    """A case of a history that is to be run on Spark."""
+    files = {"h.jsonl": HISTORY, **(given or {})}
+    return Fault(name, ("run", "h.jsonl", "--on", "spark"), says, given=files, after_steps=True, **more)
+
 
 FAULTS = [
     # Standard output and error.
@@ -47,37 +46,18 @@ FAULTS = [
         shell='exec "$@" >&-',
     ),
     Fault(
-        "standard output is closed before a check",
-        CHECK,
-        "error: standard output is closed, .+",
-        shell='exec "$@" >&-',
+        "standard output is closed before a check", CHECK, "error: standard output is closed, .+", shell='exec "$@" >&-'
     ),
     Fault(
         "standard output is full",
         ("run", "h.jsonl"),
         r"error: standard output can't be written \(No space left on device\): send it where there is room; .+",
         given={"h.jsonl": HISTORY},
-        shell='exec "$@" >/dev/full',
+        shell=TO_FULL,
     ),
-    Fault(
-        "a report finds standard output full",
-        ("doctor",),
-        r"error: standard output can't be written \(No space left on device\): .+",
-        shell='exec "$@" >/dev/full',
-    ),
-    Fault(
-        "the help finds standard output full",
-        ("check", "--help"),
-        r"error: standard output can't be written \(No space left on device\): .+",
-        shell='exec "$@" >/dev/full',
-    ),
-    Fault(
-        "a verdict finds standard output full",
-        CHECK,
-        r"error: standard output can't be written \(No space left on device\): .+",
-        shell='exec "$@" >/dev/full',
-        after_steps=True,
-    ),
+    Fault("a report finds standard output full", ("doctor",), FULL, shell=TO_FULL),
+    Fault("the help finds standard output full", ("check", "--help"), FULL, shell=TO_FULL),
+    Fault("a verdict finds standard output full", CHECK, FULL, shell=TO_FULL, after_steps=True),
     Fault("standard error is closed", ("run", "h.jsonl"), "", 0, {"h.jsonl": HISTORY}, shell='exec "$@" 2>&-'),
     Fault("standard error is closed and the file is bad", ("run", "nowhere.jsonl"), "", shell='exec "$@" 2>&-'),
     Fault("standard error is full", ("run", "nowhere.jsonl"), "", shell='exec "$@" 2>/dev/full'),
@@ -224,54 +204,35 @@ FAULTS = [
         given={"data.csv.gz": gzip.compress(b"k,t\na,1\n")[:20]},
     ),
     # Java, its limits, and Spark's own folder.
-    Fault(
+    on_spark(
         "SPARK_HOME is nowhere",
-        ON_SPARK,
         r"error: SPARK_HOME=/nowhere, where no Spark is \(no bin/spark-submit\): `unset SPARK_HOME`",
-        given={"h.jsonl": HISTORY},
         environment={"SPARK_HOME": "/nowhere"},
-        after_steps=True,
     ),
-    Fault(
+    on_spark(
         "SPARK_HOME holds another Spark",
-        ON_SPARK,
         r"error: SPARK_HOME=old, which holds Spark 3\.5\.1, where PySpark is \S+: `unset SPARK_HOME`",
-        given={"h.jsonl": HISTORY, "old/bin/spark-submit": "", "old/jars/spark-core_2.13-3.5.1.jar": ""},
+        given={"old/bin/spark-submit": "", "old/jars/spark-core_2.13-3.5.1.jar": ""},
         environment={"SPARK_HOME": "old"},
-        after_steps=True,
     ),
-    Fault(
+    on_spark(
         "too little address space for Java",
-        ON_SPARK,
         r"error: .*[Jj]ava.+ and this process may have only 1\.0 GB of address space .*`ulimit -v unlimited`.*",
-        given={"h.jsonl": HISTORY},
         shell='ulimit -v 1000000; exec "$@"',
-        after_steps=True,
     ),
-    Fault(
+    on_spark(
         "too few files for Java",
-        ON_SPARK,
         r"error: .*[Jj]ava.+ and this process may have only 12 files at once \(`ulimit -n`\): `ulimit -n 4096`.*",
-        given={"h.jsonl": HISTORY},
         shell='ulimit -n 12; exec "$@"',
-        after_steps=True,
     ),
-    Fault(
+    on_spark(
         "no temporary file can be written",
-        ON_SPARK,
         r"error: .+(`ulimit -f`|`ulimit -f unlimited`).*",
-        given={"h.jsonl": HISTORY},
         shell='ulimit -f 0; exec "$@"',
-        after_steps=True,
     ),
 ]
 
 
-CASES = [
-    pytest.param(fault, marks=[getattr(pytest.mark, mark) for mark in fault.marks], id=fault.name) for fault in FAULTS
-]
-
-
-@pytest.mark.parametrize("fault", CASES)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
     assert_ends_as_it_must(fault, tmp_path)

@@ -116,11 +116,7 @@ MOMENTS = [
     ),
 ]
 CASES = [
-    pytest.param(
-        moment,
-        number,
-        id=f"{number.name} - {moment.name}",
-    )
+    pytest.param(moment, number, id=f"{number.name} - {moment.name}")
     for moment in MOMENTS
     for number in SIGNALS
     if ALL or number in moment.always

@@ -15,6 +15,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 import pytest
+from commands import Command, caller
 from streamproof.properties.cli import app
 from streamproof.properties.cli.spec.commands import check as spec_check
 from streamproof.properties.models import races, spec_replay, spec_replay_on_kafka
@@ -78,31 +79,9 @@ NOON = Trace(
 )
 
 
-class Said(NamedTuple):
-    """How the command ended and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Said]
-
-
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setattr(app, "_running_session", lambda: None)
-
-    def call(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["streamproof", "spec", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Said(code, *capsys.readouterr())
-
-    return call
+    return caller(monkeypatch, capsys, "spec")
 
 
 @pytest.fixture
@@ -129,6 +108,10 @@ def result(outcome: Any = "passed", violated: str | None = None, trace: Trace | 
     return Result(outcome, violated, trace, seconds=0.5, **found)
 
 
+VIOLATED = result("invariant", "BeforeNoon", NOON)
+DEADLOCKED = pytla.DeadlockReached("stuck", result("deadlock", None, NOON))
+
+
 class Asked(NamedTuple):
     """What TLC was asked."""
 
@@ -137,7 +120,7 @@ class Asked(NamedTuple):
 
 
 @pytest.fixture
-def tlc(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Asked]]:
+def tlc(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Asked]]:
     """Makes TLC answer something, an exception or a result for each model in turn; gives what it was asked."""
 
     def answers(*given: Result | Exception) -> list[Asked]:
@@ -165,22 +148,22 @@ def test_the_list_says_what_is_expected_of_each_model(clock: Path, command: Comm
         assert text in said.out
 
 
-def test_all_small_models_are_checked_and_nothing_else(clock: Path, command: Command, tlc: Any) -> None:
-    asked = tlc(result(), result("invariant", "BeforeNoon", NOON))
+def test_all_small_models_are_checked_and_nothing_else(command: Command, tlc: Any) -> None:
+    asked = tlc(result(), VIOLATED)
     command("check")
     assert [one.model.configuration.name for one in asked] == ["Clock.cfg", "Clock_late.cfg"]
     assert {one.options["workers"] for one in asked} == {1}
 
 
-def test_a_model_is_checked_whatever_its_size(clock: Path, command: Command, tlc: Any) -> None:
-    asked = tlc(pytla.DeadlockReached("deadlock", result("deadlock", None, NOON)))
+def test_a_model_is_checked_whatever_its_size(command: Command, tlc: Any) -> None:
+    asked = tlc(DEADLOCKED)
     command("check", "Clock_stopped")
     assert [one.model.configuration.name for one in asked] == ["Clock_stopped.cfg"]
 
 
 def test_what_is_as_expected_exits_0_in_one_line_a_model(clock: Path, command: Command, tlc: Any) -> None:
     expect(clock, EXPECTED, {**LATE, "traceLength": 3, "distinctStates": 4, "totalStates": 5, "stateDepth": 4})
-    tlc(result(), result("invariant", "BeforeNoon", NOON))
+    tlc(result(), VIOLATED)
     said = command("check")
     assert said.code == 0
     first, second, last = said.out.splitlines()
@@ -191,7 +174,7 @@ def test_what_is_as_expected_exits_0_in_one_line_a_model(clock: Path, command: C
 
 def test_an_expected_counterexample_is_printed_step_by_step_if_asked(clock: Path, command: Command, tlc: Any) -> None:
     expect(clock, {**LATE, "traceLength": 3, "distinctStates": 4, "totalStates": 5, "stateDepth": 4})
-    tlc(result("invariant", "BeforeNoon", NOON))
+    tlc(VIOLATED)
     said = command("check", "--trace")
     assert said.code == 0
     line = CLOCK[: CLOCK.index("BeforeNoon")].count("\n") + 1
@@ -200,56 +183,51 @@ def test_an_expected_counterexample_is_printed_step_by_step_if_asked(clock: Path
     assert " 1  initial state\n        hour = 10\n   2  Tick\n        hour: 10 → 11\n   3  Tick" in said.out
 
 
+AT_NOON = {"distinct": 13, "generated": 13, "depth": 13}
+
+
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("model", "found", "text"),
     [
-        (result("invariant", "BeforeNoon", NOON), "the result is safety failure, where the manifest says success"),
-        (result("temporal property", "Ticks", NOON), "the result is liveness failure, where the manifest says success"),
-        (result(distinct=5), "the number of distinct states is 5, where the manifest says 4"),
-        (result(generated=1500), "the number of generated states is 1,500, where the manifest says 5"),
-        (result(depth=3), "the depth is 3, where the manifest says 4"),
+        ("Clock", VIOLATED, "the result is safety failure, where the manifest says success"),
+        (
+            "Clock",
+            result("temporal property", "Ticks", NOON),
+            "the result is liveness failure, where the manifest says success",
+        ),
+        ("Clock", result(distinct=5), "the number of distinct states is 5, where the manifest says 4"),
+        ("Clock", result(generated=1500), "the number of generated states is 1,500, where the manifest says 5"),
+        ("Clock", result(depth=3), "the depth is 3, where the manifest says 4"),
+        ("Clock_late", result(), "the result is success, where the manifest says safety failure"),
+        (
+            "Clock_late",
+            result("invariant", "Types", NOON, **AT_NOON),
+            "the violated property is Types, where the manifest says BeforeNoon",
+        ),
+        (
+            "Clock_late",
+            result("invariant", "BeforeNoon", NOON, **AT_NOON),
+            "the counterexample's length is 3, where the manifest says 13",
+        ),
     ],
 )
 def test_what_is_not_as_expected_is_a_violation(
-    clock: Path, command: Command, tlc: Any, found: Result, text: str
+    command: Command, tlc: Any, model: str, found: Result, text: str
 ) -> None:
     tlc(found)
-    said = command("check", "Clock")
+    said = command("check", model)
     assert said.code == 1
     assert text in said.out
     assert said.out.startswith("violated")
 
 
-@pytest.mark.parametrize(
-    ("found", "text"),
-    [
-        (result(), "the result is success, where the manifest says safety failure"),
-        (
-            result("invariant", "Types", NOON, distinct=13, generated=13, depth=13),
-            "the violated property is Types, where the manifest says BeforeNoon",
-        ),
-        (
-            result("invariant", "BeforeNoon", NOON, distinct=13, generated=13, depth=13),
-            "the counterexample's length is 3, where the manifest says 13",
-        ),
-    ],
-)
-def test_a_model_that_should_fail_and_does_otherwise_is_a_violation(
-    clock: Path, command: Command, tlc: Any, found: Result, text: str
-) -> None:
-    tlc(found)
-    said = command("check", "Clock_late")
-    assert said.code == 1
-    assert text in said.out
-
-
-def test_an_unexpected_counterexample_is_printed_in_full(clock: Path, command: Command, tlc: Any) -> None:
-    tlc(result("invariant", "BeforeNoon", NOON))
+def test_an_unexpected_counterexample_is_printed_in_full(command: Command, tlc: Any) -> None:
+    tlc(VIOLATED)
     assert "hour: 11 → 12" in command("check", "Clock").out
 
 
-def test_counts_are_not_compared_with_more_workers(clock: Path, command: Command, tlc: Any) -> None:
-    asked = tlc(result(distinct=99, generated=99), result("invariant", "BeforeNoon", NOON))
+def test_counts_are_not_compared_with_more_workers(command: Command, tlc: Any) -> None:
+    asked = tlc(result(distinct=99, generated=99), VIOLATED)
     said = command("check", "--workers", 4)
     assert said.code == 0
     assert asked[0].options["workers"] == 4
@@ -258,7 +236,7 @@ def test_counts_are_not_compared_with_more_workers(clock: Path, command: Command
 
 @pytest.mark.parametrize("jobs", [2, 9])
 def test_models_checked_at_a_time_are_reported_in_their_order(
-    clock: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any, jobs: int
+    command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any, jobs: int
 ) -> None:
     tlc()
     late_is_done = Event()
@@ -266,7 +244,7 @@ def test_models_checked_at_a_time_are_reported_in_their_order(
     def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
         if model.configuration.stem == "Clock_late":
             late_is_done.set()
-            return result("invariant", "BeforeNoon", NOON)
+            return VIOLATED
         assert late_is_done.wait(60), "the second isn't checked before the first is done"
         return result()
 
@@ -278,9 +256,7 @@ def test_models_checked_at_a_time_are_reported_in_their_order(
     ]
 
 
-def test_an_error_in_one_of_many_ends_the_check(
-    clock: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any
-) -> None:
+def test_an_error_in_one_of_many_ends_the_check(command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any) -> None:
     tlc()
 
     def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
@@ -308,8 +284,8 @@ def test_java_compiles_less_for_small_models_alone(
     assert options == [checking.QUICK, *(checking.QUICK, checking.QUICK, ()), ()]
 
 
-def test_with_another_constant_only_the_outcome_is_reported(clock: Path, command: Command, tlc: Any) -> None:
-    asked = tlc(result(distinct=99), result("invariant", "BeforeNoon", NOON))
+def test_with_another_constant_only_the_outcome_is_reported(command: Command, tlc: Any) -> None:
+    asked = tlc(result(distinct=99), VIOLATED)
     assert command("check", "Clock", "--constant", "Hours=9", "--constant", 'Broken = {a, <<1, "b">>}').code == 0
     assert asked[0].model.constants == {"Hours": 9, "Broken": frozenset({ModelValue("a"), (1, "b")})}
     said = command("check", "Clock_late", "--constant", "Hours=9")
@@ -318,8 +294,8 @@ def test_with_another_constant_only_the_outcome_is_reported(clock: Path, command
     assert "hour: 11 → 12" in said.out
 
 
-def test_a_check_that_runs_out_of_time_is_inconclusive(clock: Path, command: Command, tlc: Any) -> None:
-    asked = tlc(pytla.TimedOut("after 1 s: 17 states"), result("invariant", "BeforeNoon", NOON))
+def test_a_check_that_runs_out_of_time_is_inconclusive(command: Command, tlc: Any) -> None:
+    asked = tlc(pytla.TimedOut("after 1 s: 17 states"), VIOLATED)
     said = command("check", "--timeout", 1, "--workers", 2)
     assert said.code == 2
     assert said.out.startswith("inconclusive Clock      after 1 s: 17 states")
@@ -336,16 +312,14 @@ def test_a_check_that_runs_out_of_time_is_inconclusive(clock: Path, command: Com
         pytla.MissingJar("tla2tools.jar isn't on this machine"),
     ],
 )
-def test_what_keeps_tlc_from_an_answer_is_one_message(
-    clock: Path, command: Command, tlc: Any, failure: Exception
-) -> None:
+def test_what_keeps_tlc_from_an_answer_is_one_message(command: Command, tlc: Any, failure: Exception) -> None:
     tlc(failure)
     said = command("check", "Clock")
     assert (said.code, said.out, said.err) == (3, "", f"error: {failure}\n")
 
 
 def test_results_are_written_as_json(clock: Path, command: Command, tlc: Any) -> None:
-    tlc(result(distinct=5), result("invariant", "BeforeNoon", NOON))
+    tlc(result(distinct=5), VIOLATED)
     command("check", "--json", "found.json")
     first, second = json.loads((clock / "found.json").read_text())
     assert first["verdict"] == "violated"
@@ -363,7 +337,7 @@ def test_what_was_found_before_an_error_is_on_disk(clock: Path, command: Command
 
 
 def test_a_counterexample_is_drawn(clock: Path, command: Command, tlc: Any) -> None:
-    tlc(result("invariant", "BeforeNoon", NOON))
+    tlc(VIOLATED)
     said = command("check", "Clock_late", "--chart", "noon.svg")
     assert "noon.svg: the counterexample, 3 states" in said.err
     drawn = (clock / "noon.svg").read_text()
@@ -397,7 +371,7 @@ def test_nothing_is_drawn_without_a_counterexample(clock: Path, command: Command
         (["simulate", "Clock", "--behaviours", "0"], "--behaviours"),
     ],
 )
-def test_bad_input_is_one_message(clock: Path, command: Command, tlc: Any, arguments: list[str], message: str) -> None:
+def test_bad_input_is_one_message(command: Command, tlc: Any, arguments: list[str], message: str) -> None:
     tlc()
     said = command(*arguments)
     assert said.code == 3
@@ -428,8 +402,6 @@ def test_a_module_of_the_user_needs_no_catalogue(clock: Path, command: Command, 
 
 
 def test_no_java_is_reported(clock: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamproof.reference.core.errors import MissingTool
-
     def missing() -> None:
         raise MissingTool("No Java 17 or newer: install one")
 
@@ -453,17 +425,17 @@ def simulated(monkeypatch: pytest.MonkeyPatch, *found: Any) -> None:
     ("model", "found", "code", "text"),
     [
         ("Clock", result(), 0, "conforms Clock: 2 behaviours of 3 to 3 states; no property is violated in them;"),
-        ("Clock", result("invariant", "BeforeNoon", NOON), 1, "hour: 11 → 12"),
-        ("Clock_late", result("invariant", "BeforeNoon", NOON), 0, "violates BeforeNoon, as it should"),
+        ("Clock", VIOLATED, 1, "hour: 11 → 12"),
+        ("Clock_late", VIOLATED, 0, "violates BeforeNoon, as it should"),
         ("Clock_late", result("invariant", "Types", NOON), 1, "violates Types"),
         ("Clock_late", result(), 2, "BeforeNoon violated in 13 states was expected"),
         (
             "Clock",
-            pytla.DeadlockReached("stuck", result("deadlock", None, NOON)),
+            DEADLOCKED,
             1,
             "deadlock: the last state has no next one",
         ),
-        ("Clock_stopped", pytla.DeadlockReached("stuck", result("deadlock", None, NOON)), 0, "as it should"),
+        ("Clock_stopped", DEADLOCKED, 0, "as it should"),
     ],
 )
 def test_a_simulation_reports_what_it_walked(
@@ -585,7 +557,7 @@ def test_a_disagreement_is_printed_up_to_its_step_and_saved(
     assert [record.value for record in read_history(saved).records] == ["Leap", "Tick"]
 
 
-def test_a_disagreement_that_can_not_be_saved_is_one_still(clock: Path, command: Command, replaying: Replaying) -> None:
+def test_a_disagreement_that_can_not_be_saved_is_one_still(command: Command, replaying: Replaying) -> None:
     replaying.disagreements.append(Disagreement(1, 2, "Tick", "the hour", 7, 2))
     said = command("replay", "Clock", "--findings", "Clock.tla")
     assert said.code == 1
@@ -600,10 +572,8 @@ def test_behaviours_are_written_as_history_files(clock: Path, command: Command, 
     assert read_history(clock / "histories" / "Clock-1.jsonl").operator == "session_windows"
 
 
-def test_of_a_model_that_fails_the_counterexample_is_replayed(
-    clock: Path, command: Command, replaying: Replaying, tlc: Any
-) -> None:
-    tlc(pytla.DeadlockReached("stuck", result("deadlock", None, NOON)), result())
+def test_of_a_model_that_fails_the_counterexample_is_replayed(command: Command, replaying: Replaying, tlc: Any) -> None:
+    tlc(DEADLOCKED, result())
     said = command("replay", "Clock_stopped", "--constant", "Broken=FALSE")
     assert "2 behaviours (covering every edge)" in said.out, "nothing is expected of other constants"
 
@@ -751,7 +721,7 @@ def test_histories_of_the_user_s_are_not_replaced(
 def test_a_file_of_the_user_s_is_replaced_if_that_is_asked_for(
     clock: Path, command: Command, tlc: Any, own: dict[str, bytes]
 ) -> None:
-    tlc(result("invariant", "BeforeNoon", NOON))
+    tlc(VIOLATED)
     files = ["--chart", "history.jsonl", "--json", "figures.json"]
     assert command("check", "Clock_late", *files, "--force").code == 1
     assert (clock / "history.jsonl").read_text().startswith("<svg ")
@@ -759,7 +729,7 @@ def test_a_file_of_the_user_s_is_replaced_if_that_is_asked_for(
 
 
 def test_files_of_streamproof_s_are_replaced(clock: Path, command: Command, tlc: Any) -> None:
-    tlc(*[result("invariant", "BeforeNoon", NOON)] * 2, KeyboardInterrupt(), result())
+    tlc(*[VIOLATED] * 2, KeyboardInterrupt(), result())
     for _ in range(2):
         assert command("check", "Clock_late", "--chart", "new/noon.svg", "--json", "new/found.json").code == 1
     for _ in range(2):
@@ -785,7 +755,7 @@ def test_whatever_runs_out_of_time_is_inconclusive(
     assert (ended.code, ended.out) == (2, f"inconclusive {arguments[1]}: some.cfg: stopped after 1 seconds\n")
 
 
-def test_memory_is_the_heap_of_tlc(clock: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any) -> None:
+def test_memory_is_the_heap_of_tlc(command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any) -> None:
     tlc()
     given: list[Tools] = []
     monkeypatch.setattr(pytla, "check", lambda model, tools, **options: given.append(tools) or result())
@@ -793,7 +763,7 @@ def test_memory_is_the_heap_of_tlc(clock: Path, command: Command, monkeypatch: p
     assert given[0].options == (*checking.QUICK, "-Xmx300m")
 
 
-def test_a_value_that_steers_a_terminal_is_shown_escaped(clock: Path, command: Command, tlc: Any) -> None:
+def test_a_value_that_steers_a_terminal_is_shown_escaped(command: Command, tlc: Any) -> None:
     steps = (Step(1, "Initial", {"hour": "a"}, None), Step(2, "Tick", {"hour": "\u202e\u2028b"}, None))
     tlc(result("invariant", "BeforeNoon", Trace(steps)))
     said = command("check", "Clock_late", "--trace")

@@ -313,6 +313,15 @@ def my_job(events: object) -> object:
     raise AssertionError("it is only named")
 
 
+@pytest.fixture
+def found_before(tmp_path: Path) -> Path:
+    """The folder of a counterexample of the wrong witness, saved below tmp_path."""
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    (saved,) = (tmp_path / "session_windows").iterdir()
+    return saved
+
+
 def test_a_counterexample_is_saved_with_the_test_to_paste(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as found:
         check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
@@ -335,9 +344,9 @@ def test_the_test_to_paste_fails_on_the_saved_history_as_long_as_the_job_is_wron
     assert ChangelogOf(reference_under(ISSUE)).violations([history]) == []
 
 
-def test_the_next_run_replays_the_saved_one_first_and_draws_nothing_while_it_fails(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+def test_the_next_run_replays_the_saved_one_first_and_draws_nothing_while_it_fails(
+    found_before: Path, tmp_path: Path
+) -> None:
     asked: list[int] = []
     with pytest.raises(AssertionError, match="1 of 1 saved counterexamples still differ"):
         check_witness(counted(wrong, asked), ISSUE, 60, folder=tmp_path)
@@ -345,10 +354,10 @@ def test_the_next_run_replays_the_saved_one_first_and_draws_nothing_while_it_fai
 
 
 @pytest.mark.parametrize("subject", [None, "spark"])
-def test_what_an_earlier_version_or_the_gate_has_saved_is_replayed_too(tmp_path: Path, subject: str | None) -> None:
-    with pytest.raises(AssertionError):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
-    (path,) = tmp_path.rglob("counterexample.json")
+def test_what_an_earlier_version_or_the_gate_has_saved_is_replayed_too(
+    tmp_path: Path, found_before: Path, subject: str | None
+) -> None:
+    path = found_before / "counterexample.json"
     if subject is None:
         path.unlink()
     else:
@@ -360,9 +369,7 @@ def test_what_an_earlier_version_or_the_gate_has_saved_is_replayed_too(tmp_path:
     assert [*path.parent.parent.iterdir()] == [path.parent]
 
 
-def test_the_right_job_passes_with_what_was_saved(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+def test_the_right_job_passes_with_what_was_saved(found_before: Path, tmp_path: Path) -> None:
     asked: list[int] = []
     check_witness(counted(reference_under(ISSUE), asked), ISSUE, 100, folder=tmp_path)
     assert asked == [1, 100]
@@ -381,18 +388,13 @@ def test_an_interruption_while_shrinking_leaves_the_history_saved_as_it_was(
         check_witness(wrong, ISSUE, 60, folder=tmp_path)
 
 
-def test_a_counterexample_of_other_options_is_named_and_not_replayed(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
-    (saved,) = (tmp_path / "session_windows").iterdir()
-    with pytest.warns(UserWarning, match=f"saved under other options, and not replayed: {saved.name}"):
+def test_a_counterexample_of_other_options_is_named_and_not_replayed(tmp_path: Path, found_before: Path) -> None:
+    with pytest.warns(UserWarning, match=f"saved under other options, and not replayed: {found_before.name}"):
         check_witness(reference_under({"gap_ms": 10}), {"gap_ms": 10}, 100, folder=tmp_path)
 
 
-def test_a_damaged_saved_history_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
-    (history,) = tmp_path.rglob("history.jsonl")
+def test_a_damaged_saved_history_is_named(tmp_path: Path, found_before: Path) -> None:
+    history = found_before / "history.jsonl"
     history.write_text("{")
     with pytest.raises(BadInput, match=re.escape(str(history))):
         check_witness(wrong, ISSUE, 60, folder=tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from streamproof.properties.checking.jobs import replay as of_replay
 from streamproof.properties.checking.jobs import upgrade as of_upgrade
 from streamproof.properties.checking.jobs.reports import JobReport
 from streamproof.properties.checking.jobs.verdicts import Inconclusive
+from streamproof.properties.cli.app import app
 from streamproof.properties.cli.commands import job as command
 from streamproof.properties.cli.commands.job import (
     JobOptions,
@@ -52,16 +54,17 @@ def test_both(check_job, invariants):
 COLUMNS = "user string, at timestamp"
 
 
+Called = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
+
+
 @pytest.fixture
-def jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[list[tuple[str, tuple[Any, ...], dict[str, Any]]]]:
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Called]:
     """What was checked: a module `shop_jobs` is in the working directory, and no job runs."""
     (tmp_path / "shop_jobs.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr("streamproof.properties.witnesses.spark.session.spark_session", lambda **arguments: None)
-    called: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+    called: Called = []
 
     def noting(name: str) -> Callable[..., str]:
         def note(*arguments: Any, **named: Any) -> Any:
@@ -70,10 +73,9 @@ def jobs(
 
         return note
 
-    monkeypatch.setattr(of_job, "check_job", noting("check_job"))
-    monkeypatch.setattr(without_oracle, "invariants", noting("invariants"))
-    monkeypatch.setattr(of_upgrade, "upgrade", noting("upgrade"))
-    monkeypatch.setattr(of_replay, "replay", noting("replay"))
+    of_name = {"check_job": of_job, "invariants": without_oracle, "upgrade": of_upgrade, "replay": of_replay}
+    for name, module in of_name.items():
+        monkeypatch.setattr(module, name, noting(name))
     yield called
     for name in ("shop_jobs", "broken", "needy"):
         sys.modules.pop(name, None)
@@ -83,6 +85,9 @@ def run(name: str, histories: int | None = None, **options: Any) -> int:
     with pytest.raises(typer.Exit) as left:
         check_one_job(name, JobOptions(**options, histories=histories), 7, Path(".streamproof/jobs"))
     return left.value.exit_code
+
+
+invoke = partial(CliRunner().invoke, app)
 
 
 def test_without_an_expectation_the_invariants_are_asked(jobs: Any) -> None:
@@ -145,9 +150,7 @@ def test_inconclusive_exits_2(jobs: Any, monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> None:
-    from streamproof.properties.cli.app import app
-
-    done = CliRunner().invoke(app, ["check", "shop_jobs:visits", "--input", COLUMNS, "--histories", "40"])
+    done = invoke(["check", "shop_jobs:visits", "--input", COLUMNS, "--histories", "40"])
     assert (done.exit_code, jobs[0][2]["histories"]) == (0, 40)
     for arguments, message in {
         ("shop_jobs:visits", "session_windows"): "is a job: check it alone",
@@ -155,14 +158,12 @@ def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> 
         ("session_windows", "--key", "user"): "--key is for a job of your own",
         ("--expect", "batch"): "--expect is for a job of your own",
     }.items():
-        refused = CliRunner().invoke(app, ["check", *arguments])
+        refused = invoke(["check", *arguments])
         assert message in str(refused.exception), arguments
 
 
 @pytest.mark.parametrize("words", [("check",), ("mutants",), ("upgrade", "shop_jobs:visits")], ids=" ".join)
 def test_each_option_of_a_command_reaches_the_check(jobs: Any, tmp_path: Path, words: tuple[str, ...]) -> None:
-    from streamproof.properties.cli.app import app
-
     (tmp_path / "prices.csv").write_text("user,price\na,1\n")
     given = {
         "--input": COLUMNS,
@@ -178,9 +179,7 @@ def test_each_option_of_a_command_reaches_the_check(jobs: Any, tmp_path: Path, w
     if words[0] == "upgrade":
         given |= {"--old-mode": "append", "--from-pyspark": "4.1.4"}
     more = [word for pair in given.items() for word in pair]
-    done = CliRunner().invoke(
-        app, [*words, "shop_jobs:visits", *more, "--timeouts", "30 minutes", "--timeouts", "1 hour"]
-    )
+    done = invoke([*words, "shop_jobs:visits", *more, "--timeouts", "30 minutes", "--timeouts", "1 hour"])
     assert done.exit_code == 0
     ((name, (*_, source), options),) = jobs
     assert name == ("upgrade" if words[0] == "upgrade" else "check_job")
@@ -198,27 +197,23 @@ def test_each_option_of_a_command_reaches_the_check(jobs: Any, tmp_path: Path, w
 
 
 def test_one_job_is_an_upgrade_from_another_pyspark(jobs: Any) -> None:
-    from streamproof.properties.cli.app import app
-
     inputs = ["--input", COLUMNS, "--key", "user"]
-    done = CliRunner().invoke(app, ["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "3.5"])
+    done = invoke(["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "3.5"])
     assert done.exit_code == 0
     assert "shop_jobs:visits on PySpark 3.5 to shop_jobs:visits: conforms" in done.stdout
     ((name, (old, new, _), options),) = jobs
     assert (name, options["from_pyspark"]) == ("upgrade", "3.5")
     assert old is new
-    refused = CliRunner().invoke(app, ["upgrade", "shop_jobs:visits", *inputs])
+    refused = invoke(["upgrade", "shop_jobs:visits", *inputs])
     assert "shop_jobs:visits alone is no upgrade: name its new version too, or the PySpark" in str(refused.exception)
-    refused = CliRunner().invoke(app, ["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "99.1"])
+    refused = invoke(["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "99.1"])
     assert "which doesn't go on from the checkpoint of a newer Spark" in str(refused.exception)
 
 
 def test_a_run_in_production_is_judged_as_the_command_says(jobs: Any) -> None:
-    from streamproof.properties.cli.app import app
-
     def judge(*words: str) -> Any:
         given = ["replay", "some/checkpoint", "--job", "shop_jobs:visits", "--input", COLUMNS, "--key", "user"]
-        return CliRunner().invoke(app, [*given, *words])
+        return invoke([*given, *words])
 
     done = judge("--output", "s3a://shop/out", "--read", "events=csv header=true", "--expect", "shop_jobs:RULE")
     assert done.exit_code == 0, done.exception
@@ -244,11 +239,9 @@ def test_a_run_in_production_is_judged_as_the_command_says(jobs: Any) -> None:
 
 
 def test_mutants_of_a_job_need_something_that_is_expected_of_it(jobs: Any) -> None:
-    from streamproof.properties.cli.app import app
-
-    refused = CliRunner().invoke(app, ["mutants", "shop_jobs:visits", "--input", COLUMNS])
+    refused = invoke(["mutants", "shop_jobs:visits", "--input", COLUMNS])
     assert "shop_jobs:visits needs --expect" in str(refused.exception)
-    refused = CliRunner().invoke(app, ["mutants", "session_windows", "--key", "user"])
+    refused = invoke(["mutants", "session_windows", "--key", "user"])
     assert "--key is for a job of your own" in str(refused.exception)
 
 

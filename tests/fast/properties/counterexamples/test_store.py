@@ -3,13 +3,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from store_of_jobs_setup import run
 from streamproof.properties.counterexamples import of_operators, store
 from streamproof.properties.counterexamples.counterexample import Saved
 from streamproof.properties.counterexamples.of_operators import save_history, saved
@@ -149,26 +148,6 @@ def test_one_of_a_version_that_saved_no_way_is_read_and_is_the_same_one(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("way", "says"),
-    [
-        ([1], r"way: \[1\] is no way to run a query: use an object with some of stop_after, crash_in, "),
-        ({"stop": [1]}, "way: an option 'stop' is no way to run a query"),
-        ({"stop_after": 1}, "way: stop_after is 1, and must be a list of batches, numbers from 0 on"),
-        ({"crash_in": [-1]}, r"way: crash_in is \[-1\], and must be a list of batches"),
-        ({"crash_in": [True]}, r"way: crash_in is \[True\]"),
-        ({"crash_in": [[1, True, "later"]]}, r"way: crash_in is \[\[1, True, 'later'\]\]"),
-        ({"partitions": 0}, "way: partitions is 0, and must be a number from 1 on, or null"),
-        ({"read_state": 1}, "way: read_state is 1, and must be true or false"),
-    ],
-)
-def test_a_way_that_is_none_is_refused_with_the_remedy(tmp_path: Path, way: object, says: str) -> None:
-    path = save(tmp_path, law="restart") / METADATA
-    path.write_text(json.dumps({**json.loads(path.read_text()), "way": way}))
-    with pytest.raises(BadInput, match=says):
-        list(saved(tmp_path, "table_table_join"))
-
-
-@pytest.mark.parametrize(
     ("name", "clock", "law", "subject"),
     [
         ("changelog-3-records", "batch", "changelog", "spark"),
@@ -233,10 +212,18 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
         ({"confirmed": 1}, "confirmed is 1, and must be bool"),
         ({"mutant": []}, "mutant is \\[\\], and must be str or null"),
         ({"original": True}, "original.jsonl: can't be read"),
+        ({"way": [1]}, r"way: \[1\] is no way to run a query: use an object with some of stop_after, crash_in, "),
+        ({"way": {"stop": [1]}}, "way: an option 'stop' is no way to run a query"),
+        ({"way": {"stop_after": 1}}, "way: stop_after is 1, and must be a list of batches, numbers from 0 on"),
+        ({"way": {"crash_in": [-1]}}, r"way: crash_in is \[-1\], and must be a list of batches"),
+        ({"way": {"crash_in": [True]}}, r"way: crash_in is \[True\]"),
+        ({"way": {"crash_in": [[1, True, "later"]]}}, r"way: crash_in is \[\[1, True, 'later'\]\]"),
+        ({"way": {"partitions": 0}}, "way: partitions is 0, and must be a number from 1 on, or null"),
+        ({"way": {"read_state": 1}}, "way: read_state is 1, and must be true or false"),
     ],
 )
-def test_wrong_metadata_are_refused(tmp_path: Path, changed: dict[str, Any], says: str) -> None:
-    file = save(tmp_path) / "counterexample.json"
+def test_wrong_metadata_are_refused_with_the_remedy(tmp_path: Path, changed: dict[str, Any], says: str) -> None:
+    file = save(tmp_path, law="restart") / "counterexample.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changed}))
     with pytest.raises(BadInput, match=says):
         list(saved(tmp_path, "table_table_join"))
@@ -380,12 +367,6 @@ def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
     assert list(saved(tmp_path, "table_table_join")) == []
 
 
-def run(script: str, folder: Path) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True, timeout=600
-    ).stdout
-
-
 FOUR_AT_ONCE = """
 import os, sys
 from pathlib import Path
@@ -419,9 +400,10 @@ def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Pat
 
 
 KILLED = """
-import os, signal, sys
+import os, sys
 from itertools import count
 from pathlib import Path
+from store_of_jobs_setup import die_at
 from streamproof.properties.counterexamples.counterexample import Saved
 from streamproof.properties.counterexamples.of_operators import save_history
 from streamproof.properties.counterexamples.store import remove_folder
@@ -434,21 +416,11 @@ def save(folder, value):
     one = Saved(law="changelog", history=parse_history(HEADER + RECORD % value))
     return save_history(folder, one, {"counterexample.txt": "f" * 10_000})[0]
 
-def at(moment):
-    left = moment
-    def hook(event, arguments):
-        nonlocal left
-        if event.startswith(("os.", "shutil.", "tempfile.", "open", "fcntl.")):
-            left -= 1
-            if not left:
-                os.kill(os.getpid(), signal.SIGKILL)
-    sys.addaudithook(hook)
-
 for moment in count(1):
     if not os.fork():
         folder = Path(sys.argv[1]) / str(moment)
         larger = save(folder, 1)
-        at(moment)
+        die_at(moment)
         smaller = save(folder, 2)
         remove_folder(larger)
         os._exit(0)
@@ -466,11 +438,7 @@ def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and
         assert found in ([1], [2], [1, 2], [2, 1]), moment
         assert not any(name.startswith(".") for name in names(tmp_path / str(moment))), "what it left is swept"
         for path in (tmp_path / str(moment) / "table_table_join").iterdir():
-            assert sorted(file.name for file in path.iterdir()) == [
-                "counterexample.json",
-                "counterexample.txt",
-                "history.jsonl",
-            ]
+            assert {file.name for file in path.iterdir()} == {METADATA, "counterexample.txt", "history.jsonl"}
             assert len((path / "counterexample.txt").read_text()) == 10_000
     assert found == [2], "who isn't killed has replaced the larger one by the smaller"
 

