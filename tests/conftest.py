@@ -27,7 +27,10 @@ def spark() -> Iterator[SparkSession]:
     from streamproof.properties.witnesses.spark.session import spark_session
 
     session = spark_session(cores=2)
-    yield session
+    # A command that runs in the process of the tests stops the session that it finds: later tests share this one.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("streamproof.properties.cli.app._running_session", lambda: None)
+        yield session
     session.stop()
 
 
