@@ -265,21 +265,20 @@ def test_functions_that_a_module_declares_before_any_session_are_for_connect(tmp
 @pytest.mark.weekly("as long as the examples take: seven minutes")
 def test_the_examples_have_the_same_verdicts_but_for_two_scripts_that_connect_cannot_run() -> None:
     """A script that sets the log level of its context, and a script that names a master."""
-    root = ROOT
     command = [
         sys.executable,
         "-m",
         "pytest",
         "examples",
-        "-m",
-        "not exhaustive",
+        "-k",
+        "not many",
         "-q",
         "-n",
         "2",
         "-p",
         "no:cacheprovider",
     ]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=3_000)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3_000)
     failed = re.findall(r"^FAILED examples/(\S+)", done.stdout, re.MULTILINE)
     verdicts = ("test_the_bug_is_found", "test_the_script_conforms")
     refused = [
