@@ -1,4 +1,4 @@
-"""What tests may cost by their folder, and which cases of a table CI runs."""
+"""Cases over the limit of their folder are named before a release, and those of a table that CI leaves are weekly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from costs import KEPT, CostLimits, leave_to_weekly
+from costs import KEPT, CostLimits, folder_of, leave_to_weekly
 
 
 class Cache(dict[str, Any]):
@@ -38,6 +38,24 @@ def test_seconds_of_set_up_call_and_teardown_add_up_and_stay_beside_those_of_oth
         costs.pytest_runtest_logreport(SimpleNamespace(nodeid="tests/fast/a.py::new", duration=took))  # type: ignore[arg-type]
     costs.pytest_sessionfinish()
     assert costs.config.cache.get(KEPT, {}) == {"tests/fast/a.py::old": 1, "tests/fast/a.py::new": 2.75}
+
+
+def test_a_process_of_many_leaves_the_seconds_to_the_process_that_started_it() -> None:
+    costs = limits(workerinput={})
+    costs.pytest_runtest_logreport(SimpleNamespace(nodeid="tests/fast/a.py::new", duration=1))  # type: ignore[arg-type]
+    costs.pytest_sessionfinish()
+    assert costs.config.cache == {}
+
+
+def test_the_folder_of_a_test_is_that_below_tests() -> None:
+    assert folder_of("tests/weekly/spark_impl/test_a.py::test_b[x/y]") == "weekly"
+
+
+def test_without_the_seconds_of_any_test_the_limits_are_not_kept_but_unknown() -> None:
+    costs = limits(within=True)
+    costs.config.cache.set(KEPT, {"tests/fast/gone.py::one": 1})
+    with pytest.raises(pytest.UsageError, match="no test has run here: run `make test`"):
+        costs.pytest_collection_finish(SimpleNamespace(items=[SimpleNamespace(nodeid="tests/fast/a.py::one")]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("seconds", "is_refused"), [(5, False), (5.1, True)])

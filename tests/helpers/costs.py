@@ -1,4 +1,4 @@
-"""What a test of each folder may cost, and what each has cost when it last ran."""
+"""Limits of the seconds of a case in each folder, the seconds that it last took, and the cases of tables in CI."""
 
 from __future__ import annotations
 
@@ -32,14 +32,20 @@ class CostLimits:
         if not self.config.getoption("--within-limits") or self.config.cache is None:
             return
         took = self.config.cache.get(KEPT, {})
+        if not any(item.nodeid in took for item in session.items):
+            raise pytest.UsageError("no test has run here: run `make test` and `make test-exhaustive` first")
         over = [
             f"{item.nodeid}: {took[item.nodeid]} s, and {folder} allows {limit}"
             for item in session.items
-            for folder, limit in LIMITS.items()
-            if item.nodeid.startswith(f"tests/{folder}/") and took.get(item.nodeid, 0) > limit
+            if (limit := LIMITS.get(folder := folder_of(item.nodeid))) and took.get(item.nodeid, 0) > limit
         ]
         if over:
             raise pytest.UsageError("\n".join(["over the limit of their folder:", *over]))
+
+
+def folder_of(test: str) -> str:
+    """Return the folder below tests/ that a test stands in, given its id."""
+    return test.split("/")[1]
 
 
 def leave_to_weekly(items: Iterable[pytest.Function]) -> None:
@@ -49,12 +55,11 @@ def leave_to_weekly(items: Iterable[pytest.Function]) -> None:
         UsageError: The mark names a case that the table hasn't; not if single cases were asked for on the command line.
     """
     unknown: dict[str, set[str]] = {}
-    single = False
     for item in items:
-        single = single or any("::" in asked for asked in item.config.args)
         for table in item.iter_markers("in_ci"):
-            unknown.setdefault(item.nodeid.partition("[")[0], {*table.args}).discard(item.callspec.id)
+            if not any("::" in asked for asked in item.config.args):
+                unknown.setdefault(item.nodeid.partition("[")[0], {*table.args}).discard(item.callspec.id)
             if item.callspec.id not in table.args:
                 item.add_marker(pytest.mark.weekly("CI runs those of the table that differ in kind"))
-    if missing := [f"{test}: {sorted(names)}" for test, names in unknown.items() if names and not single]:
+    if missing := [f"{test}: {sorted(names)}" for test, names in unknown.items() if names]:
         raise pytest.UsageError("\n".join(["in_ci names cases that aren't there:", *missing]))
