@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from costs import CostLimits, leave_to_weekly
+from costs import CostLimits, folder_of, leave_to_weekly
 from hypothesis import settings
 from paths import ROOT
 
@@ -27,11 +27,16 @@ def spark() -> Iterator[SparkSession]:
     from streamproof.properties.witnesses.spark.session import spark_session
 
     session = spark_session(cores=2)
-    # A command that runs in the process of the tests stops the session that it finds: later tests share this one.
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sessions_outlive_commands() -> Iterator[None]:
+    """Let no command that runs in the process of the tests stop the Spark session, which later tests use."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("streamproof.properties.cli.app._running_session", lambda: None)
-        yield session
-    session.stop()
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -116,14 +121,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     if versions := sys.modules.get("streamproof.properties.witnesses.kafka.versions"):
         versions.use_version(None)
     pyspark = sys.modules.get("pyspark")
-    if folder_of(item) == "fast" and pyspark and pyspark.SparkContext._active_spark_context:
+    if folder_of(item.nodeid) == "fast" and pyspark and pyspark.SparkContext._active_spark_context:
         pyspark.SparkContext._active_spark_context.stop()
         pytest.fail("it starts Spark: move it to tests/spark, or play in memory (tests/helpers/shared_player.py)")
-
-
-def folder_of(item: pytest.Item) -> str:
-    """Return the folder below tests/ that a test stands in, by which its cost is limited."""
-    return item.nodeid.split("/")[1]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
@@ -132,7 +132,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
         assert " at 0x" not in item.nodeid, f"{item.nodeid}: name it by ids=, each process has other addresses"
         is_weekly = [*item.iter_markers("weekly")]
         assert all(one.args for one in is_weekly), f"{item.nodeid}: say why it is weekly"
-        assert is_weekly or folder_of(item) != "weekly", f"{item.nodeid}: mark it weekly, with the reason"
+        assert is_weekly or folder_of(item.nodeid) != "weekly", f"{item.nodeid}: mark it weekly, with the reason"
         # A module's fixture may take minutes: the tests that share it run in one process.
         if any(fixtures[-1].scope == "module" for fixtures in item._fixtureinfo.name2fixturedefs.values()):
             item.add_marker(pytest.mark.xdist_group(item.location[0]))

@@ -27,8 +27,7 @@ Command = Callable[..., Said]
 
 
 def caller(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *first: str) -> Command:
-    """Give what calls main with these first arguments; it ends no Spark session of another test."""
-    monkeypatch.setattr(app, "_running_session", lambda: None)
+    """Return a function that calls the command with these arguments before its own."""
 
     def call(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["streamproof", *first, *map(str, arguments)])
@@ -48,4 +47,4 @@ TRACE: list[dict[str, Any]] = [
     {"event": "left", "key": "l", "value": {"fk": "r"}, "foreign_key": "r"},
     {**SENT, "instruction": "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"},
 ]
-"""What `spec validate` reads."""
+"""A trace for `spec validate`."""

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from commands import Command, caller
-from streamproof.properties.cli import app
 from streamproof.properties.cli.spec.commands import check as spec_check
 from streamproof.properties.models import races, spec_replay, spec_replay_on_kafka
 from streamproof.reference.core.errors import MissingTool
@@ -749,7 +748,6 @@ def test_whatever_runs_out_of_time_is_inconclusive(
     monkeypatch.setattr(pytla, "state_graph", time_is_up)
     if arguments[0] == "replay":
         monkeypatch.undo()
-        monkeypatch.setattr(app, "_running_session", lambda: None)
         monkeypatch.setattr(pytla, "state_graph", time_is_up)
     ended = command(*arguments, "--timeout", "1")
     assert (ended.code, ended.out) == (2, f"inconclusive {arguments[1]}: some.cfg: stopped after 1 seconds\n")

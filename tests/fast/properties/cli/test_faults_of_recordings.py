@@ -29,7 +29,6 @@ def test_a_damaged_recording_is_one_message_that_names_file_line_and_remedy(
     fault.prepare(tmp_path)
     before = {name: (tmp_path / name).is_file() and (tmp_path / name).read_bytes() for name in listing(tmp_path)}
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(app, "_running_session", lambda: None)
     monkeypatch.setattr(sys, "argv", ["streamproof", *fault.command])
     with pytest.raises(SystemExit) as ended:
         app.main()

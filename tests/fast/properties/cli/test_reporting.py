@@ -29,7 +29,6 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Runs `check --only reference` in which each operator is checked by the given function."""
     for name in reporting.GITHUB:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(app, "_running_session", lambda: None)
     monkeypatch.setattr(signals, "leave", lambda: None)
 
     def call(checked: Callable[[Report, Any], None], *arguments: object) -> int:
