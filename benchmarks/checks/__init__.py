@@ -1,1 +1,1 @@
-"""What checks cost beside the witnesses: whole commands, the judging of histories, reports, TLC."""
+"""Benchmarks of checks: whole commands, the judging of histories, reports, TLC."""

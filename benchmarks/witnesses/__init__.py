@@ -1,1 +1,1 @@
-"""What it costs to run histories on each witness: time, memory, queries."""
+"""Benchmarks of witnesses: the time, memory and queries that histories take."""

@@ -9,8 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
-ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
 PACKAGES = ("reference", "spark_impl", "properties", "specs", "streamproof", "benchmarks")
 MOST_MODULES = 15
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from paths import ROOT
 
@@ -118,3 +119,33 @@ def write_files(blocks: list[Block], folder: Path) -> None:
     for block in blocks:
         if "file" in block.notes:
             (folder / block.notes["file"]).write_text(block.text, encoding="utf-8")
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+MODULES = [block for block in BLOCKS if block.notes.get("file", "").startswith("test_")]
+"""The samples that are test modules."""
+
+
+def written_in(language: str) -> list[Block]:
+    return [block for block in BLOCKS if block.language == language]
+
+
+def run_python(page: str, namespace: dict[str, Any]) -> None:
+    for block in blocks_of(page):
+        if block.language == "python" and not {"not run", "file"} & block.notes.keys():
+            exec(compile(block.text, str(block), "exec"), namespace)
+
+
+def pages_of_python(need: str | None) -> list[str]:
+    """Return the pages whose Python blocks, taken together, need Spark, TLC, or neither."""
+    needs: dict[str, set[str]] = {}
+    for block in written_in("python"):
+        if not {"not run", "file"} & block.notes.keys():
+            needs.setdefault(block.page, set()).update({"spark", "tlc"} & block.notes.keys())
+    return [page for page, needed in needs.items() if needed == ({need} if need else set())]
+
+
+def printed_by(module: Block) -> Block | None:
+    """Return the block that shows what a module prints: the next one of its page that names it."""
+    of_page = [block for block in BLOCKS if block.page == module.page and block.line > module.line]
+    return next((block for block in of_page if block.notes.get("printed by") == module.notes["file"]), None)

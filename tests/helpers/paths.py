@@ -6,4 +6,3 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT, GOLDEN = TESTS.parent, TESTS / "golden"
-PUBLISHED = TESTS / "exhaustive" / "properties" / "checking" / "jobs" / "published"

@@ -306,6 +306,18 @@ MUTANTS = (*STATE_TYPES, *OF_COLUMNS, *OF_KEYED, *OF_ENDS, *OF_CODEC, *OF_PAGES,
 LEAST = 10
 """In so many histories a mutant must show, at the least: in one it could be luck."""
 
+SOME = (
+    "the times of sessions have 32 bits",
+    "a null key moves the clock",
+    "sums of fractions are whole",
+    "tombstones are updates",
+    "values lose their microseconds",
+    "one record batch of many is packed",
+    "the guard compares no types",
+    "closed pages are forgotten",
+)
+"""Of each way in which a mutant shows, and of each part that is patched."""
+
 
 def named(name: str) -> RuntimeMutant:
     """Return a mutant by its name."""

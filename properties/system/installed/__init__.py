@@ -1,1 +1,1 @@
-"""What is installed: the Python packages, Spark and its version, and other environments."""
+"""The installed software: the Python packages, Spark and its version, and other environments."""

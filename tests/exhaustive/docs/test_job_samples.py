@@ -9,22 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from doc_pages import PAGES, ROOT, Block, blocks_of, write_files
+from doc_pages import MODULES, ROOT, Block, blocks_of, printed_by, write_files
 from streamproof import check_job, conforms, invariants, upgrade
 from streamproof.properties.checking.jobs import smallest
 from streamproof.properties.witnesses.spark.platform.workers import import_as_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-MODULES = [block for block in BLOCKS if block.notes.get("file", "").startswith("test_")]
-
-
-def printed_by(module: Block) -> Block | None:
-    """Return the block that shows what a module prints: the next one of its page that names it."""
-    of_page = [block for block in BLOCKS if block.page == module.page and block.line > module.line]
-    return next((block for block in of_page if block.notes.get("printed by") == module.notes["file"]), None)
 
 
 def one_line(text: str) -> str:

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from doc_pages import ROOT, Block, blocks_of, write_files
-from pages_setup import BLOCKS, pages_of_python, run_python
+from doc_pages import BLOCKS, ROOT, Block, blocks_of, pages_of_python, run_python, write_files
 from streamproof.properties.cli import app
 
 
@@ -22,7 +21,6 @@ def run_commands(
     blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> list[str]:
     """Run the command lines of blocks in turn, in one folder, and say what is otherwise than the blocks show."""
-    monkeypatch.setattr(app, "_running_session", lambda: None, raising=False)
     monkeypatch.chdir(folder)
     wrong = []
     for block in blocks:

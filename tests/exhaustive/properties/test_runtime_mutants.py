@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime_mutants import LEAST, Shows, named, shown
-from runtime_mutants_setup import SOME
+from runtime_mutants import LEAST, SOME, Shows, named, shown
 
 
 def test_mutants_show_in_shared_queries_in_ten_histories(tmp_path: Path) -> None:

@@ -14,8 +14,22 @@ from typing import Any
 
 import pytest
 import typer
-from doc_pages import PAGES, ROOT, Block, anchors_of, blocks_of, fences_of, links_of, prose_of, text_of, write_files
-from pages_setup import BLOCKS, pages_of_python, run_python, written_in
+from doc_pages import (
+    BLOCKS,
+    PAGES,
+    ROOT,
+    Block,
+    anchors_of,
+    blocks_of,
+    fences_of,
+    links_of,
+    pages_of_python,
+    prose_of,
+    run_python,
+    text_of,
+    write_files,
+    written_in,
+)
 from streamproof.properties.cli import app
 from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.reference.core.history import parse_history

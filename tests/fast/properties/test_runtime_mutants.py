@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runtime_mutants import MUTANTS, RuntimeMutant, Shows, named, planted
-from runtime_mutants_setup import SOME
+from runtime_mutants import MUTANTS, SOME, RuntimeMutant, Shows, named, planted
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pages_setup import pages_of_python, run_python
+from doc_pages import pages_of_python, run_python
 from shared_player import play_in_memory
 
 if TYPE_CHECKING:

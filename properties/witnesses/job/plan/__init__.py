@@ -1,1 +1,1 @@
-"""What is read off a job's plan: its operators, comparisons, grouping, and its use of tables."""
+"""A job's plan, and the facts read from it: its operators, comparisons, grouping, and its use of tables."""

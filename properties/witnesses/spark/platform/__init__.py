@@ -1,1 +1,1 @@
-"""What a Spark session runs on: the JVM, the workers of a cluster, a Connect server, the disk."""
+"""The platform of a Spark session: the JVM, the workers of a cluster, a Connect server, the disk."""

@@ -58,7 +58,6 @@ from streamproof.reference.core.records import Change
 from streamproof.spark_impl.runtime.codec import encode
 from streamproof.spark_impl.runtime.pages import Pages, Stored
 
-KAFKA = "streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate"
 Entries = list[Entry]
 Bug = Callable[["Run", History, Entries], Entries]
 

@@ -1,4 +1,4 @@
-"""What is no behaviour of a module, or no constants of it, is refused, whichever module is replayed."""
+"""A step, a module or constants that a replay doesn't know are refused, whichever module is replayed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,6 @@ from pyspark.sql import SparkSession, functions as F
 spark = SparkSession.builder.master("local[8]").config("spark.sql.shuffle.partitions", 9).getOrCreate()
 clicks = spark.readStream.schema("user string, at timestamp, amount bigint").json("/data/clicks")
 """
-COUNTS = 'counts = clicks.withWatermark("at", "10 minutes").groupBy("user", F.window("at", "1 hour")).count()\n'
 TOTALS = 'totals = clicks.groupBy("user").agg(F.sum("amount").alias("total"))\n'
 START = 'query = totals.writeStream.outputMode("complete").format("console").start()\n'
 
