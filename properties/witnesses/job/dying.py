@@ -6,6 +6,7 @@ A process that dies runs nothing more. Here an exception ends the work, so the c
 
 from __future__ import annotations
 
+import gc
 import linecache
 import sys
 from collections import Counter
@@ -51,6 +52,8 @@ class Death:
         finally:
             sys.settrace(before)
         if self.place:  # the function may catch whatever is raised
+            # A dead process has nothing open: SQLite's connections, for one, are in a cycle, and lock their database.
+            gc.collect()
             raise PlannedCrash
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:

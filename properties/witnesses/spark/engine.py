@@ -22,6 +22,7 @@ from ....reference.core.errors import StreamproofError
 from ...system.visible import visible_path
 from ..run_options import BEFORE, BETWEEN, Crash, Moment, RunOptions
 from .failures import PlannedCrash, refused, reported_failures
+from .platform.callbacks import Callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,6 +84,7 @@ class PreparedQuery(ABC):
         self.checkpoint = folder / "checkpoint"
         self.planned = [*run.crash_in]
         self.available = self.deaths = 0
+        self.callbacks = Callbacks()
         self.folders: dict[str, Path] = {}
         self.schemas: dict[str, StructType] = {}
         for number, (name, table) in enumerate(batches[0].items()):
@@ -107,6 +109,7 @@ class PreparedQuery(ABC):
         """Stop the query."""
         with contextlib.suppress(Exception):  # the JVM may have died
             query.stop()
+        self.callbacks.close()
 
     def stream(self, name: str) -> DataFrame:
         """Return an input as a stream."""
@@ -167,7 +170,7 @@ class PreparedQuery(ABC):
             function(rows, batch_id)
             self._die_if_planned(rows, batch_id, BETWEEN)
 
-        return and_die
+        return self.callbacks.noted(and_die)
 
     def _die_if_planned(self, rows: DataFrame, batch_id: int, moment: Moment) -> None:
         for crash in self.planned:

@@ -44,6 +44,7 @@ from ..messages import Message, Staged, Waiting
 from .decode import entries_of
 from .engine import hand_over, schema_of_file
 from .failures import in_own_folder, reported_failures
+from .platform.callbacks import Callbacks
 from .query import StreamOutput
 from .session import spark_session
 
@@ -148,7 +149,9 @@ class _Stage:
         )
         self.order = 0
         self.emitted: list[tuple[int, pa.Table]] = []
-        self.logics = logics
+        self.logics, self.callbacks = logics, Callbacks()
+        for topic in (self.subscriptions, self.responses):
+            topic.append = self.callbacks.noted(topic.append)  # type: ignore[method-assign]
 
     def play(self, strict: bool) -> list[Staged]:
         spark = spark_session()
@@ -191,7 +194,7 @@ class _Stage:
             self.emitted.append((self.step, frame.toArrow()))
 
         checkpoints = self.folder / "checkpoints"
-        changelog = join.changelog.writeStream.foreachBatch(write)
+        changelog = join.changelog.writeStream.foreachBatch(self.callbacks.noted(write))
         queries: list[StreamingQuery] = []
         try:
             for query in (join.sender, join.right):
@@ -201,6 +204,7 @@ class _Stage:
         finally:
             for running in queries:
                 running.stop()
+            self.callbacks.close()
 
     def stages(self) -> ForeignKeyStages:
         """Return the logic of the stages for each history, by its own definition."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from streamproof.properties.witnesses.job.running import JobQuery
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash
+from streamproof.properties.witnesses.spark.platform.callbacks import Callbacks
 
 CRASHES = [Crash(0, True, "before its output"), Crash(0), Crash(1)]
 
@@ -37,6 +38,7 @@ def test_the_steps_of_a_function_are_counted_where_there_are_rows_for_it_may_ret
 ) -> None:
     query.steps, query.batches, query.steps_left = 1, [{}, {}], None
     query.planned = [Crash(batch, True, moment) for batch in (0, 1) for moment in (MIDDLE, WITHIN)]
+    query.callbacks = Callbacks()
     query.asked, query.with_rows = {0, 1}, {1}
     done: list[str] = []
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections import namedtuple
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,3 +147,18 @@ def test_a_crash_is_read_as_it_is_written(crash: Crash) -> None:
 @pytest.mark.parametrize("given", [[1, True, BETWEEN, 3], [1, True, MIDDLE, -1], [1, True, MIDDLE, 1, 1]])
 def test_a_crash_has_steps_while_its_output_is_written_alone(given: Any) -> None:
     assert crash_of(given) is None
+
+
+def test_a_death_in_a_transaction_leaves_no_lock_and_nothing_of_it(tmp_path: Path) -> None:
+    def insert() -> None:
+        with sqlite3.connect(tmp_path / "table.db") as database:
+            database.execute("CREATE TABLE IF NOT EXISTS rows (row)")
+            database.execute("INSERT INTO rows VALUES (1)")
+
+    for step in range(4):
+        with pytest.raises(PlannedCrash):
+            Steps(step).run(insert)
+        with sqlite3.connect(tmp_path / "table.db", timeout=0) as database:
+            database.execute("CREATE TABLE IF NOT EXISTS rows (row)")
+            database.execute("BEGIN EXCLUSIVE")
+            assert database.execute("SELECT * FROM rows").fetchall() == [], step

@@ -1,0 +1,42 @@
+"""The connections by which Spark's JVM calls a query's Python functions: closed with the query, for Spark keeps them.
+
+Each query that calls one has its own connection, with a file descriptor and a thread of this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Callbacks:
+    """The connections of queries that are stopped together."""
+
+    def __init__(self) -> None:
+        self._connections: set[Any] = set()
+
+    def noted(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Wrap a function that Spark calls, so that its connection is known."""
+
+        def called(*given: P.args, **named: P.kwargs) -> R:
+            from pyspark import SparkContext
+
+            client = SparkContext._gateway and SparkContext._gateway._gateway_client
+            connection = getattr(client, "get_thread_connection", lambda: None)()
+            if connection is not None and not connection.initiated_from_client:
+                self._connections.add(connection)
+            return function(*given, **named)
+
+        return called
+
+    def close(self) -> None:
+        """Close the connections; their queries have been stopped."""
+        while self._connections:
+            # Its own thread waits for it, and closes it as soon as it has ended.
+            with contextlib.suppress(OSError, AttributeError):
+                self._connections.pop().socket.shutdown(socket.SHUT_RDWR)
