@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 from streamproof.properties.checking.check import query_threads, shares_queries
-from streamproof.properties.checking.mutation import LAWS
+from streamproof.properties.checking.mutation import ALL_LAWS
 from streamproof.properties.checking.pools import pools_on_spark
 from streamproof.properties.checking.running import cohort_run
 from streamproof.properties.generators.draws import under_stream_time
@@ -243,7 +243,7 @@ def rounds_on_spark(registrations: Sequence[Registration], wanted: int, seed: in
     They are judged by all laws of a check that need no further query: changes, labels, tables, DuckDB, the state, and
     what relates a history to a variant of it.
     """
-    no_further_query = [law for law in LAWS if not isinstance(law, RerunLaw)]
+    no_further_query = [law for law in ALL_LAWS if not isinstance(law, RerunLaw)]
     laws = {one.name: asked_of(one, no_further_query)[0] for one in registrations}
     each = a_round(SPARK, len(registrations), wanted)
     with query_threads(1) as executor:
@@ -259,7 +259,7 @@ def _pools(
     registrations: Sequence[Registration], laws: Mapping[str, Sequence[Law]], each: int, seed: int
 ) -> Iterator[tuple[int, Pool]]:
     while True:
-        for samples in pools_on_spark(registrations, each, seed):
+        for samples in pools_on_spark(registrations, each, seed, all_laws=True):
             yield seed, Pool([cohort_run(one, laws[one.registration.name], seed, [OWN]) for one in samples])
         seed += 1
 

@@ -23,7 +23,7 @@ from ...reference.core.play import Played
 from ..counterexamples.of_operators import FolderStore
 from ..generators.coverage import without_neighbours
 from ..generators.neighbours import neighbour_goals_of, neighbours_met
-from ..laws.all import OF_REFERENCE, ON_SPARK, Subject, asked_of
+from ..laws.all import AS_OF_REFERENCE, BY_REFERENCE, OF_REFERENCE, ON_SPARK, WITHOUT_REFERENCE, Subject, asked_of
 from ..laws.base import OWN, Law, LawResult
 from ..laws.metamorphic.packing import Packing
 from ..laws.metamorphic.reruns import RerunLaw
@@ -35,7 +35,7 @@ from ..witnesses.spark.query import stop_queries
 from ..witnesses.spark.session import spark_session, use_own_session
 from ..witnesses.spark.witness import QueryWitness
 from .findings import Findings
-from .pools import Planned, plan_pools
+from .pools import Planned, asked_alone, plan_pools
 from .report import Report
 from .rounds import Round, TimeIsUp
 from .running import AnyRun, Progress, cohort_run, run_sample
@@ -54,7 +54,7 @@ def check_operators(
     turn: Round | None = None,
     of_reference: Mapping[str, Report] | None = None,
 ) -> dict[str, Report]:
-    """Check the Spark implementations of operators by every law; they share queries.
+    """Check the Spark implementations of operators by the laws that their reports name; they share queries.
 
     Args:
         operators: The operators' names.
@@ -74,9 +74,12 @@ def check_operators(
     """
     reports, turn, of_reference = {} if reports is None else reports, turn or Round(), of_reference or {}
     checks = {}
+    sharing = [one for one in map(registration_of, operators) if shares_queries(one)]
     for name in operators:
         report = reports.setdefault(name, Report(name, [], seed))
         checks[name] = Check(registration_of(name), report, ON_SPARK, "spark", store, progress, witness, turn)
+        if not report.all_laws and not report.only:
+            checks[name].left_out = _packing_of_others(name, sharing, seed)
 
     def check_reference_of(name: str) -> None:
         ready(check_reference(name, store, histories, seed, progress, of_reference[name], turn))
@@ -111,15 +114,26 @@ def shares_queries(registration: Registration) -> bool:
     return registration.spark is not None and registration.spark.shared is not None
 
 
+def _packing_of_others(operator: str, sharing: Sequence[Registration], seed: int) -> Mapping[str, str]:
+    """Return the law *packing*, with the reason, if it is asked of other operators that share queries with this one."""
+    alone = asked_alone(sharing, seed)
+    if operator in alone or not any(one.name == operator for one in sharing):
+        return {}
+    return {
+        Packing.name: f"asked of {' and '.join(alone)} in this check, on the same runtime; --all-laws asks it of all"
+    }
+
+
 def _plan(checks: Sequence[Check], histories: int) -> tuple[list[list[Planned]], dict[str, list[Draw]]]:
     """Plan the pools of samples that share queries, and by operator the samples that run alone."""
     seed, records = checks[0].seed, checks[0].turn.records
     sharing = [check.registration for check in checks if shares_queries(check.registration)]
+    all_laws = any(check.report.all_laws for check in checks)
     alone = {}
     for check in checks:
         plan = plan_of_their_own if check.registration in sharing else plan_on_spark
-        alone[check.registration.name] = plan(check.registration, histories, seed)
-    return plan_pools(sharing, histories, seed, records), alone
+        alone[check.registration.name] = plan(check.registration, histories, seed, all_laws)
+    return plan_pools(sharing, histories, seed, records, all_laws), alone
 
 
 def _in_turns(
@@ -336,6 +350,7 @@ class Check:
         progress: Called with the name of each step before it starts.
         witness: Runs the operator's own implementation on Spark, or a mutant of it.
         turn: The round.
+        left_out: The laws that are asked of other operators in its stead, with the reason.
         findings: The counterexamples.
         pooled: Histories of pools, with the reference's play of each, until `finish` has looked at them.
         resting: Within it no further query of the check begins: a counterexample is shrunk sooner then.
@@ -349,6 +364,7 @@ class Check:
     progress: Progress
     witness: QueryWitness
     turn: Round = field(default_factory=Round)
+    left_out: Mapping[str, str] = field(default_factory=dict)
     findings: Findings = field(init=False)
     pooled: list[tuple[History, Played]] = field(default_factory=list)
     resting: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
@@ -396,15 +412,24 @@ class Check:
             return
         laws, reasons = asked_of(self.registration, self.laws)
         left_out = [law.name for law in laws if self.report.only and law.name not in self.report.only]
+        laws = [law for law in laws if law.name not in {*left_out, *self.left_out}]
+        by_reference = [law.name for law in laws if law.name in AS_OF_REFERENCE and self._leaves_to_reference]
         self.report.not_checked = {
             **reasons,
+            **{law: why for law, why in self.left_out.items() if law not in reasons},
             **dict.fromkeys(left_out, "left out by --law"),
+            **dict.fromkeys(by_reference, BY_REFERENCE if self.report.beside_reference else WITHOUT_REFERENCE),
             **dict.fromkeys(_durations_not_drawn(self.registration), "its domain draws no times around this duration"),
         }
-        laws = [law for law in laws if law.name not in left_out]
+        laws = [law for law in laws if law.name not in by_reference]
         self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
         with self.timed():
             self.findings.replay()
+
+    @property
+    def _leaves_to_reference(self) -> bool:
+        """Whether laws that are asked of the reference aren't asked here."""
+        return self.subject == "spark" and not self.report.all_laws
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
-from ..laws.all import ON_SPARK, asked_of
+from ..laws.all import AS_OF_REFERENCE, ON_SPARK, asked_of
 from ..laws.base import Law, LawResult
 from ..laws.case import Case
 from ..laws.metamorphic.packing import Packing
@@ -27,8 +27,10 @@ from .running import AnyRun, Progress, cohort_run, run_sample
 from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
-LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Native | Retention))
-"""The laws that check mutants: not the laws that would cost queries for each mutant, and not `Native`."""
+ALL_LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Native | Retention))
+"""The laws that can check mutants: not the laws that would cost queries for each mutant, and not `Native`."""
+LAWS = tuple(law for law in ALL_LAWS if law.name not in AS_OF_REFERENCE)
+"""The laws that check mutants: of those, the laws that `streamproof check` asks of Spark."""
 
 
 @dataclass
@@ -100,6 +102,7 @@ def check_mutants(
     progress: Progress = lambda step: None,
     rounds: int = 4,
     kills: dict[str, Kill] | None = None,
+    all_laws: bool = False,
 ) -> list[Kill]:
     """Check mutants of one operator by the laws, on Spark.
 
@@ -110,6 +113,7 @@ def check_mutants(
         progress: Called with the name of each step before it starts.
         rounds: The most rounds of shrinking, one query each; 0 for none.
         kills: Filled as it goes, by the mutant's name: an interrupted run reports what it has so far.
+        all_laws: Whether the laws are asked too that a check asks of the reference.
 
     Raises:
         StreamproofError: Spark couldn't be started, or a query failed.
@@ -117,10 +121,10 @@ def check_mutants(
     kills = {} if kills is None else kills
     kills.update({mutant.name: Kill(mutant) for mutant in mutants})
     registration = registration_of(mutants[0].operator)
-    laws, _ = asked_of(registration, LAWS)
+    laws, _ = asked_of(registration, ALL_LAWS if all_laws else LAWS)
     together = [kills[mutant.name] for mutant in mutants if not mutant.scheduled]
     if together and shares_queries(registration):
-        _together(registration, together, laws, histories, seed, progress)
+        _together(registration, together, laws, histories, seed, progress, all_laws)
     alone = [mutant for mutant in mutants if mutant.scheduled or not shares_queries(registration)]
     for profile in dict.fromkeys(mutant.profile for mutant in alone):
         of_profile = [kills[mutant.name] for mutant in alone if mutant.profile == profile]
@@ -131,11 +135,17 @@ def check_mutants(
 
 
 def _together(
-    registration: Registration, kills: Sequence[Kill], laws: Sequence[Law], count: int, seed: int, progress: Progress
+    registration: Registration,
+    kills: Sequence[Kill],
+    laws: Sequence[Law],
+    count: int,
+    seed: int,
+    progress: Progress,
+    all_laws: bool,
 ) -> None:
     """Check mutants in the pools of a check: each on its own profile, and on all definitions that are drawn."""
     of: dict[int, list[Kill]] = {}
-    for samples in pools_on_spark([registration], count, seed):
+    for samples in pools_on_spark([registration], count, seed, all_laws=all_laws):
         members = []
         for sample in samples:
             own = [kill for kill in kills if sample.is_pooled or kill.mutant.profile == sample.profile]

@@ -9,7 +9,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import NamedTuple
 
 from ...reference.core.history import CUT, ClockAdvance, History
@@ -22,12 +21,12 @@ from ..laws.runs import Kind, Sample
 from ..registration.registration import Options, Registration
 from ..witnesses.run_options import RunOptions
 from .rounds import RECORDS
-from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied
+from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied, without_late_data
 
 SCHEDULES = 4
 """The number of clock schedules for each definition that depends on the clock."""
-STANDING_POOLS = 2
-"""The number of pools with the other definitions, under a clock that stands still."""
+RERUN = 2
+"""The number of those schedules under which histories run again: each definition once for each law."""
 LEAST, MOST = 3, 5
 """The least and the largest number of batches of pooled histories, without the last batch, which has no records."""
 
@@ -49,15 +48,15 @@ class Planned(NamedTuple):
 
 
 def pools_on_spark(
-    registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS
+    registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS, all_laws: bool = False
 ) -> Iterator[list[Sample]]:
     """Draw the samples whose histories share queries, pool by pool; arguments as in `plan_pools`."""
-    for pool in plan_pools(registrations, histories, seed, records):
+    for pool in plan_pools(registrations, histories, seed, records, all_laws):
         yield [one.drawn() for one in pool]
 
 
 def plan_pools(
-    registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS
+    registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS, all_laws: bool = False
 ) -> list[list[Planned]]:
     """Plan the samples whose histories share queries, pool by pool; the same for the same seed.
 
@@ -70,9 +69,12 @@ def plan_pools(
             one in each of its pools.
         seed: The seed of the draws.
         records: The number of records in a history.
+        all_laws: Whether there is a pool in which nothing is late, for the laws that need it.
     """
     by_clock: list[Definition] = []
     others: list[Definition] = []
+    timely: list[Definition] = []
+    names = [one.name for one in registrations]
     for one in registrations:
         drawn = definitions_drawn(one, seed)
         alone = random.Random(seed_for(seed, f"{one.name} alone")).choice([*one.profiles.values()])
@@ -81,22 +83,33 @@ def plan_pools(
             (by_clock if one.by_clock(one.declare(options)) else others).append(
                 Definition(one, options, share, options == alone)
             )
+        # The reference is asked about these too: so Spark must emit what it emits under them.
+        timely += [Definition(one, options, share, False) for options in in_time(one)]
     pools = []
-    # First the operators that ride in no other pools, and of these a small operator alone: its verdict comes soon.
-    small = min((one.registration for one in others), key=lambda one: _size(one, others), default=None)
-    for is_small, number in product((True, False), range(STANDING_POOLS)):
-        batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
-        whole = STANDING[:1] * (batches + 1)
-        ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number}"))
-        riding = [one for one in others if (one.registration is small) is is_small]
-        pools.append([_planned(one, whole, number, STANDING_POOLS, ways, seed, records) for one in riding])
-    pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
+    # Histories that need no clock ride along under a clock if they can: that saves the queries of pools of their own.
+    along = [one for one in others if by_clock and not one.registration.is_staged]
+    standing = [one for one in others if not by_clock or one.registration.is_staged]
+    batches = 1 + random.Random(seed_for(seed, "batches")).randint(LEAST, MOST)
+    every = [draw_ways(number, batches, seed_for(seed, f"ways {number}")) for number in range(RERUN)]
+    ways = {name: own for of_pool in every for name, own in of_pool.items()}
+    pools.append([_planned(one, STANDING[:1] * batches, 0, 1, ways, seed, records) for one in standing])
+    if all_laws:
+        pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
     on_board = [(one.registration.name, one.options) for one in by_clock]
     schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")) if by_clock else ()
+    timed = [*by_clock, *timely]
+    riding = [(one, True) for one in timed] + [(one, False) for one in along]
+    riding.sort(key=lambda pair: names.index(pair[0].registration.name))
     for number, schedule in enumerate(schedules):
-        whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))
-        ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number} by clock"))
-        pools.append([_planned(one, whole, number, len(schedules), ways, seed, records) for one in by_clock])
+        whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in timed]))
+        unmoved = STANDING[:1] * len(whole)
+        ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number} by clock")) if number < RERUN else {}
+        pools.append(
+            [
+                _planned(one, whole if is_timed else unmoved, number, len(schedules), ways, seed, records)
+                for one, is_timed in riding
+            ]
+        )
     return [pool for pool in pools if pool]
 
 
@@ -111,12 +124,6 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOpt
     generator = random.Random(seed)
     drawn = {law.name: law.draw_ways(number, batches, generator) for law in invariants() if isinstance(law, RerunLaw)}
     return {name: ways for name, ways in drawn.items() if ways}
-
-
-def _size(registration: Registration, others: Sequence[Definition]) -> tuple[bool, int]:
-    """Return how much there is to run for an operator: whether more than its definitions, and their number."""
-    more = registration.protocol or registration.native or registration.retention
-    return more is not None, sum(one.registration is registration for one in others)
 
 
 class Definition(NamedTuple):
@@ -135,14 +142,36 @@ class Definition(NamedTuple):
     is_first: bool
 
 
+def asked_alone(registrations: Sequence[Registration], seed: int) -> list[str]:
+    """Draw the operators that the law *packing* is asked of, for it needs queries for each: the same for the same seed.
+
+    Args:
+        registrations: The operators of a check that share queries.
+        seed: The seed of the draws.
+
+    Returns:
+        The names of one operator in stages and one without, of those that there are.
+    """
+    groups = [[one.name for one in registrations if one.is_staged is staged] for staged in (True, False)]
+    return [random.Random(seed_for(seed, "asked alone")).choice(group) for group in groups if group]
+
+
 def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
     """Return the options of each definition of an operator that `pools_on_spark` draws."""
     return draw_definitions(registration, 1, seed_for(seed, f"{registration.name} options"))
 
 
+def in_time(registration: Registration) -> list[Options]:
+    """Return the options under which nothing is late, of definitions that depend on the clock."""
+    options = [without_late_data(registration, profile) for profile in registration.without_late_data]
+    return [one for one in options if registration.by_clock(registration.declare(one))]
+
+
 def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
     """Count the histories of an operator that `pools_on_spark` draws for these definitions, under all clocks."""
-    pools = [SCHEDULES if registration.by_clock(registration.declare(one)) else STANDING_POOLS for one in definitions]
+    by_clock = [registration.by_clock(registration.declare(one)) for one in definitions]
+    ride_along = any(by_clock) and not registration.is_staged
+    pools = [SCHEDULES if one or ride_along else 1 for one in by_clock] + [SCHEDULES] * len(in_time(registration))
     return sum(count * _in_a_pool(histories / len(definitions), count) for count in pools)
 
 
@@ -191,9 +220,7 @@ def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options
 def _without_late_data(registrations: Sequence[Registration], count: int, seed: int, records: int) -> list[Planned]:
     """Plan histories in which nothing is late, under a clock that stands still."""
     definitions = [
-        (one, profile, {**one.profiles[profile], **changed})
-        for one in registrations
-        for profile, changed in one.without_late_data.items()
+        (one, profile, without_late_data(one, profile)) for one in registrations for profile in one.without_late_data
     ]
     after = long_after_all(STANDING[-1], [(one, options) for one, _, options in definitions])
     return [

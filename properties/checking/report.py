@@ -28,6 +28,8 @@ class Report:
         not_checked: The reason why the operator isn't asked a law, by the law's name.
         subject: The checked part of the operator: `on Spark`, a mutant there, or `the reference`.
         only: The names of the laws that alone are asked; empty for all laws.
+        all_laws: Whether Spark is asked the laws too that are asked of the reference otherwise.
+        beside_reference: Whether the reference is checked too.
         is_whole: Whether every sample of the first round has been judged.
         rounds: The number of rounds begun, each with a seed of its own: the last round's seed plus 1.
     """
@@ -43,6 +45,8 @@ class Report:
     not_checked: Mapping[str, str] = field(default_factory=dict)
     subject: str = "on Spark"
     only: Collection[str] = ()
+    all_laws: bool = False
+    beside_reference: bool = False
     is_whole: bool = False
     rounds: int = 0
 

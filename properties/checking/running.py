@@ -19,7 +19,9 @@ Progress: TypeAlias = Callable[[str], None]
 AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
 SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
-"""Every sixth history of a random sample has variants, every second if mutants run; without late data all have."""
+"""A sixth of a random sample's histories have variants, half of them if mutants run; without late data all have."""
+SHARE_OF_REFERENCE = 5
+"""A fifth of the histories of a profile have variants for the reference; all others of the reference's have."""
 
 
 def run_sample(
@@ -34,8 +36,8 @@ def run_sample(
         witnesses: The witness of each subject.
         progress: Called with the name of each step before it starts.
     """
-    if sample.kind in (Kind.REFERENCE, Kind.DEFINITIONS):
-        yield ReferenceRun(sample)
+    if sample.kind in (Kind.REFERENCE, Kind.DEFINITIONS, Kind.IN_TIME):
+        yield ReferenceRun(sample, variants_of(sample, laws, seed, SHARE_OF_REFERENCE))
         return
     if sample.kind is Kind.SCHEDULED:
         yield from _staged(sample, witnesses, progress)
@@ -58,16 +60,14 @@ def cohort_run(sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequen
 
 
 def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> list[Variant]:
-    """Return the variants that the laws ask for: of every `share`-th random history, and of all other histories."""
-    count = len(sample.histories)
+    """Return the variants that the laws ask for: of 1 in `share` histories of a profile, and of all other histories."""
+    asked = [law for law in laws if isinstance(law, VariantLaw) and law.is_asked_of(sample)]
+    varied = range(len(sample.histories))
     if sample.kind is Kind.RANDOM:
-        count = max(1, count // share)
-    return [
-        variant
-        for law in laws
-        if isinstance(law, VariantLaw) and law.is_asked_of(sample)
-        for variant in law.variants(sample, count, seed)
-    ]
+        varied = varied[: max(1, len(varied) // share)]
+    elif sample.kind is Kind.REFERENCE:
+        varied = varied[::share]
+    return [variant for law in asked for variant in law.variants(sample, varied, seed)]
 
 
 def _of_kind(sample: Sample, witness: QueryWitness) -> QueryWitness:

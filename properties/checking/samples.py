@@ -26,17 +26,23 @@ from .rounds import RECORDS
 STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 """A clock (ms) that stands still, for histories in which nothing may be late."""
 LONG_AFTER_MS = 500
+SHORT = (60, 75, 90)
+"""The clock (ms) of histories in queries of their own: before a batch that may be repeated, in it, and after it."""
 IN_COLUMNS = 50
 """The most histories that are checked in each layout of columns."""
 ON_NATIVE = 250
 """The most histories of a profile on Spark's own operator; 60 are enough to cover each of its goals."""
+BATCHES_OF_NATIVE = 4
+"""The number of batches on Spark's own operator, before the last: each is followed by one without data."""
 SHARE_OF_DEFINITIONS = 4
 """A quarter of a reference's histories are of drawn definitions, the others of profiles."""
+SHARE_IN_TIME = 4
+"""A quarter more, of the profiles in which nothing is late."""
 SHARE_EMPTIED = 4
 """A quarter of the histories of tables end with all rows deleted."""
 SCHEDULED_RECORDS = 6
 """The most records in a history with a schedule of delivery."""
-SCHEDULED_STEPS = 16
+SCHEDULED_STEPS = 10
 """The most records and deliveries in such a history: all histories step together, and a step costs three batches."""
 
 
@@ -44,13 +50,14 @@ Draw: TypeAlias = Callable[[], Sample]
 """Draws a sample: drawing takes a while, and the number of samples is known before."""
 
 
-def plan_on_spark(registration: Registration, histories: int, seed: int) -> list[Draw]:
+def plan_on_spark(registration: Registration, histories: int, seed: int, all_laws: bool = False) -> list[Draw]:
     """Plan the samples of an operator for its check on Spark; the same for the same seed.
 
     Args:
         registration: The operator.
         histories: The number of histories over all profiles; samples of other kinds are smaller.
         seed: The seed of the draws.
+        all_laws: Whether Spark's own operator is asked of every profile, rather than of one in turn.
     """
     profiles = registration.profiles
     small = max(1, round(histories / 20))
@@ -61,11 +68,11 @@ def plan_on_spark(registration: Registration, histories: int, seed: int) -> list
             partial(sample_without_late_data, registration, profile, small, seed)
             for profile in registration.without_late_data
         ],
-        *plan_of_their_own(registration, histories, seed),
+        *plan_of_their_own(registration, histories, seed, all_laws),
     ]
 
 
-def plan_of_their_own(registration: Registration, histories: int, seed: int) -> list[Draw]:
+def plan_of_their_own(registration: Registration, histories: int, seed: int, all_laws: bool = False) -> list[Draw]:
     """Plan the samples of an operator that share no queries with other operators; arguments as in `plan_on_spark`."""
     profiles = registration.profiles
     small = max(1, round(histories / 20))
@@ -73,12 +80,14 @@ def plan_of_their_own(registration: Registration, histories: int, seed: int) -> 
     if registration.retention is not None:
         plan += [partial(retention_sample, registration, one, small, seed) for one in registration.retention.profiles]
     if registration.native is not None:
-        count = max(1, round(histories / len(registration.native.profiles)))
-        plan += [partial(native_sample, registration, one, count, seed) for one in registration.native.profiles]
+        known = [*registration.native.profiles]
+        count = max(1, round(histories / len(known)))
+        asked = known if all_laws else [known[seed % len(known)]]
+        plan += [partial(native_sample, registration, one, count, seed) for one in asked]
     if registration.protocol is not None:
-        plan.append(partial(scheduled_sample, registration, max(len(profiles), histories // 10), seed))
+        plan.append(partial(scheduled_sample, registration, max(len(profiles), scheduled_of(histories)), seed))
     in_columns = min(IN_COLUMNS, max(10, small))
-    plan += [partial(columns_sample, registration, asked, in_columns, seed) for asked in layouts_of(registration)]
+    plan += [partial(columns_sample, registration, one, in_columns, seed) for one in layouts_of(registration)]
     return plan
 
 
@@ -122,7 +131,7 @@ def random_sample(registration: Registration, profile: str, count: int, seed: in
 
 def sample_without_late_data(registration: Registration, profile: str, count: int, seed: int) -> Sample:
     """Draw histories of a profile in which nothing is late, each with a batch long after it; as `random_sample`."""
-    options = {**registration.profiles[profile], **registration.without_late_data[profile]}
+    options = without_late_data(registration, profile)
     own = seed_for(seed, f"{registration.name} {profile}, without late data on Spark")
     drawn = [long_after(one, registration) for one in _drawn(registration, options, STANDING, count, own)]
     return Sample(registration, Kind.WITHOUT_LATE_DATA, profile, options, drawn)
@@ -134,7 +143,7 @@ def retention_sample(registration: Registration, profile: str, count: int, seed:
     changed, retention_ms = registration.retention.profiles[profile]
     options = {**registration.profiles[profile], **changed}
     own = seed_for(seed, f"{registration.name} {profile}, with a retention on Spark")
-    after = [long_after(one, registration) for one in _drawn(registration, options, SCHEDULE, count, own)]
+    after = [long_after(one, registration) for one in _drawn(registration, options, SHORT, count, own)]
     return Sample(registration, Kind.RETENTION, profile, options, after, more=retention_ms)
 
 
@@ -152,7 +161,7 @@ def native_sample(registration: Registration, profile: str, count: int, seed: in
     if native.without_late_data or not registration.by_clock(definition):
         drawn, covered = _drawn(registration, native.options, STANDING, count, own), Counter[str]()
     else:
-        cohort = draw_covering(registration.name, native.options, count, own, finished=finished)
+        cohort = draw_covering(registration.name, native.options, count, own, BATCHES_OF_NATIVE, finished)
         drawn, covered = cohort.histories, cohort.covered
     whole = [finished(registration.native.prepared(history)) for history in drawn]
     return Sample(registration, Kind.NATIVE, profile, native.options, whole, covered, more=native)
@@ -170,6 +179,11 @@ def scheduled_sample(registration: Registration, count: int, seed: int) -> Sampl
     return Sample(registration, Kind.SCHEDULED, "all profiles", {}, drawn)
 
 
+def scheduled_of(histories: int) -> int:
+    """Return the number of histories with a schedule of delivery in a check of `histories` histories."""
+    return histories // 5
+
+
 def scheduled_in(steps: int, history: History, seed: int) -> History:
     """Return a history with a random schedule of delivery; if it is too long, without its last records."""
     by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
@@ -184,9 +198,7 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
     asked = in_turn(asked, seed_for(seed, registration.name))
     layout = asked.layout
     own = seed_for(seed, f"{registration.name} {asked.profile}")
-    settings = HistorySettings(
-        registration.name, asked.options, SCHEDULE, null_keys=layout.has_null_keys, kind=asked.kind
-    )
+    settings = HistorySettings(registration.name, asked.options, SHORT, null_keys=layout.has_null_keys, kind=asked.kind)
     drawn = [with_null_keys_ahead(prepared(layout, history)) for history in draw_histories(settings, count, own)]
     return Sample(registration, Kind.COLUMNS, asked.profile, asked.options, drawn, more=asked)
 
@@ -194,13 +206,16 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
 def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:
     """Plan the samples of an operator for the check of its reference; arguments as in `plan_on_spark`.
 
-    Each profile has a sample; 1 in `SHARE_OF_DEFINITIONS` histories is of a further definition.
+    Each profile has a sample; 1 in `SHARE_OF_DEFINITIONS` histories is of a further definition. Beside these there are
+    1 in `SHARE_IN_TIME` in which nothing is late.
     """
     of_definitions = round(histories / SHARE_OF_DEFINITIONS)
+    in_time = max(1, round(histories / SHARE_IN_TIME / max(1, len(registration.without_late_data))))
     quarter = max(1, round((histories - of_definitions) / len(registration.profiles) / 4))
     return [
         *[partial(reference_sample, registration, one, quarter, seed, records) for one in registration.profiles],
         partial(definitions_sample, registration, of_definitions, seed, records),
+        *[partial(in_time_sample, registration, one, in_time, seed, records) for one in registration.without_late_data],
     ]
 
 
@@ -232,6 +247,22 @@ def definitions_sample(registration: Registration, count: int, seed: int, record
                 clocked = (moved_by_records, under_stream_time, with_null_keys_ahead)[number % 3]
                 drawn.append(clocked(replace(history, name=f"d{len(drawn)}")))
     return Sample(registration, Kind.DEFINITIONS, "drawn definitions", {}, drawn, is_pooled=True)
+
+
+def in_time_sample(registration: Registration, profile: str, count: int, seed: int, records: int = RECORDS) -> Sample:
+    """Draw histories of a profile in which nothing is late, of any values and keys, for the laws of the reference."""
+    options = without_late_data(registration, profile)
+    own = seed_for(seed, f"{registration.name} {profile}, in time")
+    drawn: list[History] = []
+    for null_keys, share in ((False, count - count // 8), (True, count // 8)):
+        settings = HistorySettings(registration.name, options, STANDING, records, null_keys=null_keys)
+        drawn += draw_histories(settings, share, own + null_keys, mixed=True)
+    return Sample(registration, Kind.IN_TIME, profile, options, [long_after(one, registration) for one in drawn])
+
+
+def without_late_data(registration: Registration, profile: str) -> Options:
+    """Return the options of a profile, changed so that nothing is late."""
+    return {**registration.profiles[profile], **registration.without_late_data[profile]}
 
 
 def drawn_under(

@@ -91,5 +91,5 @@ def again(command: str, names: Sequence[str], **options: object) -> str:
     for name, value in options.items():
         for each in value if isinstance(value, list) else [value]:
             if each is not None:
-                words += [f"--{name.replace('_', '-')}", str(each)]
+                words += [f"--{name.replace('_', '-')}", *([] if each is True else [str(each)])]
     return shlex.join(words)

@@ -40,12 +40,12 @@ class Cohort:
     histories: tuple[History, ...]
 
 
-def clock_schedule(history: History) -> tuple[int, ...]:
-    """Return the batch clock (ms) after every batch of a history."""
+def clock_schedule(history: History, by_null_keys: bool = False) -> tuple[int, ...]:
+    """Return the batch clock (ms) after every batch of a history; `by_null_keys`: records without a key move it too."""
     schedule, largest = [], 0
     for batch in history.batches:
         for line in batch:
-            if isinstance(line, ClockAdvance) or (isinstance(line, Record) and line.key is not None):
+            if isinstance(line, ClockAdvance) or (isinstance(line, Record) and (by_null_keys or line.key is not None)):
                 largest = max(largest, line.timestamp)
         schedule.append(largest)
     return tuple(schedule)

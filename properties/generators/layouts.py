@@ -214,7 +214,7 @@ LAYOUTS = (
         starts_at_ms_by_clock=NOW_MS,
         state_groups=16,
         partitions=2,
-        crash_in=2,
+        crash_in=1,
         reads_state=True,
     ),
     Layout(

@@ -19,6 +19,7 @@ from .metamorphic.repeats import Repeats
 from .metamorphic.restart import Restart
 from .metamorphic.row_by_row import RowByRow
 from .metamorphic.upgrade import Upgrade
+from .metamorphic.variants import VariantLaw
 from .of_reference.duckdb import DuckDBOfReference
 from .of_reference.fold_is_meaning import FoldIsMeaning
 from .of_reference.kafka import Kafka
@@ -69,6 +70,7 @@ ON_SPARK: Sequence[Law] = (
 OF_REFERENCE: Sequence[Law] = (
     FoldIsMeaning(),
     DuckDBOfReference(),
+    *(type(law)(of_reference=True) for law in METAMORPHIC if isinstance(law, VariantLaw)),
     Protocol(),
     SchedulesOfReference(),
     Kafka(),
@@ -79,6 +81,21 @@ LAWS: Mapping[Subject, Mapping[str, Law]] = {
     "reference": {law.name: law for law in OF_REFERENCE},
     "job": {law.name: law for law in ON_SPARK},
 }
+
+
+AS_OF_REFERENCE: Mapping[str, str] = {
+    TableAtEveryCut.name: FoldIsMeaning.name,
+    **{law.name: law.name for law in ON_SPARK if isinstance(law, VariantLaw | DuckDB)},
+}
+"""The laws that a check asks of Spark only with `--all-laws`, and the laws that it asks of the reference instead."""
+_AS = f"{TableAtEveryCut.name} as {FoldIsMeaning.name}"
+BY_REFERENCE = (
+    f"asked of the reference alone, {_AS}: where changelog holds, Spark emits what the reference emits, so Spark keeps "
+    "what the reference keeps; --all-laws asks Spark too"
+)
+"""The reason why these laws aren't asked of Spark."""
+WITHOUT_REFERENCE = f"not asked here: a check asks them of the reference, {_AS}, or with --all-laws of Spark"
+"""The reason in a check that leaves the reference out."""
 
 
 def law_named(name: str, subject: Subject = "spark") -> Law:

@@ -120,8 +120,8 @@ class Law:
 
     name: ClassVar[str]
     says: ClassVar[str] = ""
-    between: ClassVar[tuple[str, ...]] = ("spark",)
-    kinds: ClassVar[tuple[Kind, ...]]
+    between: tuple[str, ...] = ("spark",)
+    kinds: tuple[Kind, ...]
     needs: ClassVar[str] = ""
     reason: ClassVar[str] = ""
     follows_changelog: ClassVar[bool] = False

@@ -24,6 +24,7 @@ from ..witnesses.spark.shared import Play, can_share, run_shared
 from ..witnesses.spark.typed import TypedAnswer
 from ..witnesses.spark.witness import SPARK, QueryWitness, SparkWitness
 from .case import Case
+from .causes import played_with_causes
 
 PART = 5
 """The share of a sample's histories that are run again with other options: 1 in `PART`."""
@@ -40,6 +41,7 @@ class Kind(Enum):
     COLUMNS = "histories in columns of other types"
     REFERENCE = "histories for the laws of the reference"
     DEFINITIONS = "histories of drawn definitions, values and keys for the laws of the reference"
+    IN_TIME = "histories for the laws of the reference in which nothing is late"
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,16 @@ class Sample:
         """The definition that the options declare."""
         return self.registration.declare(self.options)
 
-    @property
-    def is_without_late_data(self) -> bool:
-        """Whether nothing is late in its histories, whatever their order."""
-        return self.kind is Kind.WITHOUT_LATE_DATA or (
-            self.kind is Kind.RANDOM and not self.registration.by_clock(self.definition)
-        )
+    def is_without_late_data(self, history: History) -> bool:
+        """Whether nothing is late in a history of the sample, whatever the order of its records."""
+        if self.kind in (Kind.WITHOUT_LATE_DATA, Kind.IN_TIME):
+            return True
+        return not self.registration.by_clock(self.declared(history))
+
+    def declared(self, history: History) -> Any:
+        """Return the definition of a history of the sample."""
+        is_shared = self.kind is not Kind.DEFINITIONS and self.options == history.options
+        return self.definition if is_shared else self.registration.declare(history.options)
 
     @property
     def bounds_state(self) -> bool:
@@ -139,9 +145,14 @@ class CohortRun:
         self._alone: dict[int, Future[Outcome]] = {}
 
     @cached_property
+    def played_with_causes(self) -> list[tuple[Played, list[int | None]]]:
+        """The reference's play of each history, and the causes of its entries; all subjects run the same histories."""
+        return [played_with_causes(history) for history in self.each]
+
+    @cached_property
     def played(self) -> list[Played]:
-        """The reference's play of each history; all subjects run the same histories."""
-        return [play(history) for history in self.each]
+        """The reference's play of each history."""
+        return [played for played, _ in self.played_with_causes]
 
     @cached_property
     def covered(self) -> Counter[str]:
@@ -280,19 +291,32 @@ def joined(of_subjects: Sequence[Answers]) -> Answers:
 
 
 class ReferenceRun:
-    """A sample's histories, and the reference's play of them."""
+    """A sample's histories, and the reference's play of them.
 
-    def __init__(self, sample: Sample) -> None:
-        self.sample, self.histories = sample, list(sample.histories)
+    Args:
+        sample: The sample.
+        variants: The variants of its histories.
+    """
+
+    def __init__(self, sample: Sample, variants: Sequence[Variant] = ()) -> None:
+        self.sample, self.histories, self.variants = sample, list(sample.histories), variants
         self.played = [play(history) for history in self.histories]
+        self.drawn = len(self.histories)
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """The reference's outcome of each history, and then of each variant, batch by batch."""
+        varied = [variant.case.history for variant in self.variants]
+        played = [*self.played, *map(play, varied)]
+        return [Outcome.in_batches(one.name, own) for one, own in zip([*self.histories, *varied], played, strict=True)]
 
     @cached_property
     def covered(self) -> Counter[str]:
-        """The number of histories that met each coverage goal; a neighbour's goal counts once, and not in a pool."""
-        if not self.sample.is_pooled:
+        """The number of histories that met each coverage goal; of a profile, a neighbour's goal counts once."""
+        if self.sample.kind is Kind.REFERENCE:
             return covered_by(self.histories, played=self.played)
         found = count_goals_met(self.histories, self.played)
-        for history in self.histories:
+        for history in self.histories if self.sample.is_pooled else ():
             found.update(met_by(self.sample.registration, history.options))
         return found
 
@@ -317,7 +341,7 @@ class Run:
     def __init__(self, whole: CohortRun, subject: int) -> None:
         self.whole, self.subject, self.witness = whole, subject, whole.witnesses[subject]
         self.sample, self.histories, self.variants = whole.sample, whole.each, whole.variants
-        self.played = whole.played
+        self.played, self.causes = whole.played, [causes for _, causes in whole.played_with_causes]
         self.answers = self.again(whole.pool.plain)
 
     @property

@@ -64,6 +64,11 @@ class Outcome:
         """Return the reference's outcome of a history."""
         return cls(history, Grain.ARRIVAL, played.entries, is_stream=played.definition.is_stream)
 
+    @classmethod
+    def in_batches(cls, history: str, played: Played) -> Outcome:
+        """Return the reference's outcome of a history, compared batch by batch."""
+        return cls(history, Grain.BATCH, played.entries, is_stream=played.definition.is_stream)
+
     def to_lines(self) -> list[dict[str, Any]]:
         """Return the outcome as `streamproof run` prints it."""
         return [_entry_line(self.history, self.grain, entry) for entry in self.entries]

@@ -179,6 +179,11 @@ class Registration:
         """The operator's name."""
         return self.operator.name
 
+    @property
+    def is_staged(self) -> bool:
+        """Whether its Spark implementation runs in stages."""
+        return self.spark is not None and self.spark.shared is not None and self.spark.shared.hops is not None
+
     def declare(self, options: Options) -> Any:
         """Turn options into a definition; as `Operator.declare`."""
         return self.operator.declare(options)

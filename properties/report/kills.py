@@ -13,6 +13,7 @@ from ..checking.check import shares_queries
 from ..checking.mutation import LAWS, Kill
 from ..checking.pools import definitions_drawn, histories_in_pools
 from ..checking.running import OF_MUTANTS, SHARE_WITH_VARIANTS
+from ..checking.samples import scheduled_of
 from ..checking.shrinking import trimmed
 from ..generators.options import met_by
 from ..laws.all import ON_SPARK, asked_of
@@ -142,7 +143,7 @@ def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int]
     registration = registration_of(kill.mutant.operator)
     profiles = len(registration.profiles)
     if kill.mutant.scheduled:
-        return lambda histories: max(profiles, histories // 10)
+        return lambda histories: max(profiles, scheduled_of(histories))
     if shares_queries(registration):
         return lambda histories: histories_in_pools(registration, definitions, histories)
     return lambda histories: max(1, round(histories / profiles))

@@ -27,9 +27,10 @@ class Keys(VariantLaw):
     def not_checked(self, registration: Registration) -> str | None:
         return None if registration.key_independence else "its registration doesn't say what concerns a key"
 
-    def is_asked_of(self, sample: Sample) -> bool:
-        """Whether variants of a sample share its query."""
-        return sample.kind is Kind.RANDOM and sample.registration.key_independence is not None
+    def may_vary(self, sample: Sample, history: History) -> bool:
+        """Whether the law varies a history of a sample: if it has batches, which the clock of other keys moves too."""
+        known = sample.registration.key_independence is not None
+        return known and sample.kind not in (Kind.WITHOUT_LATE_DATA, Kind.IN_TIME) and history.clock == "batch"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
         """Draw a key of a history, and leave out all records that don't concern it."""

@@ -6,9 +6,8 @@ import random
 from collections.abc import Iterator
 
 from ....reference.core.history import History
-from ....reference.core.play import play
 from ...generators.cohorts import record_batches
-from ...outcomes.outcomes import Difference, Outcome, canonical, result_differences
+from ...outcomes.outcomes import Difference, Grain, Outcome, canonical, result_differences
 from ...registration.registration import Registration
 from ..case import Case
 from ..runs import Sample
@@ -23,13 +22,14 @@ class Repeats(VariantLaw):
     needs = "repeats"
     reason = "its registration doesn't declare the effect of a repeated record"
 
-    def is_asked_of(self, sample: Sample) -> bool:
-        """Whether variants of a sample share its query: if nothing is late, and the registration has an expectation."""
+    def may_vary(self, sample: Sample, history: History) -> bool:
+        """Whether the law varies a history of a sample: if nothing is late, and the registration has an expectation."""
         repeats = sample.registration.repeats
-        if repeats is None or not super().is_asked_of(sample):
+        if repeats is None or not super().may_vary(sample, history):
             return False
-        once = Outcome.of_play("", play(sample.histories[0]))
-        return repeats(sample.definition, once, once) is not None
+        definition = sample.declared(history)
+        nothing = Outcome("", Grain.BATCH, is_stream=definition.is_stream)
+        return repeats(definition, nothing, nothing) is not None
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
         """Repeat each record of a history."""

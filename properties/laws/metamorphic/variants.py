@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar
 
 from ....reference.core.history import History
+from ....reference.core.play import play
 from ....reference.core.records import Record
 from ...generators.cohorts import clock_schedule, one_cohort, record_batches, with_clock_advances
-from ...generators.coverage import goals_met
+from ...generators.coverage import goals_met, keeps_null_keys
 from ...outcomes.outcomes import Difference, Grain, Outcome, canonical, differences, result_differences, untimed
 from ...registration.registration import FreeOrder, Registration, registration_of
 from ...witnesses.spark.witness import QueryWitness
-from ..base import OWN, CannotRecheck, Comparison, Law, LawResult, Violation
+from ..base import OWN, REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation
 from ..case import Case
-from ..runs import Run, Sample, Variant
+from ..runs import Kind, ReferenceRun, Run, Sample, Variant
 
 TRIES = 3
 """The number of variants of a history that are tried when it is shrunk."""
 
 
 class VariantLaw(Law):
-    """A law that relates Spark's outcomes of a history and of a variant; the reference isn't asked.
+    """A law that relates a witness's outcomes of a history and of a variant of it.
+
+    Args:
+        of_reference: Whether the reference is that witness; otherwise Spark is.
 
     Attributes:
         shows_order: Whether outcomes are shown change by change, rather than as the tables that they fold to.
@@ -34,6 +38,13 @@ class VariantLaw(Law):
     follows_changelog = True
     needs_original = True
     shows_order: ClassVar[bool] = False
+    kinds: tuple[Kind, ...] = (Kind.RANDOM, Kind.WITHOUT_LATE_DATA)
+
+    def __init__(self, of_reference: bool = False) -> None:
+        self.of_reference = of_reference
+        if of_reference:
+            self.between = (REFERENCE,)
+            self.kinds = (Kind.REFERENCE, Kind.DEFINITIONS, Kind.IN_TIME)
 
     def not_checked(self, registration: Registration) -> str | None:
         """Return the reason why an operator isn't asked: also if all of its profiles may have late data."""
@@ -43,13 +54,19 @@ class VariantLaw(Law):
         return super().not_checked(registration) or "its registration has no profile without late data"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether variants of a sample share its query: if nothing can be late."""
-        return sample.is_without_late_data
+        """Whether variants of a sample run with it: if some history may be varied."""
+        return super().is_asked_of(sample) and any(self.may_vary(sample, history) for history in sample.histories)
+
+    def may_vary(self, sample: Sample, history: History) -> bool:
+        """Whether the law varies a history of a sample: if it has batches, and nothing can be late."""
+        return history.clock == "batch" and sample.is_without_late_data(history)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Return the goal that a variant differs from its history, and the registration's goals for this law."""
-        coverage = sample.registration.coverage
-        return [*sample.goals([f"{self.name} changed"]), *(coverage.of_variants.get(self.name, ()) if coverage else ())]
+        return [*sample.goals([f"{self.name} changed"]), *self._goals_of_originals(sample.registration)]
+
+    def _goals_of_originals(self, registration: Registration) -> Sequence[str]:
+        return registration.coverage.of_variants.get(self.name, ()) if registration.coverage else ()
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
         """Yield variants of a history, each drawn anew; the first shares the sample's query."""
@@ -61,28 +78,32 @@ class VariantLaw(Law):
         Args:
             registration: The operator.
             case: The variant, and the history that it was made from.
-            original: Spark's outcome of that history.
-            variant: Spark's outcome of the variant.
+            original: The witness's outcome of that history.
+            variant: Its outcome of the variant.
         """
         raise NotImplementedError
 
-    def variants(self, sample: Sample, count: int, seed: int) -> list[Variant]:
-        """Return a variant of each of the first `count` histories of a sample, the same for the same seed."""
+    def variants(self, sample: Sample, indexes: Iterable[int], seed: int) -> list[Variant]:
+        """Return a variant of each of some histories of a sample, given their indexes; the same for the same seed."""
         generator, made = random.Random(seed), []
-        for index, history in enumerate(sample.histories[:count]):
-            for variant in self.vary(history, generator):
+        for index in indexes:
+            history = sample.histories[index]
+            for variant in self.vary(history, generator) if self.may_vary(sample, history) else ():
                 made.append(Variant(self.name, index, Case(variant, history)))
                 break
         return made
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run | ReferenceRun, result: LawResult) -> Iterator[Violation]:
         """Judge the law's variants in a run, each against its original."""
+        registration = run.sample.registration
+        has_goals = bool(self._goals_of_originals(registration))
         for index, variant in enumerate(run.variants, run.drawn):
             if variant.law == self.name:
                 result.judged += 1
                 result.covered.update(run.sample.cover({f"{self.name} changed": int(variant.changed)}))
-                original = variant.case.original or variant.case.history
-                result.covered.update(goals_met(run.sample.registration, original, run.played[variant.index]))
+                if has_goals:
+                    original = variant.case.original or variant.case.history
+                    result.covered.update(goals_met(registration, original, run.played[variant.index]))
                 comparison = self.compare(variant.case, run.outcomes[variant.index], run.outcomes[index])
                 if comparison.differences:
                     yield Violation(variant.case, comparison)
@@ -91,16 +112,22 @@ class VariantLaw(Law):
         """Compare the outcomes of a history and of its variant."""
         found = self.differences(registration_of(case.history.operator), case, original, variant)
         shown = [outcome if self.shows_order else at_end(outcome) for outcome in (original, variant)]
-        return Comparison(("the original", shown[0]), ("Spark", shown[1]), found)
+        return Comparison(
+            ("the original", shown[0]), ("the variant" if self.of_reference else "Spark", shown[1]), found
+        )
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Run all originals and variants in one query, and compare each variant with its original."""
+        """Run all originals and variants, on Spark in one query, and compare each variant with its original."""
         pairs = [history for case in cases for history in (require_original(self, case), case.history)]
-        try:
-            one_cohort(pairs)
-        except ValueError:
-            raise CannotRecheck("the history and its original can't share a query: one of them was changed") from None
-        outcomes = witness.answers(pairs).outcomes
+        if self.of_reference:
+            outcomes = [Outcome.in_batches(history.name, play(history)) for history in pairs]
+        else:
+            try:
+                one_cohort(pairs)
+            except ValueError:
+                changed = "the history and its original can't share a query: one of them was changed"
+                raise CannotRecheck(changed) from None
+            outcomes = witness.answers(pairs).outcomes
         return [self.compare(case, outcomes[2 * index], outcomes[2 * index + 1]) for index, case in enumerate(cases)]
 
     def cases_of(self, history: History) -> list[Case]:
@@ -133,7 +160,10 @@ def with_batches(history: History, law: str, batches: Sequence[Sequence[Record]]
         law: The name of the law, which becomes part of the variant's name.
         batches: The variant's records.
     """
-    lines = with_clock_advances(batches, clock_schedule(history))
+    by_null_keys = any(record.key is None for record in history.records) and keeps_null_keys(
+        registration_of(history.operator).declare(history.options)
+    )
+    lines = with_clock_advances(batches, clock_schedule(history, by_null_keys))
     return replace(history, lines=lines, name=f"{history.name}/{law}")
 
 

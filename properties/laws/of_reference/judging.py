@@ -26,7 +26,7 @@ class ReferenceLaw(Law):
     """
 
     witness: ClassVar[str]
-    kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE, Kind.DEFINITIONS)
+    kinds: tuple[Kind, ...] = (Kind.REFERENCE, Kind.DEFINITIONS)
     is_plain = True
 
     def goals(self, sample: Sample) -> Sequence[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from ....reference.core.history import History
 from ....reference.core.play import Played
@@ -21,7 +20,7 @@ class Kafka(ReferenceLaw):
 
     name = "kafka"
     between = ("reference", "kafka")
-    kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE,)
+    kinds: tuple[Kind, ...] = (Kind.REFERENCE,)
     says = "the real Kafka Streams emits the reference's changelog, step by step, except for named divergences"
     needs = "kafka"
     reason = "its registration has no topology of Kafka Streams"

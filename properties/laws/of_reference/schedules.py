@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar
 from zlib import crc32
 
 from ....reference.core.history import History
@@ -20,7 +19,7 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
 
     name = "schedules"
     between = ("reference", "protocol")
-    kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE,)
+    kinds: tuple[Kind, ...] = (Kind.REFERENCE,)
     says = "whatever the schedule of delivery, the join is right once no message waits"
     witness = "the meaning"
 

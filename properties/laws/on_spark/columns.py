@@ -26,8 +26,9 @@ from ...witnesses.spark.answers import Label
 from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness, others_of
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation, violations
+from ..causes import played_with_causes
 from ..runs import Kind, Sample, TypedRun
-from .labels import label_differences, labels_of, played_with_causes
+from .labels import label_differences, labels_of
 
 AROUND_1970_MS = 40
 """How long before 1970 (ms) histories begin if the operator depends on the clock, which doesn't move before 1970."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
@@ -38,7 +37,7 @@ def covered(run: Run) -> Counter[str]:
 class OutcomeLaw(Law):
     """A law that judges each history of a random sample, its variants too, by its outcome on Spark."""
 
-    kinds: ClassVar[tuple[Kind, ...]] = (Kind.RANDOM, Kind.WITHOUT_LATE_DATA)
+    kinds: tuple[Kind, ...] = (Kind.RANDOM, Kind.WITHOUT_LATE_DATA)
     is_plain = True
     shows_neighbours = True
     options = PLAIN

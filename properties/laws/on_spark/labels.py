@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from ....reference.core.clocks import Clock
 from ....reference.core.history import History
-from ....reference.core.operator import operator_named
-from ....reference.core.play import Played, play
-from ....reference.core.records import Dropped, Output, Record
+from ....reference.core.play import Played
+from ....reference.core.records import Dropped
 from ....spark_impl.runtime.logic import DROPPED, TOMBSTONE, UPDATE
 from ...outcomes.outcomes import Difference, Step, differing_steps
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation
 from ..case import Case
+from ..causes import played_with_causes
 from ..runs import Kind, Run, Sample
 from .judging import by_reference
 
@@ -46,7 +44,7 @@ class Labels(Law):
         labels = run.answers.labels
         for index in range(run.drawn):
             history, played, outcome = run.histories[index], run.played[index], run.outcomes[index]
-            expected = expected_labels(history)
+            expected = list(labels_of(history, played, run.causes[index]))
             result.covered.update({CLOSED if label.cause is None else CAUSED for label in expected})
             found = label_differences(history, expected, labels[index])
             if found:
@@ -70,33 +68,6 @@ class Labels(Law):
 def expected_labels(history: History) -> list[Label]:
     """Return the expected labels of a history's changes and dropped records."""
     return list(labels_of(history, *played_with_causes(history)))
-
-
-def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
-    """Return the reference's play, and for each of its entries the number (from 0) of the record that set it off."""
-    causes: list[int | None] = []
-    number = -1
-
-    class Noting:
-        """The behaviour, noting the cause of each output."""
-
-        def __init__(self, definition: Any, clock: Clock) -> None:
-            self.own = operator_named(history.operator).behaviour(definition, clock)
-
-        def arrive(self, record: Record) -> list[Output]:
-            nonlocal number
-            number += 1
-            outputs = self.own.arrive(record)
-            causes.extend([number] * len(outputs))
-            return outputs
-
-        def advance(self) -> list[Output]:
-            outputs = self.own.advance()
-            causes.extend([None] * len(outputs))
-            return outputs
-
-    played = play(history, Noting)
-    return played, causes
 
 
 def labels_of(history: History, played: Played, causes: Sequence[int | None]) -> Iterator[Label]:

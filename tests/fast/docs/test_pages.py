@@ -256,7 +256,10 @@ def laws_on_the_page() -> dict[tuple[str, str], str]:
         for section in text.split("\n### ")[1:]:
             name, _, said = section.partition("\n")
             found[subject, name] = " ".join(said.split())
-    return found
+    return {
+        (part, name): f"{found['reference', name]} {said}" if "as of the reference" in said else said
+        for (part, name), said in found.items()
+    }
 
 
 def test_every_law_has_its_section_with_what_it_says() -> None:
@@ -280,7 +283,7 @@ def test_the_mutants_that_laws_are_said_to_kill_exist() -> None:
 
     mutants = {name for registration in registered().values() for name in registration.mutants}
     killed = [
-        name for said in laws_on_the_page().values() for name in re.findall(r"`(\w+)`", said.split("**Kills**")[1])
+        name for said in laws_on_the_page().values() for name in re.findall(r"`(\w+)`", said.split("**Kills**")[-1])
     ]
     assert len(killed) > 10
     assert set(killed) - mutants == set()

@@ -200,7 +200,7 @@ def test_another_default_is_found_though_every_profile_names_the_option(
 
 
 def test_a_quarter_of_the_histories_is_of_drawn_definitions_under_every_clock() -> None:
-    *of_profiles, drawn = (draw() for draw in plan_of_reference(registration_of("session_windows"), 2000, 0))
+    *of_profiles, drawn, _ = (draw() for draw in plan_of_reference(registration_of("session_windows"), 2000, 0))
     assert [sample.profile for sample in of_profiles] == [*PROFILES["session_windows"]]
     assert len(drawn.histories) in range(450, 550)
     assert {history.clock for history in drawn.histories} == {"batch", "stream_time"}

@@ -21,7 +21,7 @@ from streamproof.properties.checking.check import (
     steps_of_references,
 )
 from streamproof.properties.checking.findings import Findings
-from streamproof.properties.checking.pools import SCHEDULES
+from streamproof.properties.checking.pools import RERUN, SCHEDULES
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round, Work
 from streamproof.properties.counterexamples.of_operators import FolderStore
@@ -338,7 +338,7 @@ def test_operators_that_share_queries_stop_between_two_definitions(runs: list[st
     assert all(report.is_whole for report in reports.values())
     whole = runs.count("judged")
     runs.clear()
-    check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports, turn=Round(1, over_after(2 + 100)))
+    check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports, turn=Round(1, over_after(2 + 150)))
     assert 0 < runs.count("judged") < 100 < whole
     assert not any(one.unfinished for report in reports.values() for one in report.results)
 
@@ -352,7 +352,8 @@ def test_the_steps_on_spark_are_those_that_are_run(runs: list[str], tmp_path: Pa
     check_operators(NAMES, FolderStore(tmp_path), 1, turn=Round(0, work=work))
     assert [*work.steps] == NAMES
     assert sum(work.steps.values()) == pytest.approx(runs.count("way") + runs.count("alone"))
-    assert runs.count("way") > 2 * SCHEDULES
+    # Each pool as it is, two of them stopped or crashed, one in other partitions.
+    assert runs.count("way") == SCHEDULES + RERUN + 1
     assert work.done == pytest.approx(dict(work.steps))
     assert shown[: len(NAMES)] == [(name, 0, work.steps[name]) for name in NAMES]
     for operator in NAMES:
@@ -374,7 +375,7 @@ def test_operators_are_done_when_their_last_pool_is_and_references_meanwhile(
     runs: list[str], no_kafka: None, tmp_path: Path
 ) -> None:
     done: list[tuple[str, str, int]] = []
-    names = ["session_windows", "table_table_join", "range_aggregate"]
+    names = ["session_windows", "table_aggregate", "range_aggregate"]
     check_operators(
         names,
         FolderStore(tmp_path),
@@ -383,6 +384,6 @@ def test_operators_are_done_when_their_last_pool_is_and_references_meanwhile(
         of_reference={name: Report(name, [], 0, subject="the reference") for name in names},
     )
     reference, spark = [(name, "the reference") for name in names], [(name, "on Spark") for name in names]
-    assert [one[:2] for one in done] == [*reference[:2], spark[1], reference[2], spark[2], spark[0]]
+    assert [one[:2] for one in done] == [reference[0], spark[1], *reference[1:], spark[0], spark[2]]
     judged = [count for _, _, count in done]
-    assert judged[0] == 0 < judged[1] < judged[2] == judged[3] < judged[4] < judged[5]
+    assert judged[0] == 0 < judged[1] == judged[2] < judged[3] < judged[4] == judged[5]

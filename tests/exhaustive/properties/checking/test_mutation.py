@@ -1,24 +1,16 @@
-"""Every mutant is killed, and every law that mutants are checked by kills one: shared queries in memory, no Spark."""
+"""Which laws kill which mutants, and each law kills one: shared queries in memory, no Spark."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 from shared_player import play_in_memory
 from streamproof.properties.checking import mutation
 from streamproof.properties.checking.mutation import Kill, check_mutants, chosen
-from streamproof.properties.operators.mutants.session_windows import MUTANTS
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.reference.core.errors import BadInput
 
-RARE = {
-    *("subtracts_what_is_equal", "equal_member_stays", "nulls_not_listed", "sum_rounded", "null_key_kept_by_inner"),
-    *("shown_not_saved", "forgets_one_early", "compared_in_lower_case", "sum_through_float"),
-    "window_at_zero_not_found",
-}
-"""They show in a few of thousands of histories, such as a check draws, and perhaps not in so few."""
 BY_ONE_LAW = {
     "forgets_at_second_restart": "restart",
     "takes_no_row_twice": "replay",
@@ -29,21 +21,14 @@ IN_ALL_POOLS = {*BY_ONE_LAW, "never_due"}
 """Mutants of which it is asked by which laws they are killed: these are run on all histories."""
 SLICES = 6
 """A pool is run in so many slices: what is killed in the first few, as most mutants are, is in no further one."""
-MUTANTS_OF = {name: import_module(f"streamproof.properties.operators.mutants.{name}").MUTANTS for name in registered()}
-"""The mutants that the fixed profiles show."""
 
 
 @pytest.fixture(scope="module")
 def kills() -> dict[str, Kill]:
     with pytest.MonkeyPatch.context() as patch:
         play_in_memory(patch)
-        found = check_mutants(chosen("session_windows", []), histories=60, rounds=2)
+        found = check_mutants(chosen("session_windows", []), histories=60, rounds=2, all_laws=True)
     return {kill.mutant.name: kill for kill in found}
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_mutant_is_killed(kills: dict[str, Kill], mutant: str) -> None:
-    assert kills[mutant].killed
 
 
 @pytest.mark.parametrize(
@@ -85,18 +70,13 @@ def test_shrunk_histories_are_short(kills: dict[str, Kill]) -> None:
 
 
 @pytest.mark.parametrize("operator", [name for name in registered() if name != "session_windows"])
-def test_every_mutant_of_an_operator_is_killed_and_every_law_kills_one(
-    monkeypatch: pytest.MonkeyPatch, operator: str
-) -> None:
+def test_every_law_kills_a_mutant_of_an_operator(monkeypatch: pytest.MonkeyPatch, operator: str) -> None:
     play_in_memory(monkeypatch)
     registration = registration_of(operator)
     asked = {"changelog", "labels", "table at every cut", "duckdb", "keys", "order", "cuts", "repeats"}
     if registration.bounded_state or registration.tables:
         asked.add("state")
     found = laws_until_killed(monkeypatch, operator, asked, histories=40)
-    survived = {name for name, laws in found.items() if not laws}
-    assert survived - RARE == set()
-    assert survived & MUTANTS_OF[operator].keys() == set()
     assert asked - set().union(*found.values()) == set()
     of_one_law = {name: laws for name, laws in found.items() if name in BY_ONE_LAW}
     assert of_one_law == {name: {law} for name, law in BY_ONE_LAW.items() if operator == "table_table_join"}
@@ -113,10 +93,10 @@ def laws_until_killed(
     """
     left = [one for one in chosen(operator, []) if not one.scheduled]
     found: dict[str, set[str]] = {mutant.name: set() for mutant in left}
-    pools = list(mutation.pools_on_spark([registration_of(operator)], histories, 0))
+    pools = list(mutation.pools_on_spark([registration_of(operator)], histories, 0, all_laws=True))
     for samples in (pool[start::SLICES] for start in range(SLICES) for pool in pools if start < len(pool)):
-        monkeypatch.setattr(mutation, "pools_on_spark", lambda *_, samples=samples: [samples])
-        for kill in check_mutants(left, histories, rounds=0):
+        monkeypatch.setattr(mutation, "pools_on_spark", lambda *_, samples=samples, **__: [samples])
+        for kill in check_mutants(left, histories, rounds=0, all_laws=True):
             found[kill.mutant.name].update(kill.laws)
         if asked <= set().union(*found.values()):
             left = [one for one in left if not found[one.name] or one.name in IN_ALL_POOLS]

@@ -23,7 +23,7 @@ def test_mutants_are_killed_in_a_query_that_they_share(
 ) -> None:
     # In its last pool most are killed, and a crash costs one query more; how often all are is asked in memory.
     *_, pool = mutation.pools_on_spark([registration_of(operator)], HISTORIES, 0)
-    monkeypatch.setattr(mutation, "pools_on_spark", lambda *_: [pool])
+    monkeypatch.setattr(mutation, "pools_on_spark", lambda *_, **__: [pool])
     mutants = chosen(operator, [])
     on_spark = killed(mutants)
     play_in_memory(monkeypatch)
@@ -37,6 +37,6 @@ def killed(mutants: Sequence[Mutant]) -> set[str]:
 
 def test_mutants_that_need_a_schedule_are_killed(spark: SparkSession) -> None:
     scheduled = [mutant for name in registered() for mutant in chosen(name, []) if mutant.scheduled]
-    found = check_mutants(scheduled, histories=12, rounds=0)
+    found = check_mutants(scheduled, histories=60, rounds=0)
     assert len(found) == 5
     assert [kill.mutant.name for kill in found if not kill.killed] == []

@@ -57,6 +57,7 @@ from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change
 from streamproof.spark_impl.runtime.codec import encode
 from streamproof.spark_impl.runtime.pages import Pages, Stored
+from wrong_sessions import plant
 
 Entries = list[Entry]
 Bug = Callable[["Run", History, Entries], Entries]
@@ -180,7 +181,7 @@ def checked(
     report: Report | None = None,
 ) -> Report:
     """Check an operator on its first sample of a kind."""
-    registration, report = registration_of(operator), report or Report(operator, [], 0)
+    registration, report = registration_of(operator), report or Report(operator, [], 0, all_laws=True)
     one = next(one for draw in plan_on_spark(registration, histories, 0) if (one := draw()).kind is kind)
     Check(registration, report, ON_SPARK, "spark", FolderStore(folder), lambda step: None, witness).run([one])
     return report
@@ -375,6 +376,10 @@ def staged_kafka(histories: Sequence[History], lost: int) -> list[Staged]:
 OF_REFERENCE = [
     ("fold is meaning", "table_table_join", forgetful),
     ("duckdb", "table_table_join", forgetful),
+    ("cuts", "session_windows", partial(plant, name="forgets_between_batches")),
+    ("order", "session_windows", partial(plant, name="forward_only")),
+    ("keys", "session_windows", partial(plant, name="shared_across_keys")),
+    ("repeats", "session_windows", partial(plant, name="repeats_dropped")),
     ("protocol", "foreign_key_join", wrong_rows),
     ("schedules", "foreign_key_join", unchecked),
     ("kafka", "table_aggregate", silent),

@@ -155,6 +155,7 @@ def more_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("more_mutants")
 @pytest.mark.parametrize(("law", "mutant", "found", "original"), CASES, ids=[case[0] for case in CASES])
 @pytest.mark.in_ci("changelog", "state", "order", "restart", "retention", "columns")
+@pytest.mark.in_ci("changelog", "columns", "state")
 def test_the_pasted_test_fails_with_the_mutant_and_passes_without(
     spark: SparkSession, law: str, mutant: str, found: History, original: History | None
 ) -> None:

@@ -108,6 +108,7 @@ MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, Layout]] = [
 
 
 @pytest.mark.parametrize(("mutate", "operator", "layout"), MUTANTS, ids=[mutant[0].__name__ for mutant in MUTANTS])
+@pytest.mark.in_ci("joins_key_columns_by_a_separator", "reads_times_without_zone_as_utc")
 def test_a_wrong_reading_of_columns_is_killed_and_confirmed_alone(
     spark: SparkSession,
     tmp_path: Path,

@@ -7,13 +7,13 @@ from itertools import chain
 
 import pytest
 from registrations import options_missing
-from streamproof.properties.checking.pools import LEAST, MOST, SCHEDULES, STANDING_POOLS, draw_ways, pools_on_spark
-from streamproof.properties.checking.samples import horizon_of
+from streamproof.properties.checking.pools import LEAST, MOST, RERUN, SCHEDULES, asked_alone, draw_ways, pools_on_spark
+from streamproof.properties.checking.samples import horizon_of, without_late_data
 from streamproof.properties.generators.cohorts import clock_schedule, record_batches
 from streamproof.properties.generators.options import option_goals
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.registration import Registration, registration_of
-from streamproof.properties.witnesses.run_options import Crash, RunOptions
+from streamproof.properties.witnesses.run_options import Crash
 from streamproof.reference.core.operator import OPERATORS
 
 SOME = [registration_of(name) for name in ("session_windows", "table_table_join", "windowed_table", "foreign_key_join")]
@@ -37,6 +37,10 @@ def of_all() -> list[list[Sample]]:
     return pools(ALL, 1, 5)
 
 
+def definition_of(sample: Sample) -> str:
+    return f"{sample.registration.name} {sample.options}"
+
+
 def test_the_same_seed_draws_the_same_samples_and_another_seed_others() -> None:
     first = shown(pools(SOME, 20, 1))
     assert shown(pools(SOME, 20, 1)) == first
@@ -53,27 +57,54 @@ def test_every_value_and_every_legal_pair_of_values_is_on_board(of_all: list[lis
     assert all(option_goals(registration) for registration in ALL)
 
 
-def test_each_definition_is_under_several_schedules_and_each_pool_under_one(of_all: list[list[Sample]]) -> None:
-    small, standing = of_all[:STANDING_POOLS], of_all[STANDING_POOLS : 2 * STANDING_POOLS]
-    without_late_data, *by_clock = of_all[2 * STANDING_POOLS :]
-    pooled = [*by_clock, *small, *standing]
+def test_each_definition_by_the_clock_is_under_several_schedules_and_each_pool_under_one(
+    of_all: list[list[Sample]],
+) -> None:
+    _, *by_clock = of_all
     assert len(by_clock) == SCHEDULES
-    assert {sample.registration.name for pool in small for sample in pool} == {"table_table_join"}
-    for pool in pooled:
-        assert len({clock_schedule(one) for sample in pool for one in sample.histories}) == 1
-        assert all(sample.is_pooled and sample.histories for sample in pool)
-    assert len({clock_schedule(pool[0].histories[0]) for pool in pooled[:SCHEDULES]}) == SCHEDULES
-    for number, pool in enumerate(pooled):
-        by_clock = {one.registration.by_clock(one.definition) for one in pool}
-        assert by_clock == {number < SCHEDULES}
-    assert {sample.kind for sample in without_late_data} == {Kind.WITHOUT_LATE_DATA}
+    found: set[tuple[int, ...]] = set()
+    for pool in by_clock:
+        timed = [one for one in pool if one.registration.by_clock(one.definition)]
+        (schedule,) = {clock_schedule(one) for sample in timed for one in sample.histories}
+        found.add(schedule)
+    assert len(found) == SCHEDULES
+    assert all(sample.is_pooled and sample.histories for pool in of_all for sample in pool)
 
 
-def test_what_the_clock_means_nothing_to_stands_still_for_a_few_batches(of_all: list[list[Sample]]) -> None:
-    for pool in of_all[: 2 * STANDING_POOLS]:
+def test_operators_in_stages_have_a_pool_of_their_own_and_other_histories_without_a_clock_ride_along(
+    of_all: list[list[Sample]],
+) -> None:
+    standing, *by_clock = of_all
+    assert {one.registration.name for one in standing} == {one.name for one in ALL if one.is_staged}
+    for pool in by_clock:
+        along = [one for one in pool if not one.registration.by_clock(one.definition)]
+        names = {one.registration.name for one in along}
+        assert names == {"table_table_join", "stream_table_join", "range_aggregate", "window_aggregate"}
+        # As many batches, so that a restart has something before and after it.
+        assert len({len(one.batches) for sample in pool for one in sample.histories}) == 1
+        assert all(len({*clock_schedule(one)}) == 1 for sample in along for one in sample.histories)
+
+
+def test_without_a_definition_by_the_clock_all_have_a_pool_whose_clock_stands_still_for_a_few_batches() -> None:
+    for names in (["table_table_join"], ["table_table_join", "foreign_key_join"]):
+        (pool,) = pools([registration_of(name) for name in names], 1, 5)
+        assert {one.registration.name for one in pool} == {*names}
         *schedule, _ = clock_schedule(pool[0].histories[0])
         assert len({*schedule}) == 1
         assert LEAST <= len(schedule) <= MOST
+
+
+def test_definitions_in_which_nothing_is_late_are_among_those_by_the_clock(of_all: list[list[Sample]]) -> None:
+    for pool in of_all[1:]:
+        asked = {definition_of(one) for one in pool}
+        for one in ALL:
+            assert {f"{one.name} {without_late_data(one, name)}" for name in one.without_late_data} <= asked
+
+
+def test_only_with_all_laws_there_is_a_pool_in_which_nothing_is_late(of_all: list[list[Sample]]) -> None:
+    more = list(pools_on_spark(ALL, 1, 5, all_laws=True))
+    assert shown([more[0], *more[2:]]) == shown(of_all)
+    assert {sample.kind for sample in more[1]} == {Kind.WITHOUT_LATE_DATA}
 
 
 def test_all_histories_end_long_after_what_any_definition_on_board_is_for(of_all: list[list[Sample]]) -> None:
@@ -104,21 +135,20 @@ def test_a_pool_is_run_again_in_ways_that_are_drawn_and_that_its_batches_allow(n
         for way in drawn.get("restart", ()):
             assert way.stop_after[1] - way.stop_after[0] == 1
         if not number:
-            one, scattered = drawn["partitions"]
-            assert one == RunOptions(partitions=2)
+            (scattered,) = drawn["partitions"]
             assert 1 < (scattered.state_groups or 0) < (scattered.partitions or 0)
 
 
 def test_all_samples_of_a_pool_are_run_again_together_and_every_definition_in_each_way(
     of_all: list[list[Sample]],
 ) -> None:
-    asked: dict[str, set[str]] = {}
+    asked: dict[str, list[str]] = {}
     for pool in of_all:
         assert len({repr(sample.ways) for sample in pool}) == 1
         for sample in pool:
-            asked.setdefault(f"{sample.registration.name} {sample.options}", set()).update(sample.ways)
-    every = {"restart", "replay", "partitions"}
-    assert {frozenset(of_one) for of_one in asked.values()} - {frozenset()} == {frozenset(every)}
+            asked.setdefault(definition_of(sample), []).extend(sample.ways)
+    assert {tuple(sorted(of_one)) for of_one in asked.values()} == {("partitions", "replay", "restart")}
+    assert [bool(pool[0].ways) for pool in of_all] == [True] * (1 + RERUN) + [False] * (SCHEDULES - RERUN)
 
 
 def test_one_history_in_eight_may_have_null_keys() -> None:
@@ -153,3 +183,11 @@ def test_the_histories_of_all_pools_may_be_longer() -> None:
         drawn = pools_on_spark([registration_of("session_windows")], 1, 0, records)
         lengths = {len(one.records) for pool in drawn for sample in pool for one in sample.histories}
         assert lengths == {records}
+
+
+def test_an_operator_in_stages_and_one_without_are_run_alone_and_which_is_drawn() -> None:
+    drawn = [asked_alone(ALL, seed) for seed in range(60)]
+    assert drawn == [asked_alone(ALL, seed) for seed in range(60)]
+    assert {staged for staged, _ in drawn} == {one.name for one in ALL if one.is_staged}
+    assert {other for _, other in drawn} == {one.name for one in ALL if not one.is_staged}
+    assert asked_alone([registration_of("table_table_join")], 0) == ["table_table_join"]

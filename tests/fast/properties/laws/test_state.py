@@ -141,10 +141,11 @@ def test_a_state_that_is_never_read_shows_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_state_is_read_in_one_pool_of_what_the_clock_means_nothing_to() -> None:
-    for operator in ("table_table_join", "foreign_key_join"):
-        pools = emptied_samples(operator)
-        reads = [Pool([CohortRun(sample) for sample in pool]).plain.read_state for pool in pools if pool]
-        assert reads == [True, False]
+    for operators in (["table_table_join"], ["foreign_key_join"], ["table_table_join", "window_aggregate"]):
+        pools = list(pools_on_spark([registration_of(one) for one in operators], 20, 0))
+        emptied = [[one for one in pool if one.registration.name == operators[0] and one.is_emptied] for pool in pools]
+        assert [bool(samples) for samples in emptied] == [True] + [False] * (len(pools) - 1)
+        assert Pool([CohortRun(sample) for sample in emptied[0]]).plain.read_state
 
 
 @pytest.mark.parametrize("operator", STORES_TABLES)

@@ -49,7 +49,7 @@ def test_the_law_is_asked_of_every_operator_and_needs_one_partition_and_several(
     sample = sample_of(operator)
     assert Partitions().is_asked_of(sample)
     assert [*Partitions().goals(sample)] == [TWO, SEVERAL]
-    assert [*Partitions().goals(replace(sample, is_pooled=True))] == [TWO, SEVERAL, EMPTY]
+    assert [*Partitions().goals(replace(sample, is_pooled=True))] == [SEVERAL, EMPTY]
 
 
 def test_groups_of_keys_that_are_fewer_than_the_partitions_lie_in_several_of_them(spark: SparkSession) -> None:

@@ -345,6 +345,7 @@ def test_rows_may_come_in_another_batch_if_both_versions_together_emit_what_a_ru
     assert "rows come in another batch than in a run from the start" in str(report)
 
 
+@pytest.mark.weekly("half a minute: CI compares both outputs by a rule")
 def test_a_function_of_both_outputs_says_what_may_differ() -> None:
     def doubles(old: list[list[dict[str, Any]]], new: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
         assert len(old) == len(new)
@@ -362,6 +363,7 @@ def test_a_rule_says_what_both_versions_emit() -> None:
         upgrade(stateless, aggregate(), CLICKS, histories=20, expect=rule)
 
 
+@pytest.mark.weekly("half a minute, for a rare failure")
 def test_an_old_version_that_fails_by_itself_is_no_refused_upgrade() -> None:
     def fails(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
@@ -422,6 +424,7 @@ def fails_when_it_runs(clicks: DataFrame) -> DataFrame:
     return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
 
 
+@pytest.mark.weekly("half a minute: CI asks it of a change and a failure, and of the process itself")
 def test_the_old_version_runs_in_a_process_of_its_own_pyspark_which_ends_with_the_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -174,7 +174,7 @@ def verdict_of_duckdb(
     operator: str, profiles: Mapping[str, Mapping[str, Any]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Verdict:
     # Without a space, whose definitions a reference that misreads options may refuse.
-    change(monkeypatch, operator, profiles=profiles, space=None, kafka=None, protocol=None)
+    change(monkeypatch, operator, profiles=profiles, without_late_data={}, space=None, kafka=None, protocol=None)
     # Shrinking asks the same question hundreds of times more.
     monkeypatch.setattr(findings, "confirmed", lambda law, violation, witness, asked: (violation, ""))
     return check_reference(operator, FolderStore(folder), HISTORIES * len(profiles)).result("duckdb").verdict

@@ -1,0 +1,19 @@
+"""All laws, also those that a check asks of the reference alone: what both keep, Spark is seen to keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import Command, caller
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return caller(monkeypatch, capsys, "check")
+
+
+def test_all_laws_hold_on_spark_for_all_operators_at_the_default_size(check: Command, tmp_path: Path) -> None:
+    said = check("--all-laws", "--folder", tmp_path)
+    assert said.code == 0, said.out
+    assert "asked of the reference alone" not in said.out
