@@ -234,5 +234,20 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.in_ci(
+    "SPARK_HOME holds another Spark",
+    "a column's name steers the terminal",
+    "a file's name is not UTF-8",
+    "a history is a pipe that never ends",
+    "a verdict finds standard output full",
+    "all three are closed",
+    "data is gzipped under another name",
+    "gzipped data is cut off",
+    "no temporary file can be written",
+    "standard error is closed",
+    "standard output is full",
+    "the working directory is gone",
+    "too little address space for Java",
+)
 def test_a_fault_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
     assert_ends_as_it_must(fault, tmp_path)

@@ -124,6 +124,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("moment", "number"), CASES)
+@pytest.mark.in_ci(
+    "SIGINT - a job's query runs",
+    "SIGINT - the meaning",
+    "SIGKILL - a query runs",
+    "SIGTERM - the JVM starts for a job",
+    "SIGTERM - DuckDB",
+)
 def test_a_signal_leaves_the_counterexamples_and_nothing_else(
     moment: Moment, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

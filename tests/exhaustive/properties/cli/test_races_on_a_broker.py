@@ -150,6 +150,7 @@ def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path
     assert refusal.event.line == doctored.line
 
 
+@pytest.mark.weekly("half a minute: CI reads the topics of the same join")
 def test_the_witness_has_the_table_of_each_history_with_its_timestamps() -> None:
     def history(name: str, artist: str, **options: str) -> History:
         rows = [("right", "r1", "x", 7), ("left", "a", {artist: "r1"}, 3), ("left", "b", {artist: "r2"}, 5)]
@@ -237,6 +238,7 @@ def hanging_up() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@pytest.mark.weekly("half a minute: the broker itself refuses them")
 def test_a_cluster_that_wants_credentials_is_reported(tmp_path: Path) -> None:
     with hanging_up() as port:
         running = Running(tmp_path, "lose-gain", "--bootstrap", f"127.0.0.1:{port}")
@@ -248,6 +250,7 @@ def test_a_cluster_that_wants_credentials_is_reported(tmp_path: Path) -> None:
     assert running.folders_left() == []
 
 
+@pytest.mark.weekly("a broker that starts twice, for a rare failure")
 def test_a_port_that_another_process_takes_first_is_left_to_it(monkeypatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         offered = [[taken.getsockname()[1], *free_ports(1)], free_ports(2)]

@@ -77,6 +77,7 @@ def agreement(operator: str) -> Agreement:
 
 
 @pytest.mark.parametrize("operator", SPECIFIED)
+@pytest.mark.in_ci("stream_stream_join", "table_table_join")
 def test_mutants_that_emit_the_same_have_one_name(operator: str) -> None:
     found = agreement(operator)
     alike = {
@@ -89,6 +90,7 @@ def test_mutants_that_emit_the_same_have_one_name(operator: str) -> None:
 
 
 @pytest.mark.parametrize("operator", SPECIFIED)
+@pytest.mark.in_ci("table_table_join")
 def test_mutants_of_one_name_emit_the_same_of_some_history(operator: str) -> None:
     found = agreement(operator)
     assert {value for value in SAME[operator] if not found.same[value, name_of(value)]} == set()

@@ -112,6 +112,7 @@ DECLARED: Sequence[tuple[str, Options]] = [
     *(one for time in TIMES for one in declarations(time)),
     *((operator, options) for operator, profiles in PROFILES.items() for options in profiles.values()),
 ]
+ONE_IN_FOUR = pytest.mark.weekly("240 declarations: CI asks about each fourth")
 UNTIMED = ("stream_table_join", "table_table_join", "table_aggregate", "foreign_key_join", "one_to_many_join")
 FEW: Sequence[tuple[str, Options]] = [
     ("session_windows", ISSUE),
@@ -176,7 +177,10 @@ def test_what_is_wrong_by_a_ms_or_a_unit_or_silent_is_never_passed(index: int) -
     never_passed(operator, options, draw_covering(operator, options, 60, 0, 6))
 
 
-@pytest.mark.parametrize("index", range(len(DECLARED)), ids=map(shown, DECLARED))
+@pytest.mark.parametrize(
+    "index",
+    [pytest.param(index, marks=[ONE_IN_FOUR] * (index % 4 > 0), id=shown(one)) for index, one in enumerate(DECLARED)],
+)
 def test_under_declarations_from_1_ms_to_30_days_nothing_wrong_is_passed(index: int) -> None:
     never_passed(*DECLARED[index], drawn_for(index))
 
