@@ -128,7 +128,8 @@ def can_share(history: History) -> bool:
 def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
     """Return the plays that run together, by their numbers: all in stages, and the others by clock schedule.
 
-    A history that doesn't depend on the clock goes with any schedule, so with the first.
+    A history that doesn't depend on the clock goes with any schedule that is as long: so with the longest, if it can.
+    What a clock sets off after the last batch of a schedule would come in a further batch of a longer history.
     """
     timed: dict[tuple[int, ...], list[int]] = defaultdict(list)
     staged, others = [], []
@@ -139,9 +140,11 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
             timed[clock_schedule(play.history)].append(number)
         else:
             others.append(number)
-    queries = list(timed.values()) or [[]]
-    queries[0] = sorted(queries[0] + others)
-    return [query for query in (*queries, staged) if query]
+    longest = max(timed, key=len, default=())
+    riding = [number for number in others if len(plays[number].history.batches) <= len(longest)]
+    queries = [sorted(query + riding) if schedule == longest else query for schedule, query in timed.items()]
+    alone = [number for number in others if number not in {*riding}]
+    return [query for query in (*queries, alone, staged) if query]
 
 
 def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:

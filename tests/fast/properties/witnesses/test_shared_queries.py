@@ -107,6 +107,12 @@ def test_histories_without_a_clock_ride_with_any_schedule() -> None:
     assert shared_queries(untimed) == [[0, 1]]
 
 
+def test_a_history_that_is_longer_than_every_schedule_has_another_query() -> None:
+    long = [record('"a"', 5, side="left"), CUT] * 2
+    plays = [Play(history(SESSIONS, record('"a"', 0), advance(20))), Play(history(TABLES, *long, advance(20)))]
+    assert shared_queries(plays) == [[0], [1]]
+
+
 def test_histories_in_stages_share_a_query_of_their_own() -> None:
     staged = Play(history(REFERRING, record('"r"', 0, side="right")))
     untimed = Play(history(TABLES, record('"a"', 0, side="left")))
@@ -279,7 +285,7 @@ def test_all_operators_together_emit_what_the_reference_emits(seed: int) -> None
     pools = pools_on_spark([registration_of(name) for name in OPERATORS], 1, seed)
     histories = [one for pool in pools for sample in pool for one in sample.histories]
     random.Random(seed).shuffle(histories)
-    plays = [Play(replace(one, name=f"{number}")) for number, one in enumerate(histories[:300])]
+    plays = [Play(replace(one, name=f"{number}")) for number, one in enumerate(histories[:600])]
     assert {play.history.operator for play in plays} == {*OPERATORS}
     assert [one.to_text() for one in differing(plays)] == []
 
