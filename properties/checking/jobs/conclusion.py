@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...generators.columns.histories.constants import compares, unreached
 from ...generators.columns.inputs import ResolvedInput
-from ...generators.columns.key_spaces import carrier, key_space
+from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
@@ -110,7 +110,7 @@ def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list
         return []
     columns = key_space(witness.sources).columns
     drawn = {row[columns[name]] for history in histories for name, row in history.arrivals}
-    remedy = f'Input(…, values={{"{carrier(witness.sources)}": […]}}) says which to draw'
+    remedy = f'Input(…, values={{"{next(iter(columns.values()))}": […]}}) says which to draw'
     return [
         f"rows with a key of the table {name} ({remedy})"
         for name in sorted(witness.keyed)

@@ -16,7 +16,7 @@ from pathlib import Path
 from ....reference.core.errors import BadInput
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from ...generators.columns.histories.shrinking import size
-from ...generators.columns.key_spaces import ALONE, carrier, why_alone
+from ...generators.columns.key_spaces import ALONE, why_alone
 from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
@@ -27,9 +27,8 @@ from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
 from ...witnesses.job.plan.plans import delays_by_input
-from ...witnesses.job.plan.tables import TablesUsed
 from ...witnesses.job.running import Declared, NotContinued
-from ...witnesses.job.witness import OTHER_STATE, RowsWitness
+from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, why_unkeyed
 from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions
@@ -75,8 +74,8 @@ class JobCheck:
         declared = options.runner.declare(variation.run)
         self.options = options = around_constants(options, declared.plan, oracle)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
-        keyed = _keyed_tables(options, declared.tables)
-        self.why_alone = _why_alone(options, declared, keyed)
+        self.why_alone = _why_alone(options, declared)
+        keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)
         witness = RowsWitness(options.runner, options.inputs, options.seed, late, bool(self.why_alone), keyed)
         self.judge = judge = self.judge_of(witness, oracle, declared)
         self.draws = Draws(options, judge.oracle, variation.run, declared.plan, late)
@@ -155,11 +154,15 @@ class JobCheck:
     def check(self, count: int) -> JobReport:
         """Draw histories, run them, and compare: each in a query of its own where a shared one can't be told apart."""
         __tracebackhide__ = True
-        try:
-            return self.check_drawn(count)
-        except UnreadableKey as unreadable:
-            self.run_each_alone(unreadable.message)
-        return self.check_drawn(count)
+        while True:
+            try:
+                return self.check_drawn(count)
+            except TablesOfKeys as found:
+                self.judge = self.judge.with_tables(found.keyed)
+            except UnreadableKey as unreadable:
+                if self.why_alone:
+                    raise
+                self.run_each_alone(unreadable.message)
 
     def check_drawn(self, count: int) -> JobReport:
         """Draw histories, run them, and compare.
@@ -383,29 +386,19 @@ class JobCheck:
         return QueryFailed(self.store.failure(replace(failing, variation=variation.saved), variation.run, why))
 
 
-def _keyed_tables(options: CheckOptions, used: TablesUsed) -> frozenset[str]:
-    """Return the tables that don't change whose rows belong to a key of the histories."""
-    if why_alone(options.inputs):
-        return frozenset()
-    column = carrier(options.runner.sources)
-    return frozenset(name for name, columns in used.by_key.items() if column in columns)
-
-
-def _why_alone(options: CheckOptions, declared: Declared, keyed: frozenset[str]) -> str:
+def _why_alone(options: CheckOptions, declared: Declared) -> str:
     """Return why each history runs in a query of its own; an empty text if they share one.
 
     Args:
         options: The options of the check.
         declared: What the job's declaration says.
-        keyed: The tables that don't change whose rows belong to a key.
     """
     if declared.watermarks.without_clock:
         return "a watermark of the job is on a column within another one"
     if options.alone:
         return "alone=True"
-    if not declared.tables.initial <= keyed:
-        return OTHER_STATE
-    return (why_alone(options.inputs) or "").removesuffix(f"; {ALONE}")
+    why = why_alone(options.inputs) or why_unkeyed(options.runner.sources, declared.tables) or ""
+    return why.removesuffix(f"; {ALONE}")
 
 
 def _delays_us(declared: Declared, sources: Sequence[Source]) -> Mapping[str, int] | None:

@@ -124,12 +124,6 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
     return min(found, key=lambda space: order.index(space.stride))
 
 
-def carrier(sources: Sequence[Source]) -> str | None:
-    """Return the name of the column that carries the number of a history; None if inputs have different names."""
-    columns = {*key_space(sources).columns.values()}
-    return columns.pop() if len(columns) == 1 else None
-
-
 def key_family(source: Source, column: str, sources: Iterable[Source]) -> str:
     """Identify the key columns whose values meet: by their type, and their name or otherwise their position."""
     kind = source.schema.field(column).type

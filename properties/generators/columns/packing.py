@@ -12,7 +12,7 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from .forms.rows import Row
 from .inputs import ResolvedInput
-from .key_spaces import MOST, KeySpace, carrier, key_space
+from .key_spaces import MOST, KeySpace, key_space
 from .model import JobHistory, Source
 from .wire import Encoder
 
@@ -65,13 +65,13 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
 
 
 def pack_tables(
-    tables: Mapping[str, pa.Table], keyed: Collection[str], count: int, sources: Sequence[Source]
+    tables: Mapping[str, pa.Table], keyed: Mapping[str, str], count: int, sources: Sequence[Source]
 ) -> dict[str, pa.Table]:
     """Return the static tables; a table with keys has its rows once for each history, under its own keys.
 
     Args:
         tables: The tables, by name.
-        keyed: The tables whose rows belong to the keys of histories.
+        keyed: The tables whose rows belong to the keys of histories, each with its column that has the key.
         count: The number of histories.
         sources: The job's inputs.
 
@@ -79,8 +79,8 @@ def pack_tables(
         UnreadableKey: A table is too large for so many histories, or has a key that can't be packed.
     """
     found = dict(tables)
-    for name in keyed:
-        table, column = tables[name], carrier(sources)
+    for name, column in keyed.items():
+        table = tables[name]
         if table.num_rows * count > MOST_ROWS:
             raise UnreadableKey(f"{count} histories would have a table {name} of {table.num_rows} rows each")
         space, keys = key_space(sources), table[column].to_pylist()

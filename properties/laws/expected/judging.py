@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -154,6 +154,10 @@ class Judge:
     def each_alone(self) -> Judge:
         """Return the judge that runs each history in a query of its own."""
         return replace(self, witness=replace(self.witness, alone=True))
+
+    def with_tables(self, keyed: Mapping[str, str]) -> Judge:
+        """Return the judge of the same job whose tables have rows of their own for each key; as `RowsWitness.keyed`."""
+        return replace(self, witness=replace(self.witness, keyed=keyed))
 
     def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Compared]:
         """Run the job over histories, in one query where they share one, and compare.

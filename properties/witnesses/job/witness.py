@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,16 +11,54 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from ...generators.columns.forms.rows import Row
 from ...generators.columns.inputs import ResolvedInput
-from ...generators.columns.key_spaces import carrier, key_space
+from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
 from ...generators.columns.wire import RECORDS_KEY
 from ..run_options import RunOptions
+from .plan.tables import TablesUsed
 from .running import Job, Output, Runner, name_of
+from .sinks.sink import Sink
 
 OTHER_STATE = "the job's initial state isn't a static table with the key of its input"
+OTHER_TABLES = "the jobs that are compared look their key up in other tables"
+OTHER_RELATION = "the job looks its key up in a relation of its own, whose keys are those of no shared query"
 Emitted = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
+
+
+class TablesOfKeys(UnreadableKey):
+    """The query of a sink has shown in which tables it looks its key up.
+
+    Attributes:
+        keyed: These tables, each with its column that has the key.
+    """
+
+    def __init__(self, keyed: Mapping[str, str]) -> None:
+        super().__init__(OTHER_RELATION)
+        self.keyed = keyed
+
+
+def keyed_tables(sources: Sequence[Source], used: TablesUsed) -> dict[str, str]:
+    """Return the tables that don't change whose rows belong to a key of the histories, each with its column of keys."""
+    carriers = _carriers(sources)
+    found = (
+        (name, column) for name, columns in used.by_key.items() for column, of in columns.items() if of in carriers
+    )
+    return dict(found)
+
+
+def why_unkeyed(sources: Sequence[Source], used: TablesUsed) -> str | None:
+    """Return why the histories of a job can't share a query, if it looks their key up where it has no prefix."""
+    carriers = _carriers(sources)
+    if not used.initial <= {*keyed_tables(sources, used)}:
+        return OTHER_STATE
+    by_two = any(sum(of in carriers for of in columns.values()) > 1 for columns in used.by_key.values())
+    return OTHER_RELATION if by_two or used.elsewhere & carriers else None
+
+
+def _carriers(sources: Sequence[Source]) -> set[str]:
+    return {column.lower() for column in key_space(sources).columns.values()}
 
 
 @dataclass(frozen=True)
@@ -33,7 +71,8 @@ class RowsWitness:
         seed: The seed by which the rows of histories that share a query are mixed.
         takes_late: Whether histories have late rows.
         alone: Whether each history runs in a query of its own.
-        keyed: The tables that don't change whose rows belong to a key: each history that shares a query has its own.
+        keyed: The tables that don't change whose rows belong to a key, each with its column that has the key: each
+            history that shares a query has its own rows.
     """
 
     runner: Runner
@@ -41,7 +80,7 @@ class RowsWitness:
     seed: int = 0
     takes_late: bool = True
     alone: bool = False
-    keyed: frozenset[str] = frozenset()
+    keyed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -72,10 +111,22 @@ class RowsWitness:
             return [], []
         sharing = self._sharing(len(histories))
         output = sharing._run(pack(histories, self.inputs, self.seed), histories[0], run)
-        if not output.tables.initial <= self.keyed:
-            raise UnreadableKey(OTHER_STATE)
+        self._require_keyed(output.tables)
         batches = [self._unpacked(rows, histories) for rows in output.batches]
         return [[batch[number] for batch in batches] for number in range(len(histories))], [output]
+
+    def _require_keyed(self, used: TablesUsed) -> None:
+        """Make sure that the tables in which a key is looked up have the keys of the shared query.
+
+        Raises:
+            TablesOfKeys: They haven't, for only the query of a sink shows which they are.
+            UnreadableKey: They haven't, or the key is looked up in something else.
+        """
+        if (why := why_unkeyed(self.sources, used)) is not None:
+            raise UnreadableKey(why)
+        if (keyed := keyed_tables(self.sources, used)) != self.keyed:
+            is_known = bool(self.keyed) or not isinstance(self.runner.job, Sink)
+            raise UnreadableKey(OTHER_TABLES) if is_known else TablesOfKeys(keyed)
 
     def as_batch(self, histories: Sequence[JobHistory], run: RunOptions) -> list[list[Row]]:
         """Run the job as a batch, and return the rows of each history.
@@ -129,16 +180,16 @@ class RowsWitness:
         if not keys and RECORDS_KEY in rows[0] and any(source.has_records_key for source in self.sources):
             keys = [RECORDS_KEY]
         if not keys:
-            raise BadInput(
-                f"{self.name}: the result has the columns {', '.join(rows[0])}, and none of the key's, "
-                f"{', '.join(sorted(carriers))}: select it, or run each history in a query of its own with alone=True"
+            raise UnreadableKey(
+                f"the result has the columns {', '.join(rows[0])}, and none of the key's, "
+                f"{', '.join(sorted(carriers))}; where it has, hundreds share a query"
             )
         of_tables = {key for name in self.keyed for key in self.keys_of(name)}
         return unpack(rows, histories, self.sources, keys, of_tables)
 
     def keys_of(self, table: str) -> set[Any]:
         """Return the keys of a table whose rows belong to a key."""
-        return {*self.runner.static[table][carrier(self.sources)].to_pylist()}
+        return {*self.runner.static[table][self.keyed[table]].to_pylist()}
 
 
 def _together(batches: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:

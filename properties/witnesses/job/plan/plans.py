@@ -32,6 +32,7 @@ _IN_ORDER = ("Project", "Filter", "SubqueryAlias", "View")
 _INTEGERS = ("integer", "long")
 _COLUMNS = ("AttributeReference", "GetStructField")
 _EQUALITIES = ("EqualTo", "EqualNullSafe")
+_IN_SUBQUERY, _SUBQUERY = "InSubquery", ("Subquery", "ListQuery")
 _FUNCTION = "PythonUDF"
 _ORDERS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
 _PASS_ON = (
@@ -79,7 +80,8 @@ class Plan:
         by_processing_time: Whether it has timeouts or timers of processing time.
         by_event_time: Whether it has a function with timeouts or timers of event time.
         initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
-        equated: The ids of the columns that a join compares for equality with another column of the same name.
+        looked_up: Of each comparison for equality of a stream's column with one that comes from no stream, as in a
+            lookup: the stream column's name in lower case, and the id of the other; None for one that is computed.
         computed: The names of the columns that an expression computes with: compares with a value, takes apart, casts.
         comparisons: The comparisons of columns with constants; as `compares` takes them.
         thresholds: The names of other columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
@@ -98,7 +100,7 @@ class Plan:
     by_processing_time: bool = False
     by_event_time: bool = False
     initial_keys: Sequence[frozenset[int]] = ()
-    equated: frozenset[int] = frozenset()
+    looked_up: frozenset[tuple[str, int | None]] = frozenset()
     computed: frozenset[str] = frozenset()
     in_functions: frozenset[str] = frozenset()
     comparisons: Sequence[Term] = ()
@@ -135,7 +137,7 @@ def plan_of(analyzed: Any) -> Plan:
         initial_keys=[
             _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
         ],
-        equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
+        looked_up=_looked_up(nodes, trees, expressions),
         computed=computed,
         comparisons=[term for _, term in compared],
         thresholds=frozenset(_thresholds(trees, {id(tree) for tree, _ in compared})),
@@ -161,6 +163,13 @@ def members(sequence: Any) -> Iterator[Any]:
     return (sequence.apply(index) for index in range(sequence.size()))
 
 
+def nodes_of(tree: Tree) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of a tree, parents first."""
+    yield tree.node
+    for child in tree.children:
+        yield from nodes_of(child)
+
+
 def class_of(node: Any) -> str:
     """Return the name of an operator's or an expression's class."""
     return str(node.getClass().getSimpleName())
@@ -175,7 +184,9 @@ def _walk(plan: Any) -> Iterator[Any]:
 
 def _read(expression: Any) -> Expression:
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    return [{**node, "class": node["class"].rpartition(".")[2]} for node in nodes]
+    # A subquery's reference to a column outside of it counts as the column.
+    each = (column for node in nodes for column in (node["e"] if node["class"].endswith(".OuterReference") else [node]))
+    return [{**node, "class": node["class"].rpartition(".")[2]} for node in each]
 
 
 def _delays_us(watermark: Any) -> Iterator[int]:
@@ -319,12 +330,44 @@ def _initial_key(node: Any) -> list[int]:
     return [initial.exprId().id() for own, initial in both if own.name().lower() == initial.name().lower()]
 
 
-def _equated(join: Any) -> Iterator[int]:
-    for expression in members(join.expressions()):
-        for tree in trees_of(_read(expression)):
-            sides = [child.node for child in tree.children if child.kind == "AttributeReference"]
-            if tree.kind == "EqualTo" and len(sides) == 2 and sides[0]["name"].lower() == sides[1]["name"].lower():
-                yield from map(_id, sides)
+def _looked_up(
+    nodes: Sequence[tuple[str, Any]], trees: Iterable[Tree], expressions: Sequence[Expression]
+) -> frozenset[tuple[str, int | None]]:
+    """Return which columns of streams a plan looks up in relations that don't stream; as `Plan.looked_up`."""
+    below = [child for name, node in nodes if name == "Join" for child in members(node.children())]
+    below += [plan for _, node in nodes for plan in members(node.subqueries())]
+    unmoved = [plan for plan in below if not plan.isStreaming()]
+    if not unmoved:
+        return frozenset()
+    outputs = (node.output() for plan in unmoved for node in _walk(plan))
+    fixed = {column.exprId().id() for output in outputs for column in members(output)}
+    made = {_id(nodes[0]): _ids(nodes[1:]) for nodes in expressions if nodes[0]["class"] == "Alias"}
+    names = {_id(node): node["name"] for each in expressions for node in each if "exprId" in node and "name" in node}
+
+    def is_fixed(number: int) -> bool:
+        return number in fixed or (bool(made.get(number)) and all(map(is_fixed, made[number])))
+
+    found: set[tuple[str, int | None]] = set()
+    for tree in trees:
+        if tree.kind not in (*_EQUALITIES, _IN_SUBQUERY):
+            continue
+        sides = [(child, _ids(nodes_of(child))) for child in tree.children]
+        others = [child for child, ids in sides if child.kind.endswith(_SUBQUERY) or (ids and all(map(is_fixed, ids)))]
+        for child, ids in sides:
+            moving = [number for number in ids if not is_fixed(number)]
+            if not others or child in others or not moving:
+                continue
+            other = others[0] if len(sides) == 2 and others[0].kind == "AttributeReference" else None
+            (own,) = [None] if other is None or child.kind not in _COLUMNS else _origins([_id(other.node)], expressions)
+            columns = {names[one] for one in _origins(moving, expressions) if one in names}
+            columns |= {node.get("name") for node in nodes_of(child) if node["class"] == "GetStructField"} - {None}
+            found |= {(str(name).lower(), own) for name in columns}
+    return frozenset(found)
+
+
+def _ids(nodes: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Return the ids of the columns that an expression refers to."""
+    return [_id(node) for node in nodes if node["class"] == "AttributeReference"]
 
 
 def _clock(name: str, node: Any) -> str:

@@ -1,4 +1,4 @@
-"""How a job uses the tables that don't change: by a key that histories have too, in a join or as an initial state."""
+"""How a job uses the tables that don't change: by a key that histories have too, in a lookup or as an initial state."""
 
 from __future__ import annotations
 
@@ -17,25 +17,33 @@ class TablesUsed:
     """How a job uses the tables that don't change.
 
     Attributes:
-        by_key: By table the columns by which it is an initial state, or is joined.
+        by_key: By table its columns by which it is an initial state, or in which a column of a stream is looked up,
+            each with the name of that column, in lower case.
         initial: The tables that are an initial state; None among them: an initial state that is none of the tables.
+        elsewhere: The columns of streams that are looked up in something else than a column of these tables, such as a
+            relation that the job reads itself; in lower case.
     """
 
-    by_key: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    by_key: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     initial: frozenset[str | None] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
 
 
 def tables_used(plan: Plan, tables: Mapping[str, DataFrame]) -> TablesUsed:
     """Return how a job with this plan uses the tables that it was given."""
-    if not (plan.initial_keys or (plan.equated and tables)):
+    if not (plan.initial_keys or plan.looked_up):
         return TablesUsed()
     ids = {name: _column_ids(frame) for name, frame in tables.items()}
-    keys = plan.equated.union(*plan.initial_keys)
-    by_key = {name: frozenset(column for id, column in of.items() if id in keys) for name, of in ids.items()}
+    known = {number for of in ids.values() for number in of}
+    looked_up = [(column, number) for column, number in plan.looked_up if number in known]
+    by_key = {name: {of[number]: column for column, number in looked_up if number in of} for name, of in ids.items()}
+    for name, of in ids.items():
+        by_key[name] |= {of[number]: of[number].lower() for key in plan.initial_keys for number in key if number in of}
     initial: set[str | None] = set()
     for key in plan.initial_keys:
         initial |= {name for name, of in ids.items() if key & of.keys()} or {None}
-    return TablesUsed(by_key, frozenset(initial))
+    elsewhere = frozenset(column for column, number in plan.looked_up if number not in known)
+    return TablesUsed(by_key, frozenset(initial), elsewhere)
 
 
 def _column_ids(frame: DataFrame) -> dict[int, str]:

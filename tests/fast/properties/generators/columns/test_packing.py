@@ -212,7 +212,7 @@ def test_a_history_alone_has_its_own_rows_and_keys() -> None:
 def test_each_history_has_a_table_of_keys_under_its_own_keys_and_gets_back_its_rows() -> None:
     source = USERS.source
     tables = {"names": pa.table({"id": [1, 2], "user": ["a", "b"]}), "days": pa.table({"user": ["a"]})}
-    packed = pack_tables(tables, {"names"}, 2, [source])
+    packed = pack_tables(tables, {"names": "user"}, 2, [source])
     assert packed["days"] is tables["days"]
     assert packed["names"].schema == tables["names"].schema
     rows = packed["names"].to_pylist()
@@ -239,4 +239,4 @@ def test_a_table_of_keys_that_cant_be_kept_apart_lets_histories_run_alone(
 ) -> None:
     source = resolve(Input(schema, key="user")).source
     with pytest.raises(UnreadableKey, match=said):
-        pack_tables({"names": pa.table({"user": keys})}, {"names"}, 2, [source])
+        pack_tables({"names": pa.table({"user": keys})}, {"names": "user"}, 2, [source])

@@ -245,26 +245,70 @@ def by_state(clicks: DataFrame, names: DataFrame, *, by: str = "user") -> DataFr
     return clicks.groupBy("user").transformWithState(Silent(), "user string", "append", "none", initial)
 
 
+def in_sql(statement: str) -> Callable[[DataFrame, DataFrame], DataFrame]:
+    def job(clicks: DataFrame, names: DataFrame) -> DataFrame:
+        clicks.createOrReplaceTempView("clicks")
+        names.createOrReplaceTempView("names")
+        return clicks.sparkSession.sql(statement)
+
+    return job
+
+
+def own(clicks: DataFrame) -> DataFrame:
+    """A relation that the job makes itself."""
+    return clicks.sparkSession.sql("SELECT 'a' user, 1 id")
+
+
+BY_USER, BY_ID = {"user": "user"}, {"id": "user"}
+
+
 @pytest.mark.parametrize(
-    ("job", "by_key", "initial"),
+    ("job", "by_key", "initial", "elsewhere"),
     [
-        (by_state, {"user"}, {"names"}),
-        (lambda clicks, names: by_state(clicks, names, by="again"), set(), {None}),
-        (lambda clicks, names: by_state(clicks, clicks.sparkSession.sql("SELECT 'a' user, 1 id")), set(), {None}),
-        (lambda clicks, names: clicks.join(names, "user"), {"user"}, set()),
-        (lambda clicks, names: clicks.join(names, clicks.user == names.user, "left"), {"user"}, set()),
-        (lambda clicks, names: clicks.join(names, clicks.user == names.id), set(), set()),
-        (lambda clicks, names: clicks.join(names, clicks.amount == F.length(names.id)), set(), set()),
-        (lambda clicks, names: clicks.join(F.broadcast(names.hint("merge").where("id > ''")), "user"), {"user"}, set()),
-        (lambda clicks, names: clicks, set(), set()),
+        (by_state, BY_USER, {"names"}, set()),
+        (lambda clicks, names: by_state(clicks, names, by="again"), {}, {None}, set()),
+        (lambda clicks, names: by_state(clicks, own(clicks)), {}, {None}, set()),
+        (lambda clicks, names: clicks.join(names, "user"), BY_USER, set(), set()),
+        (lambda clicks, names: clicks.join(names, clicks.user == names.user, "left"), BY_USER, set(), set()),
+        (lambda clicks, names: clicks.join(names, clicks.user == names.id), BY_ID, set(), set()),
+        (lambda clicks, names: clicks.join(names, clicks.user == names.id, "left_anti"), BY_ID, set(), set()),
+        (lambda clicks, names: clicks.crossJoin(names).where(clicks.user == names.id), BY_ID, set(), set()),
+        (
+            lambda clicks, names: clicks.withColumnRenamed("user", "u").join(
+                names.selectExpr("id AS v").distinct(), F.expr("v <=> u"), "left_semi"
+            ),
+            *(BY_ID, set(), set()),
+        ),
+        (lambda clicks, names: clicks.join(names, clicks.amount == F.length(names.id)), {}, set(), {"amount"}),
+        (lambda clicks, names: clicks.join(names, clicks.user == F.lower(names.id)), {}, set(), {"user"}),
+        (lambda clicks, names: clicks.join(names, F.lower(clicks.user) == names.id), {}, set(), {"user"}),
+        (lambda clicks, names: clicks.join(own(clicks), "user"), {}, set(), {"user"}),
+        (in_sql("SELECT * FROM clicks WHERE user NOT IN (SELECT id FROM names)"), {}, set(), {"user"}),
+        (in_sql("SELECT * FROM clicks WHERE EXISTS (SELECT 1 FROM names WHERE id = clicks.user)"), BY_ID, set(), set()),
+        (in_sql("SELECT * FROM clicks WHERE user = (SELECT max(id) FROM names)"), {}, set(), {"user"}),
+        (in_sql("SELECT * FROM clicks JOIN names ON clicks.user = names.id OR amount = 1"), BY_ID, set(), set()),
+        (
+            lambda clicks, names: clicks.join(F.broadcast(names.hint("merge").where("id > ''")), "user"),
+            BY_USER,
+            set(),
+            set(),
+        ),
+        (lambda clicks, names: clicks.join(names, clicks.amount > 1), {}, set(), set()),
+        (lambda clicks, names: clicks.join(clicks.select("user"), "user"), {}, set(), set()),
+        (lambda clicks, names: clicks, {}, set(), set()),
     ],
 )
-def test_a_table_is_used_by_the_key_where_it_is_joined_on_it_or_is_an_initial_state(
-    spark: SparkSession, clicks: DataFrame, job: Any, by_key: set[str], initial: set[str | None]
+def test_a_table_is_used_by_the_key_where_that_is_looked_up_in_it_or_it_is_an_initial_state(
+    spark: SparkSession,
+    clicks: DataFrame,
+    job: Any,
+    by_key: dict[str, str],
+    initial: set[str | None],
+    elsewhere: set[str],
 ) -> None:
     names = spark.createDataFrame([("a", "b")], "user string, id string")
     used = tables_used(read(job(clicks, names)), {"names": names})
-    assert (used.by_key.get("names", set()), used.initial) == (by_key, initial)
+    assert (used.by_key.get("names", {}), used.initial, used.elsewhere) == (by_key, initial, elsewhere)
 
 
 def test_a_function_s_rows_come_in_its_order_unless_an_operator_may_move_them(clicks: DataFrame) -> None:
