@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +52,14 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
         raise BadInput(f"out_of_order is {out_of_order!r}: give zero or more, for rows can't be out of order by less")
 
 
+HISTORIES = 300
+"""The number of histories of a check, unless the caller says."""
+ALONE_HISTORIES = 30
+"""The number of histories that are asked for if each runs in a query of its own, unless the caller says."""
+LEAST_SHARE = 0.5
+"""The least share of them: if fewer ran until `seconds` were up, they show nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
     """The options that all checks of a job share.
@@ -66,6 +75,7 @@ class CheckOptions:
         timeouts_us: How long the job's timeouts and timers of processing time are, in microseconds.
         timers_us: How long its timeouts and timers of event time are, in microseconds.
         equality: When two values count as equal.
+        least_alone: The least number of histories, where each runs in a query of its own; fewer are inconclusive.
         folder: The folder that counterexamples are saved in; None: none is saved.
     """
 
@@ -79,6 +89,7 @@ class CheckOptions:
     timeouts_us: Sequence[int] = ()
     timers_us: Sequence[int] = ()
     equality: Equality = TWELVE_DIGITS
+    least_alone: int = 0
     folder: Path | None = None
 
     @property
@@ -94,7 +105,8 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
     """
     seed, seconds, folder = given["seed"], given["seconds"], given["folder"]
-    check_arguments(given["histories"], seed, seconds, given["out_of_order"])
+    histories = ALONE_HISTORIES if given["histories"] is None else given["histories"]
+    check_arguments(histories, seed, seconds, given["out_of_order"])
     job, inputs, static = given["job"], given["inputs"], given["static"]
     if isinstance(job, Script):
         inputs, static = _reads_of(job, inputs, static)
@@ -127,6 +139,7 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         timeouts_us=() if by_event_time else timeouts_us,
         timers_us=timeouts_us if by_event_time else (),
         equality=Equality(given["digits"]),
+        least_alone=math.ceil(LEAST_SHARE * histories),
         folder=None if folder is None else folder_at(folder),
         **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},
     )

@@ -15,7 +15,7 @@ from ...system.arguments import checked
 from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.run_options import Mode, Trigger
-from .arguments import check_options, oracle_of
+from .arguments import HISTORIES, check_options, oracle_of
 from .job_check import JobCheck
 from .mutants import check_mutants
 from .reports import JobReport
@@ -26,7 +26,7 @@ def check_job(
     job: Job | Script,
     *inputs: Input,
     expect: Any,
-    histories: int = 300,
+    histories: int | None = None,
     seed: int = 0,
     mode: Mode | None = None,
     trigger: Trigger = "default",
@@ -50,7 +50,8 @@ def check_job(
         inputs: The job's inputs, each with its columns.
         expect: The expected result: a rule of Spark's operators (`session_windows(…)`), a Python function or class,
             `sql(…)`, `as_batch()` or `other_job(…)`.
-        histories: The number of histories to draw.
+        histories: The number of histories to draw, by default 300. If each runs in a query of its own, the check is
+            inconclusive unless half of them run within `seconds`, 15 by default.
         seed: The seed of the draws.
         mode: The job's output mode.
         trigger: `default`: a batch without data follows each batch in which the watermark moved; `available_now`: it
@@ -84,7 +85,7 @@ def check_job(
     options = check_options(locals())
     checking = JobCheck(options, oracle_of(expect, job), Variation(options.run))
     checking.replay(examples)
-    report = checking.check(histories)
+    report = checking.check(histories or HISTORIES)
     if not mutants:
         return report
-    return replace(report, mutants=check_mutants(options, expect, histories))
+    return replace(report, mutants=check_mutants(options, expect, histories or HISTORIES))

@@ -52,7 +52,7 @@ def inconclusive(
 
 
 def unmet_goals(
-    judge: Judge, draws: Draws, variation: Variation, histories: Sequence[JobHistory], expecting: int
+    judge: Judge, draws: Draws, variation: Variation, histories: Sequence[JobHistory], expecting: int, least: int = 0
 ) -> list[str]:
     """Return the coverage goals that a check has left unmet, the most important first.
 
@@ -62,12 +62,13 @@ def unmet_goals(
         variation: How the job's queries were run.
         histories: The histories.
         expecting: The number of histories on which a row was expected.
+        least: The least number of histories, if more than usual.
     """
     count, met = len(histories), judge.met
     missing = draws.unmet(histories)
     missing[:0] = _unmet_tables(judge.witness, histories)
-    if count < MIN_HISTORIES:
-        missing.insert(0, f"{MIN_HISTORIES} histories at the least")
+    if count < (least := max(least, MIN_HISTORIES)):
+        missing.insert(0, f"{least} histories at the least")
     if expecting < MIN_EXPECTING * count:
         goal = f"rows that are expected, on one in twenty histories (they are on {expecting})"
         missing.insert(0, goal if expecting else f"{goal}; {_VALUES}")

@@ -26,12 +26,15 @@ from .arguments import CheckOptions, check_options
 from .job_check import JobCheck
 from .reports import InvariantsReport
 
+HISTORIES = 100
+"""The number of histories of a check, unless the caller says: each runs in many ways."""
+
 
 @checked
 def invariants(
     job: Job | Script,
     *inputs: Input,
-    histories: int = 100,
+    histories: int | None = None,
     seed: int = 0,
     mode: Mode | None = None,
     trigger: Trigger = "default",
@@ -58,7 +61,7 @@ def invariants(
     Args:
         job: As `check_job`.
         inputs: As `check_job`.
-        histories: The number of histories to draw.
+        histories: The number of histories to draw, by default 100; as for `check_job` if each runs alone.
         seed: The seed of the draws, and of the batch before which the single cut is.
         mode: The job's output mode.
         trigger: As `check_job`.
@@ -90,7 +93,7 @@ def invariants(
         if name not in names or {*without} == {*names}:
             why = "which is no invariant" if name not in names else "and no invariant is left"
             raise BadInput(f"without has {name!r}, {why}: leave out some of {', '.join(names)}")
-    return _Invariants(check_options(locals()), without).report(histories, examples)
+    return _Invariants(check_options(locals()), without).report(histories or HISTORIES, examples)
 
 
 class _Invariants:

@@ -178,7 +178,8 @@ class JobCheck:
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:
             raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
-        missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
+        least = self.options.least_alone if self.why_alone else 0
+        missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting, least)
         if missing:
             count = len(histories)
             more = "values for which the job emits something"

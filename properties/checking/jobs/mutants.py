@@ -195,7 +195,7 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> Mutants
     function = job.start if isinstance(job, Sink) else job
     script = function.script if isinstance(function, StartOf) else function
     source = JobSource.of_script(script) if isinstance(script, Script) else JobSource.of(function)
-    plain = JobCheck(replace(options, folder=None), oracle_of(expect, job), Variation(options.run))
+    plain = JobCheck(replace(options, folder=None, least_alone=0), oracle_of(expect, job), Variation(options.run))
     returns_rows = not isinstance(job, (Sink, Script))
     mutants = source.mutants(options.runner.sources, options.runner.static, returns_rows)
     why = ""

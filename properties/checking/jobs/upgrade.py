@@ -29,7 +29,7 @@ from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.failures import QueryFailed
-from .arguments import CheckOptions, check_options, mode_of, oracle_of, settings_of
+from .arguments import HISTORIES, CheckOptions, check_options, mode_of, oracle_of, settings_of
 from .draws import Draws
 from .job_check import JobCheck
 from .reports import JobReport, UpgradeReport
@@ -61,7 +61,7 @@ def upgrade(
     new: Job | Script,
     *inputs: Input,
     expect: Any = None,
-    histories: int = 300,
+    histories: int | None = None,
     seed: int = 0,
     mode: Mode | None = None,
     old_mode: Mode | None = None,
@@ -139,7 +139,7 @@ def upgrade(
         if from_pyspark is not None:
             on = ended.enter_context(PySparkProcess(python_of(from_pyspark), from_pyspark))
         earlier = replace(_earlier(old, options, old_mode, old_settings, on), repartition=repartition)
-        return _Upgrades(options, earlier, expect).report(histories, examples)
+        return _Upgrades(options, earlier, expect).report(histories or HISTORIES, examples)
 
 
 def _earlier(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...report.making import JobOutcome
     from ...witnesses.job.scripts.script import Script
 
-HISTORIES, SECONDS = 300, 120.0
+SECONDS = 120.0
 OF_JOBS: Mapping[str, Any] = {
     "input": cli_options.Inputs,
     "key": cli_options.Keys,
@@ -193,13 +193,14 @@ def exit_by_verdict(
             session_of_jobs()
             connect.begin()
             common = {
-                "histories": options.histories or HISTORIES,
+                "histories": options.histories,
                 "seed": seed,
                 "seconds": options.seconds or SECONDS,
                 "folder": folder_of(name, folder),
             }
             check = check_of(common, outcomes)
-            progress(visible(doing) or f"checking {visible(name)}: {common['histories']} histories")
+            drawn = f": {options.histories} histories" if options.histories else ""
+            progress(visible(doing) or f"checking {visible(name)}{drawn}")
             try:
                 check()
             except CheckFailed as found:

@@ -18,7 +18,6 @@ from streamproof.properties.checking.jobs import upgrade as of_upgrade
 from streamproof.properties.checking.jobs.reports import JobReport
 from streamproof.properties.checking.jobs.verdicts import Inconclusive
 from streamproof.properties.cli.app import app
-from streamproof.properties.cli.commands import job as command
 from streamproof.properties.cli.commands.job import (
     JobOptions,
     check_one_job,
@@ -95,7 +94,7 @@ def test_without_an_expectation_the_invariants_are_asked(jobs: Any) -> None:
     ((name, (job, given), options),) = jobs
     assert (name, job.__name__) == ("invariants", "visits")
     assert given == Input(COLUMNS, key=("user",), name="clicks")
-    assert (options["histories"], options["seed"], options["seconds"]) == (300, 7, 120)
+    assert (options["histories"], options["seed"], options["seconds"]) == (None, 7, 120)
     assert options["folder"].parent == Path(".streamproof/jobs")
 
 
@@ -347,4 +346,3 @@ def test_static_tables_are_files(tmp_path: Path) -> None:
 def test_a_job_without_inputs_is_told_how_to_say_them(jobs: Any) -> None:
     with pytest.raises(BadInput, match="visits has no input: say its columns"):
         check_one_job("shop_jobs:visits", JobOptions(), 0, Path())
-    assert command.HISTORIES == 300

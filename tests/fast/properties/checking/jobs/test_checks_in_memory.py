@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from memory_jobs import RUN, Batches, MemoryRunner, checked, copy, options
-from streamproof import BadInput, Inconclusive, Violated, static_join
+from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
+from streamproof import BadInput, Inconclusive, Violated, check_job, static_join
+from streamproof.properties.checking.jobs.arguments import check_options
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
@@ -187,6 +189,22 @@ def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_t
 def test_few_histories_are_inconclusive() -> None:
     with pytest.raises(Inconclusive, match=r"agrees with a copy on all 5 histories, .* 10 histories at the least"):
         JobCheck(options(copy), Copies(), Variation(RUN)).check(5)
+
+
+def test_fewer_than_half_of_the_histories_that_were_to_run_alone_are_inconclusive() -> None:
+    soon_over = Variation(replace(RUN, seconds=1e-9))
+    with pytest.raises(
+        Inconclusive, match=r"on all 1 histories, .* unmet: 20 histories at the least;.* query of its own"
+    ):
+        JobCheck(options(copy, alone=True, least_alone=20), Copies(), soon_over).check(40)
+    assert JobCheck(options(copy, alone=True, least_alone=20), Copies(), Variation(RUN)).check(20).histories == 20
+
+
+@pytest.mark.parametrize(("histories", "least"), [(None, 15), (50, 25), (51, 26), (1, 1)])
+def test_half_of_the_histories_that_are_asked_for_must_run(histories: int | None, least: int) -> None:
+    defaults = {name: one.default for name, one in inspect.signature(check_job).parameters.items()}
+    given = {**defaults, "job": copy, "inputs": [CLICKS], "histories": histories}
+    assert check_options(given).least_alone == least
 
 
 def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() -> None:
