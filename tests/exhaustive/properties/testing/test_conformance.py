@@ -111,7 +111,6 @@ DECLARED: Sequence[tuple[str, Options]] = [
     *(one for time in TIMES for one in declarations(time)),
     *((operator, options) for operator, profiles in PROFILES.items() for options in profiles.values()),
 ]
-UNTIMED = ("stream_table_join", "table_table_join", "table_aggregate", "foreign_key_join", "one_to_many_join")
 
 
 @cache
@@ -220,11 +219,6 @@ def test_a_cohort_is_the_same_for_the_same_seed_and_declaration() -> None:
     assert first.histories[0].lines != other.histories[0].lines
 
 
-def test_neighbours_that_the_operator_refuses_are_left_out() -> None:
-    found = [neighbour.goal for neighbour in neighbours("session_windows", {"gap_ms": 1})]
-    assert found == ["gap_ms 1 and 2 differ", "grace_ms 0 and 1 differ", *BY_CLOCK]
-
-
 def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
     found = neighbours("session_windows", {"gap_ms": 10, "grace_ms": 5, "retention_ms": 15})
     assert [neighbour.goal for neighbour in found] == [
@@ -232,20 +226,6 @@ def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
         *("grace_ms 5 and 4 differ", "grace_ms 5 and 6 differ"),
         *BY_CLOCK,
     ]
-
-
-def test_windows_that_close_a_ms_late_or_early_are_neighbours_for_each_kind_of_edges() -> None:
-    found = neighbours("window_aggregate", {"size": 10, "step": 4, "late": "update", "retention_ms": 15})
-    edges = [f"the clock's edges every 4 ms from {offset}" for offset in (10, 25)]
-    assert [neighbour.goal for neighbour in found if neighbour.behaviour is not None] == [
-        f"{of_kind} and 1 ms {by} differ" for of_kind in edges for by in ("later", "earlier")
-    ]
-
-
-def test_what_the_clock_does_not_decide_has_no_neighbour_by_the_clock() -> None:
-    for operator in ("range_aggregate", *UNTIMED):
-        options = next(iter(PROFILES[operator].values()))
-        assert [one.goal for one in neighbours(operator, options) if one.behaviour is not None] == []
 
 
 @pytest.mark.parametrize("operator", PROFILES)
