@@ -353,6 +353,10 @@ def write_and_raise(rows: DataFrame, batch: int) -> None:
     raise KeyError("ledger")
 
 
+def write_and_leave(rows: DataFrame, batch: int) -> None:
+    sys.exit(0)
+
+
 def write_and_wait(rows: DataFrame, batch: int) -> None:
     time.sleep(5)
 
@@ -431,6 +435,7 @@ ON_SPARK = [
         r".+ the Spark query failed: KeyError: 'ledger'.*",
         StreamproofError,
     ),
+    Case("a sink's batch leaves", sunk(written(write_and_leave)), r".+ the Spark query failed: .+", StreamproofError),
     Case(
         "a sink's batch takes too long",
         lambda folder: check_job(
