@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from commands import Command, Said, caller
+from report_contents import counterexample_of
 from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking import rounds
 from streamproof.properties.checking.report import Report
@@ -25,13 +26,12 @@ from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
-from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.system import room
 from streamproof.properties.system.installed import requirements
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, parse_history, read_history
-from streamproof.reference.core.play import play
 
 DESIGN = """\
 {"operator": "session_windows", "options": {"gap_ms": 10, "grace_ms": 100, "aggregate": "count"}}
@@ -494,19 +494,7 @@ def test_compare_refuses_a_file_that_it_cannot_read(
 
 
 def counterexample() -> Counterexample:
-    history = parse_history(DESIGN, "h1")
-    right = Outcome("h1", Grain.BATCH)
-    reference = Outcome.of_play("h1", play(history))
-    found = [Difference("h1", "a", 0, [reference.entries[0].output], [])]
-    return Counterexample(
-        law="changelog",
-        sentence="violated: it is.",
-        history=history,
-        left=("reference", reference),
-        right=("Spark", right),
-        differences=found,
-        seed=7,
-    )
+    return replace(counterexample_of(parse_history(DESIGN, "h1"), lost=(0, 1)), sentence="violated: it is.")
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from strange_contents_setup import DRAWN, counterexample_of
+from report_contents import counterexample_of
+from strange_contents_setup import DRAWN
 from streamproof.properties.counterexamples.text import counterexample_text, side_by_side
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
@@ -20,14 +21,14 @@ from streamproof.reference.core.records import Change
 
 def test_the_text_of_a_counterexample_has_no_unseen_character() -> None:
     for history in DRAWN[::5]:
-        text = counterexample_text(counterexample_of(history))
+        text = counterexample_text(counterexample_of(history, lost=range(99)))
         assert visible(text, lines=True).replace("\t", "") == text
         assert len(text.splitlines()) == text.count("\n")
 
 
 def test_the_test_to_paste_holds_the_history() -> None:
     for history in DRAWN:
-        test = to_paste(counterexample_of(history))
+        test = to_paste(counterexample_of(history, lost=range(99)))
         assert test is not None
         texts = [node.value for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Constant)]
         found = [text for text in texts if isinstance(text, str) and '"operator"' in text]
