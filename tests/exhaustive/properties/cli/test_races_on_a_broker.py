@@ -305,23 +305,10 @@ def large(key: str) -> str:
 
 
 FAULTS = [
-    Fault("an unknown race", ("broker-races", "nope"), "error: unknown race 'nope': use delete-insert, .+"),
-    Fault(
-        "no such pause",
-        ("broker-races", "--pause-ms", "5:1"),
-        "error: --pause-ms '5:1': give the least and the most .+",
-    ),
-    Fault("no release", ("broker-races", "--kafka-version", "9.9"), "error: '9.9' is no release of Kafka, .+"),
-    Fault("no address", ("broker-races", "--bootstrap", "here"), "error: --bootstrap 'here' is no address: .+"),
     Fault(
         "nothing listens",
         ("broker-races", "--bootstrap", "127.0.0.1:1"),
         r"error: no Kafka is reached at 127.0.0.1:1 \(Connection refused\): start it, .+",
-    ),
-    Fault(
-        "credentials without a cluster",
-        ("broker-races", "--client-config", "x"),
-        "error: --client-config is for a cluster that runs already: name it by --bootstrap too",
     ),
     Fault(
         "no jars and no network",
