@@ -44,11 +44,8 @@ def test_a_thread_s_own_session_has_its_partitions_unless_the_user_says_how_many
     assert spark.conf.get(setting) == "2"
 
 
-def test_the_session_keeps_state_in_rocksdb(spark):
+def test_the_session_keeps_state_in_rocksdb_and_emits_time_in_utc(spark):
     assert spark.conf.get("spark.sql.streaming.stateStore.providerClass") == spark_session.ROCKSDB
-
-
-def test_the_session_emits_time_in_utc(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 

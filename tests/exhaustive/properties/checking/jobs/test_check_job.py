@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
@@ -23,8 +22,6 @@ from streamproof import (
     stream_join,
     windows,
 )
-
-GAP = timedelta(minutes=30)
 
 
 def later_by_a_millisecond(clicks: DataFrame) -> DataFrame:
@@ -66,42 +63,6 @@ def test_a_job_that_emits_nothing_where_nothing_is_expected_shows_nothing() -> N
 
     with pytest.raises(Inconclusive, match="rows that are expected, on one in twenty histories"):
         check_job(emits_nothing, CLICKS, expect=none)
-
-
-class Sessions:
-    """Sessions as a class, with Spark's lateness: an end is exclusive."""
-
-    def __init__(self) -> None:
-        self.open: dict[str, list[list[datetime]]] = {}
-        self.watermark: datetime | None = None
-
-    def arrive(self, row: dict[str, Any]) -> None:
-        if self.watermark is not None and row["at"] + GAP <= self.watermark:
-            return
-        near = [one for one in self.open.get(row["user"], []) if one[0] - GAP <= row["at"] <= one[-1] + GAP]
-        rest = [one for one in self.open.get(row["user"], []) if one not in near]
-        self.open[row["user"]] = [*rest, sorted([row["at"], *(time for one in near for time in one)])]
-
-    def advance(self, clock: datetime) -> list[dict[str, Any]]:
-        self.watermark = clock - timedelta(minutes=10)
-        closed = []
-        for user, all_of_user in self.open.items():
-            closed += [
-                {"user": user, "start": one[0], "end": one[-1] + GAP}
-                for one in all_of_user
-                if one[-1] + GAP <= self.watermark
-            ]
-            self.open[user] = [one for one in all_of_user if one[-1] + GAP > self.watermark]
-        return closed
-
-
-def test_a_class_says_what_is_emitted_in_each_batch_late_rows_included() -> None:
-    report = check_job(sessions, CLICKS, expect=Sessions)
-    assert report.comparing == "batches"
-    assert report.not_checked == [
-        "the columns total, of which nothing is expected",
-        "null event times, in at of clicks: Input(…, null_times=0.05) draws some",
-    ]
 
 
 def short(clicks: DataFrame) -> DataFrame:

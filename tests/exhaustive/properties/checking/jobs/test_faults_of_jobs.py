@@ -307,10 +307,6 @@ def fails(amount: int) -> int:
     return 1 // 0
 
 
-def leaves_worker(amount: int) -> int:
-    sys.exit(0)
-
-
 def leaves_worker_at_once(amount: int) -> int:
     os._exit(0)
 
@@ -332,18 +328,6 @@ def starts_two(clicks: DataFrame, folder: Path) -> Any:
 def starts_two_in_turn(clicks: DataFrame, folder: Path) -> Any:
     written(ignore, "other")(clicks, folder).awaitTermination()
     return written(ignore)(clicks, folder)
-
-
-def starts_a_table_first(clicks: DataFrame, folder: Path) -> Any:
-    table = clicks.writeStream.option("path", str(folder / "table")).trigger(availableNow=True)
-    table.toTable("written_first", checkpointLocation=str(folder / "other")).awaitTermination()
-    clicks.sparkSession.sql("DROP TABLE written_first")
-    return written(ignore)(clicks, folder)
-
-
-def starts_and_awaits_a_query(clicks: DataFrame) -> DataFrame:
-    clicks.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
-    return clicks
 
 
 def ignore(rows: DataFrame, batch: int) -> None: ...
@@ -376,11 +360,6 @@ ON_SPARK = [
     Case("a job leaves at once", of(leaves_at_once), rf"leaves_at_once \({HERE}\) ended the program with exit.+"),
     Case("a job forks", of(forks_and_leaves), rf"forks_and_leaves \({HERE}\) raised RuntimeError: of the parent, .+"),
     Case(
-        "a job awaits its query",
-        of(starts_and_awaits_a_query),
-        rf"starts_and_awaits_a_query \({HERE}\) started a query, of which .+",
-    ),
-    Case(
         "a job that never returns",
         of(waits_in_driver, seconds=2),
         r"the job's function didn't return within 2 s \(it was in line \d+ of .+\): .+",
@@ -392,7 +371,6 @@ ON_SPARK = [
         r".+: the Spark query failed: ZeroDivisionError: .+, in fails \(.+",
         StreamproofError,
     ),
-    Case("a UDF leaves", of(applied(leaves_worker)), r".+: the Spark query failed: .+", StreamproofError),
     Case(
         "a UDF leaves at once", of(applied(leaves_worker_at_once)), r".+: the Spark query failed: .+", StreamproofError
     ),
@@ -405,11 +383,6 @@ ON_SPARK = [
         r"<lambda> \(.+\) returned None: return the query.+",
     ),
     Case(
-        "a sink's start returns a frame",
-        sunk(lambda clicks, folder: clicks),
-        r"<lambda> \(.+\) returned DataFrame: return .+",
-    ),
-    Case(
         "a sink starts two queries",
         sunk(starts_two),
         r"starts_two \(.+\) started 2 queries, of which the check would see 1: .+",
@@ -418,11 +391,6 @@ ON_SPARK = [
         "a sink starts two queries in turn",
         sunk(starts_two_in_turn),
         r"starts_two_in_turn \(.+\) started 2 queries, of which the check would see 1: .+",
-    ),
-    Case(
-        "a sink writes a table first",
-        sunk(starts_a_table_first),
-        r"starts_a_table_first \(.+\) started 2 queries, of which the check would see 1: .+",
     ),
     Case(
         "a sink without a folder",
@@ -461,7 +429,6 @@ ON_SPARK = [
         r".+ keeps its checkpoint in /.+: put it .+",
     ),
     Case("a counterexample", lambda folder: of(wrong, folder=folder)(folder), WROTE, Violated, SAVED_FOLDERS),
-    Case("a counterexample of a file as folder", of(wrong, folder=__file__), WROTE, Violated),
     Case("a counterexample of no folder", of(wrong, folder="/proc/nowhere"), WROTE, Violated),
 ]
 

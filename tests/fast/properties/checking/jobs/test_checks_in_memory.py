@@ -180,6 +180,10 @@ def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_t
         checked(users, static_join(*looked_up, result=["user", "at"])).not_checked
         == checked(copy, static_join(*looked_up)).not_checked
     )
+    assert checked(copy, static_join(*looked_up, result=["user", "at"])).not_checked == [
+        "the columns amount, of which nothing is expected",
+        "null event times, in at of clicks: Input(…, null_times=0.05) draws some",
+    ]
     with pytest.raises(BadInput, match="the result has the columns user, at, and not 'amount'"):
         checked(users, static_join(*looked_up, result=["user", "amount"]))
 
