@@ -219,14 +219,6 @@ def test_the_reference_answers_by_arrival() -> None:
     assert Outcome.of_play("h", play(history)) == outcome(ONE)
 
 
-def test_a_line_says_history_arrival_key_window_value_and_timestamp() -> None:
-    entry = Entry(1, 0, Change("a", (0, 10), 2, 10))
-    (line,) = Outcome("h1", Grain.ARRIVAL, [entry]).to_lines()
-    assert json.dumps(line) == (
-        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}'
-    )
-
-
 @pytest.mark.parametrize(
     ("outcome", "line"),
     [

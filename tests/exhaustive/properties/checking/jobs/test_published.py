@@ -5,7 +5,6 @@ Each is declared in a function of its name: what it reads, and what is expected 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import operator
 import sqlite3
@@ -19,6 +18,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from changed_jobs import function_of
 from streamproof import (
     Input,
     Script,
@@ -48,17 +48,6 @@ def check(job: Script, expect: Any, **given: Any) -> None:
 
 def kafka(schema: str, key: str | Sequence[str], **given: Any) -> Input:
     return Input(schema, key=key, format="kafka", **given)
-
-
-def function_of(name: str, called: str) -> Callable[..., Any]:
-    """Return a function of a script that is imported, as other programs do."""
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Callable[..., Any] = getattr(module, called)
-    return found
 
 
 def in_sqlite(file: str, table: str) -> Callable[[Path], list[dict[str, Any]]]:
@@ -298,7 +287,7 @@ def open_orders() -> None:
 
 def orders_main_function() -> None:
     orders = kafka("shop string, ordered_at timestamp, cents bigint", "shop", name="orders")
-    main = function_of("orders_main_function", "main")
+    main = function_of(FOLDER / "orders_main_function.py", "main")
     hours = "date_trunc('hour', ordered_at) AS hour, sum(cents) AS cents, count(*) AS orders"
     job = Script(main, reads={"orders": orders}, query=1)
     check(job, f"SELECT shop, {hours} FROM orders GROUP BY ALL")
