@@ -81,19 +81,17 @@ def overwrite_all(batch: DataFrame, number: int, folder: Path) -> None:
     batch.write.mode("overwrite").parquet(str(folder / "out"))
 
 
+def insert(batch: DataFrame, number: int, folder: Path, replaces: bool = False) -> None:
+    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        if replaces:
+            database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
+        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+
+
 def upsert(batch: DataFrame, number: int, folder: Path) -> None:
-    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
-    with sqlite3.connect(folder / "table.db") as database:
-        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
-        database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
-        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
-
-
-def insert(batch: DataFrame, number: int, folder: Path) -> None:
-    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
-    with sqlite3.connect(folder / "table.db") as database:
-        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
-        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+    insert(batch, number, folder, replaces=True)
 
 
 REPEATING = {

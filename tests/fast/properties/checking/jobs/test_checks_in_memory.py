@@ -54,12 +54,6 @@ def the_first(batches: Batches) -> Batches:
     return [list({row["user"]: row for row in reversed(rows)}.values()) for rows in batches]
 
 
-def test_a_new_oracle_is_one_class_that_says_what_it_expects() -> None:
-    report = checked(copy, Copies())
-    assert (report.oracle, report.histories, report.alone, report.comparing) == ("a copy", 40, "", "batches")
-    assert report.expecting > 30
-
-
 def test_the_smallest_history_on_which_a_job_differs_is_one_row() -> None:
     with pytest.raises(Violated, match="a copy expects") as raised:
         checked(without_the_last, Copies())
