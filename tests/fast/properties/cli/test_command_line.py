@@ -729,17 +729,6 @@ def test_an_error_of_ours_in_a_check_is_no_verdict(command: Command, checked: Ch
     assert "RuntimeError: a bug of our own" in said.err
 
 
-def test_a_folder_that_cannot_be_written_is_refused_with_the_counterexample(
-    command: Command, checked: Checking, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    checked(violated=True)
-    said = command("check", "--findings", tmp_path / "file")
-    assert said.code == 3
-    assert "can't be written" in said.err
-    assert "violated: it is." in said.err
-
-
 def test_a_counterexample_that_cannot_be_read_is_named_before_anything_is_asked(
     command: Command, checked: Checking, tmp_path: Path
 ) -> None:

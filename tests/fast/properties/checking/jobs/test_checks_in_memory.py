@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from memory_jobs import RUN, Batches, MemoryRunner, checked, copy, options
+from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import BadInput, Inconclusive, Violated, static_join
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import JobCheck
@@ -211,3 +211,10 @@ def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
     ]
     beside = _Invariants(options(copy)).report(20, ())
     assert (beside.held["histories of other keys in the query"], beside.not_checked) == (3, [])
+
+
+def test_a_history_of_an_invariant_is_refused_with_who_takes_it() -> None:
+    variation = '{"law": "a crash", "given": [[0, true, "before its output"]]}'
+    header = f'{{"job": "h", "inputs": {{"clicks": "{CLICKS.schema}"}}, "variation": {variation}}}\n'
+    with pytest.raises(BadInput, match=r"violates the invariant 'a crash' .*: give it to invariants\(…\)"):
+        JobCheck(options(copy), Copies(), Variation(RUN)).replay([header])
