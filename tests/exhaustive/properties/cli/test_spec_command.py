@@ -465,21 +465,15 @@ def test_a_model_with_endless_behaviours_is_reported(
     assert not (clock / "behaviours").exists()
 
 
-class Replaying(NamedTuple):
-    """A module that can be replayed, on which the behaviours disagree that are chosen to."""
-
-    disagreements: list[Disagreement]
-
-
 @pytest.fixture
-def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Replaying:
-    """Lets the behaviours of the clock be replayed, as histories of session windows."""
-    found = Replaying([])
+def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> list[Disagreement]:
+    """Lets the behaviours of the clock be replayed, as histories of session windows; they disagree as chosen."""
+    found: list[Disagreement] = []
 
     def answer(traces: Iterable[Trace], constants: Mapping[str, Value], module: str) -> Replayed:
         assert (module, constants) == ("Clock", {"Hours": 3, "Broken": False})
         taken = list(traces)
-        return Replayed(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found.disagreements))
+        return Replayed(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found))
 
     def history_of(trace: Trace, constants: Mapping[str, Value], module: str) -> History:
         lines = tuple(Record("events", "a", step.action, step.number) for step in trace.steps[1:])
@@ -495,7 +489,7 @@ def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Replaying:
 
 
 @pytest.mark.parametrize("on", ["reference", "spark", "kafka"])
-def test_a_replay_without_disagreement_conforms(command: Command, replaying: Replaying, on: str) -> None:
+def test_a_replay_without_disagreement_conforms(command: Command, replaying: list[Disagreement], on: str) -> None:
     said = command("replay", "Clock", "--on", on, "--cover", "all")
     assert said.code == 0
     assert f"conforms Clock on {on}: 2 behaviours (all), 5 actions, 0 disagreements" in said.out
@@ -514,9 +508,9 @@ def test_a_release_of_kafka_is_not_asked_about_anothers_instructions(
 
 
 def test_a_disagreement_is_printed_up_to_its_step_and_saved(
-    clock: Path, command: Command, replaying: Replaying
+    clock: Path, command: Command, replaying: list[Disagreement]
 ) -> None:
-    replaying.disagreements.append(Disagreement(2, 2, "Leap", "the hour", 7, 2))
+    replaying.append(Disagreement(2, 2, "Leap", "the hour", 7, 2))
     said = command("replay", "Clock", "--cover", "all")
     assert said.code == 1
     assert "1 disagreement" in said.out
@@ -528,22 +522,24 @@ def test_a_disagreement_is_printed_up_to_its_step_and_saved(
     assert [record.value for record in read_history(saved).records] == ["Leap", "Tick"]
 
 
-def test_a_disagreement_that_can_not_be_saved_is_one_still(command: Command, replaying: Replaying) -> None:
-    replaying.disagreements.append(Disagreement(1, 2, "Tick", "the hour", 7, 2))
+def test_a_disagreement_that_can_not_be_saved_is_one_still(command: Command, replaying: list[Disagreement]) -> None:
+    replaying.append(Disagreement(1, 2, "Tick", "the hour", 7, 2))
     said = command("replay", "Clock", "--findings", "Clock.tla")
     assert said.code == 1
     assert "not saved as a history: Clock.tla/session_windows/replay-Clock-" in said.err
     assert ": can't be written (Not a directory)" in said.err
 
 
-def test_behaviours_are_written_as_history_files(clock: Path, command: Command, replaying: Replaying) -> None:
+def test_behaviours_are_written_as_history_files(clock: Path, command: Command, replaying: list[Disagreement]) -> None:
     said = command("replay", "Clock", "--write", "histories")
     assert "histories: 2 history files" in said.err
     assert [path.name for path in sorted((clock / "histories").iterdir())] == ["Clock-1.jsonl", "Clock-2.jsonl"]
     assert read_history(clock / "histories" / "Clock-1.jsonl").operator == "session_windows"
 
 
-def test_of_a_model_that_fails_the_counterexample_is_replayed(command: Command, replaying: Replaying, tlc: Any) -> None:
+def test_of_a_model_that_fails_the_counterexample_is_replayed(
+    command: Command, replaying: list[Disagreement], tlc: Any
+) -> None:
     tlc(DEADLOCKED, result())
     said = command("replay", "Clock_stopped", "--constant", "Broken=FALSE")
     assert "2 behaviours (covering every edge)" in said.out, "nothing is expected of other constants"
@@ -636,7 +632,7 @@ def test_a_file_of_the_user_s_is_not_replaced_and_nothing_is_run(
 
 
 def test_histories_of_the_user_s_are_not_replaced(
-    command: Command, clock: Path, own: dict[str, bytes], replaying: Replaying
+    command: Command, clock: Path, own: dict[str, bytes], replaying: list[Disagreement]
 ) -> None:
     ended = command("replay", "Clock_late", "--write", ".")
     assert ended.code == 3
