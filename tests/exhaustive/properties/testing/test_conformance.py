@@ -274,7 +274,7 @@ def found_before(tmp_path: Path) -> Path:
     return saved
 
 
-def test_a_counterexample_is_saved_with_the_test_to_paste(tmp_path: Path) -> None:
+def test_a_counterexample_is_saved_with_a_test_to_paste_that_fails_as_long_as_the_job_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as found:
         check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
     (saved,) = (tmp_path / "session_windows").iterdir()
@@ -284,13 +284,8 @@ def test_a_counterexample_is_saved_with_the_test_to_paste(tmp_path: Path) -> Non
     assert test.startswith(f"from streamproof import assert_holds\nfrom {__name__} import my_job\n")
     assert test.endswith("    assert_holds('changelog', HISTORY, subject='job', job=my_job)\n")
     assert json.loads((saved / "counterexample.json").read_text())["subject"] == "job"
-
-
-def test_the_test_to_paste_fails_on_the_saved_history_as_long_as_the_job_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
     space: dict[str, Any] = {}
-    exec(compile(next(tmp_path.rglob("test_*.py")).read_text(), "t", "exec"), space)
+    exec(compile(test, "t", "exec"), space)
     history = parse_history(space["HISTORY"])
     assert [violation.case.history for violation in ChangelogOf(wrong).violations([history])] == [history]
     assert ChangelogOf(reference_under(ISSUE)).violations([history]) == []
