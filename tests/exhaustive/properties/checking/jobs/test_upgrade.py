@@ -352,17 +352,20 @@ def test_a_rule_says_what_both_versions_emit() -> None:
         upgrade(stateless, aggregate(), CLICKS, histories=20, expect=rule)
 
 
-def test_an_old_version_that_fails_by_itself_is_no_refused_upgrade() -> None:
-    def fails(clicks: DataFrame) -> DataFrame:
-        return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
+def fails_when_it_runs(clicks: DataFrame) -> DataFrame:
+    return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
 
+
+def test_an_old_version_that_fails_by_itself_is_no_refused_upgrade() -> None:
     def plain(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", F.lit("").alias("amount"))
 
-    with pytest.raises(StreamproofError, match=r"fails \(.*test_upgrade.py:\d+\): the Spark query failed: .*no"):
-        upgrade(fails, plain, CLICKS, histories=8)
+    with pytest.raises(
+        StreamproofError, match=r"fails_when_it_runs \(.*test_upgrade.py:\d+\): the Spark query failed: .*no"
+    ):
+        upgrade(fails_when_it_runs, plain, CLICKS, histories=8)
     with pytest.raises(StreamproofError, match=r"the Spark query failed: .*no") as failed:
-        upgrade(plain, fails, CLICKS, histories=8)
+        upgrade(plain, fails_when_it_runs, CLICKS, histories=8)
     assert "can't go on" not in str(failed.value)
 
 
@@ -406,10 +409,6 @@ def hourly(clicks: DataFrame) -> DataFrame:
 
 def hourly_swapped(clicks: DataFrame) -> DataFrame:
     return aggregate(count, total)(clicks)
-
-
-def fails_when_it_runs(clicks: DataFrame) -> DataFrame:
-    return clicks.select("user", F.raise_error(F.lit("no")).alias("amount"))
 
 
 def test_the_old_version_runs_in_a_process_of_its_own_pyspark_which_ends_with_the_check(
