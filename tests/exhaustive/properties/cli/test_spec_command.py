@@ -560,13 +560,6 @@ def test_a_real_deadlock_is_found(clock: Path, command: Command) -> None:
     assert "deadlock: the last state has no next one" in (clock / "stopped.svg").read_text()
 
 
-def test_real_behaviours_are_counted(clock: Path, command: Command) -> None:
-    said = command("behaviours", "Clock_stopped", "--constant", "Hours=5")
-    assert said.out == (
-        "Clock_stopped: 6 states, 5 edges, 1 behaviour from start to end, 1 of them covers every edge.\n"
-    )
-
-
 def test_tlc_validates_a_trace(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in TRACE))
