@@ -21,7 +21,6 @@ from pathlib import Path
 MARK = "STREAMPROOF_TEST_RUN"
 """An environment variable that all processes of a command inherit: by its value they are found."""
 TIMEOUT_S = 600
-MOST_SECONDS = 600
 """How long a moment of a command, and its end, are waited for."""
 OLDER = {
     "history.jsonl": '{"operator": "range_aggregate", "options": {"preceding_ms": 10, "aggregate": "count"}}\n'
@@ -207,16 +206,16 @@ class Running:
             reader.start()
 
     def wait_until(self, true: Callable[[Running], object]) -> None:
-        end = time.monotonic() + MOST_SECONDS
+        end = time.monotonic() + TIMEOUT_S
         while not true(self):
             assert self.process.poll() is None, f"it ended before:\n{self.printed()}"
             assert time.monotonic() < end, f"it never came:\n{self.printed()}"
             time.sleep(0.01)
 
     def ended(self) -> int:
-        self.process.wait(MOST_SECONDS)
+        self.process.wait(TIMEOUT_S)
         for reader in self.readers:
-            reader.join(MOST_SECONDS)
+            reader.join(TIMEOUT_S)
         return self.process.returncode
 
     def printed(self) -> str:

@@ -46,16 +46,12 @@ FAULTS = [
         shell='exec "$@" >&-',
     ),
     Fault(
-        "standard output is closed before a check", CHECK, "error: standard output is closed, .+", shell='exec "$@" >&-'
-    ),
-    Fault(
         "standard output is full",
         ("run", "h.jsonl"),
         r"error: standard output can't be written \(No space left on device\): send it where there is room; .+",
         given={"h.jsonl": HISTORY},
         shell=TO_FULL,
     ),
-    Fault("a report finds standard output full", ("doctor",), FULL, shell=TO_FULL),
     Fault("the help finds standard output full", ("check", "--help"), FULL, shell=TO_FULL),
     Fault("a verdict finds standard output full", CHECK, FULL, shell=TO_FULL, after_steps=True),
     Fault("standard error is closed", ("run", "h.jsonl"), "", 0, {"h.jsonl": HISTORY}, shell='exec "$@" 2>&-'),
@@ -89,18 +85,7 @@ FAULTS = [
         ("run", "\x1b[31m\x07\r\n\u202eh.jsonl"),
         r"error: \\x1b\[31m\\x07\\r\\n\\u202eh\.jsonl: can't be read .+",
     ),
-    Fault(
-        "an operator's name steers the terminal",
-        ("check", "\x1b]0;title\x07[red]"),
-        r"error: unknown operator '(\\x1b|\\\\x1b)\]0;title(\\x07|\\\\x07)\[red\]': .+",
-    ),
     Fault("an option steers the terminal", ("doctor", "--\x1b[2J"), r"error: No such option: --\\x1b\[2J .+"),
-    Fault(
-        "a column's name steers the terminal",
-        ("compare", "session_windows", "--data", "d.jsonl", "--key", "\x9b2J", "--timestamp", "t"),
-        r"error: d\.jsonl: no column '\\x9b2J' for the key: the columns are \\x1b\[2J, t",
-        given={"d.jsonl": json.dumps({"\x1b[2J": "a", "t": 1}) + "\n"},
-    ),
     Fault(
         "a recording's name and key steer the terminal",
         ("regress", "check", "r.jsonl"),
@@ -108,22 +93,6 @@ FAULTS = [
         1,
         {"r.jsonl": json.dumps(RECORDED) + "\n"},
         reports=r"h\\x1b\[2J\\n(.|\n)+≠ arrival 0 +a\\x1b\[31m\\u202e@\[100,100\]=1 +a\\x1b\[31m",
-    ),
-    Fault(
-        "the keys of data steer the terminal",
-        (*COMPARE, "d\x1b[31m\u2066.jsonl"),
-        "",
-        0,
-        {"d\x1b[31m\u2066.jsonl": json.dumps({"k": HOSTILE, "t": 1}) + "\n"},
-        reports=r"d\\x1b\[31m\\u2066\.jsonl, 1 batch",
-        after_steps=True,
-    ),
-    Fault(
-        "a variable steers the terminal",
-        ("doctor",),
-        "",
-        environment={"SPARK_HOME": "/\x1b[31m\u202e"},
-        reports=r"/\\x1b\[31m\\u202e, where no Spark is",
     ),
     # Folders.
     Fault(
@@ -154,12 +123,6 @@ FAULTS = [
         shell='ulimit -v 1000000; exec "$@"',
     ),
     Fault(
-        "a history is a folder",
-        ("run", "folder"),
-        r"error: folder/h\.jsonl: can't be read \(Is a directory\): .+",
-        prepare=lambda folder: (folder / "folder" / "h.jsonl").mkdir(parents=True),
-    ),
-    Fault(
         "a history is gzipped",
         ("run", "h.jsonl.gz"),
         "error: h.jsonl.gz: a gzip file, and not JSON Lines: unpack it first, with `gunzip`",
@@ -176,12 +139,6 @@ FAULTS = [
         (*COMPARE, "zero.csv"),
         "error: zero.csv: a pipe, a device or a socket, .+: write it into a file",
         prepare=lambda folder: (folder / "zero.csv").symlink_to("/dev/zero"),
-    ),
-    Fault(
-        "data is a pipe",
-        (*COMPARE, "pipe.csv"),
-        "error: pipe.csv: a pipe, a device or a socket, .+",
-        prepare=lambda folder: os.mkfifo(folder / "pipe.csv"),
     ),
     Fault(
         "data is one endless line",

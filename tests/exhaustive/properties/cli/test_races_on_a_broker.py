@@ -10,16 +10,14 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults import MARK, Fault, assert_ends_as_it_must, heed_signals, processes_left, processes_of, streamproof
+from faults import Fault, Running, assert_ends_as_it_must, processes_left, processes_of
 from streamproof.properties.system.work import sweep
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars
@@ -59,26 +57,14 @@ def cluster(jars: None) -> Iterator[Cluster]:
         yield started
 
 
-class Running:
+class Races(Running):
     """A run of `streamproof broker-races` in a process of its own."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.mark, self.temporary = uuid.uuid4().hex, folder / "tmp"
-        self.temporary.mkdir()
-        self.process = subprocess.Popen(
-            streamproof("broker-races", *arguments),
-            cwd=folder,
-            env={**os.environ, "XDG_CACHE_HOME": CACHE, "TMPDIR": str(self.temporary), MARK: self.mark},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=heed_signals,
-        )
+    def __init__(self, folder: Path, *arguments: str, given: Mapping[str, str] = {}) -> None:
+        super().__init__(("broker-races", *arguments), folder, given=given)
 
     def wait_for(self, text: str) -> None:
-        assert self.process.stderr is not None
-        assert any(text in line for line in self.process.stderr)
+        self.wait_until(lambda running: any(text in line for line in [*running.err]))
 
     def broker(self) -> int:
         """Return the process of the broker."""
@@ -86,9 +72,8 @@ class Running:
         (found,) = (p for p in is_broker if p != self.process.pid)
         return found
 
-    def ended(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=SECONDS)
-        return self.process.returncode, out, err
+    def end(self) -> tuple[int, str, str]:
+        return self.ended(), "".join(self.out), "".join(self.err)
 
     def folders_left(self) -> list[Path]:
         return [path for path in self.temporary.glob("streamproof-*/*") if path.is_dir()]
@@ -97,8 +82,8 @@ class Running:
 def test_every_race_of_left_changes_ends_stale_in_nine_of_ten_histories_the_others_in_some_and_all_stay_so(
     tmp_path: Path,
 ) -> None:
-    running = Running(tmp_path, "--histories", "300", "--restart", "--wipe", "--json")
-    code, out, err = running.ended()
+    running = Races(tmp_path, "--histories", "300", "--restart", "--wipe", "--json")
+    code, out, err = running.end()
     assert code == 1, err
     report = json.loads(out)
     assert [race["race"] for race in report["races"]] == of_join("inner")
@@ -127,8 +112,8 @@ def test_joins_that_ask_for_every_answer_never_end_stale(
     tmp_path: Path, settings: tuple[str, ...], cluster: Cluster
 ) -> None:
     on_cluster = (*settings, "--bootstrap", cluster.bootstrap)
-    running = Running(tmp_path, "drawn", "lose-gain", "--histories", "1000", *on_cluster)
-    code, out, err = running.ended()
+    running = Races(tmp_path, "drawn", "lose-gain", "--histories", "1000", *on_cluster)
+    code, out, err = running.end()
     assert (code, "conforms: 0 of 2,000 results are stale" in out) == (0, True), out + err
 
 
@@ -136,7 +121,7 @@ def test_joins_that_ask_for_every_answer_never_end_stale(
 def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path, join: str, cluster: Cluster) -> None:
     recording = tmp_path / "trace.jsonl"
     on_cluster = ("--record", str(recording), "--bootstrap", cluster.bootstrap)
-    code, _, err = Running(tmp_path, "--histories", "5", "--join", join, *on_cluster).ended()
+    code, _, err = Races(tmp_path, "--histories", "5", "--join", join, *on_cluster).end()
     assert code == (1 if join == "inner" else 0), err
     trace = read_trace(recording)
     found = validate(trace, find_tools(), timeout=SECONDS)
@@ -179,7 +164,7 @@ def test_an_older_release_answers_an_update_and_so_has_two_races_less(
     tmp_path: Path, release: str, cluster: Cluster
 ) -> None:
     older = ("--kafka-version", release, "--bootstrap", cluster.bootstrap)
-    code, out, err = Running(tmp_path, "--histories", "200", "--json", *older).ended()
+    code, out, err = Races(tmp_path, "--histories", "200", "--json", *older).end()
     assert code == 1, err
     report = json.loads(out)
     assert report["kafka_version"] == release
@@ -191,7 +176,7 @@ def test_an_older_release_answers_an_update_and_so_has_two_races_less(
 def test_a_move_in_a_left_join_of_an_older_release_ends_stale(tmp_path: Path, release: str, cluster: Cluster) -> None:
     several = ("--partitions", "4", "--threads", "2")
     older = ("--kafka-version", release, "--bootstrap", cluster.bootstrap)
-    code, out, err = Running(tmp_path, "move", "--join", "left", *several, *older).ended()
+    code, out, err = Races(tmp_path, "move", "--join", "left", *several, *older).end()
     assert code == 1, out + err
 
 
@@ -200,10 +185,10 @@ SIGNALS = [signal.SIGINT, *(pytest.param(number, marks=SELDOM) for number in (si
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_leaves_no_process_and_no_folder(tmp_path: Path, number: signal.Signals, monkeypatch) -> None:
-    running = Running(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
+    running = Races(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
     running.wait_for("1 of 2")
     running.process.send_signal(number)
-    code, _, err = running.ended()
+    code, _, err = running.end()
     killed = number is signal.SIGKILL
     assert code == (-number if killed else 3), err
     assert not processes_left(running.mark)
@@ -214,10 +199,10 @@ def test_a_signal_leaves_no_process_and_no_folder(tmp_path: Path, number: signal
 
 
 def test_a_broker_that_dies_in_the_middle_is_reported_and_nothing_is_left(tmp_path: Path) -> None:
-    running = Running(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
+    running = Races(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
     running.wait_for("1 of 2")
     os.kill(running.broker(), signal.SIGKILL)
-    code, out, err = running.ended()
+    code, out, err = running.end()
     assert code == 3, out + err
     assert err.splitlines()[-1].startswith("error: the Kafka broker ended; its log is ")
     assert not processes_left(running.mark)
@@ -241,8 +226,8 @@ def hanging_up() -> Iterator[int]:
 @pytest.mark.weekly("half a minute: the broker itself refuses them")
 def test_a_cluster_that_wants_credentials_is_reported(tmp_path: Path) -> None:
     with hanging_up() as port:
-        running = Running(tmp_path, "lose-gain", "--bootstrap", f"127.0.0.1:{port}")
-        code, _, err = running.ended()
+        running = Races(tmp_path, "lose-gain", "--bootstrap", f"127.0.0.1:{port}")
+        code, _, err = running.end()
     assert code == 3
     assert "doesn't answer" in err.splitlines()[-1]
     assert "--client-config" in err.splitlines()[-1]
@@ -290,9 +275,9 @@ def test_credentials_are_those_of_the_file_that_is_named(tmp_path: Path) -> None
         folder = tmp_path / password
         folder.mkdir()
         login = f'sasl.jaas.config={LOGIN} username="us" password="{password}";'
-        (folder / "client").write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n{login}\n")
+        client = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n{login}\n"
         of_cluster = ("--bootstrap", cluster.bootstrap, "--client-config", "client")
-        return Running(folder, "lose-gain", "--histories", "20", *of_cluster).ended()
+        return Races(folder, "lose-gain", "--histories", "20", *of_cluster, given={"client": client}).end()
 
     with own_broker(WITH_CREDENTIALS) as cluster:
         code, out, err = asked("right")
@@ -307,7 +292,7 @@ def test_a_cluster_of_others_is_used_and_left_as_it_was(tmp_path: Path, cluster:
     from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
     from streamproof.properties.witnesses.kafka_broker.clients import Clients
 
-    code, out, err = Running(tmp_path, "lose-gain", "--histories", "50", "--bootstrap", cluster.bootstrap).ended()
+    code, out, err = Races(tmp_path, "lose-gain", "--histories", "50", "--bootstrap", cluster.bootstrap).end()
     assert code == 1, out + err
     clients = Clients(kafka_jvm().gateway, cluster)
     deadline = time.monotonic() + SECONDS
@@ -323,23 +308,10 @@ def large(key: str) -> str:
 
 
 FAULTS = [
-    Fault("an unknown race", ("broker-races", "nope"), "error: unknown race 'nope': use delete-insert, .+"),
-    Fault(
-        "no such pause",
-        ("broker-races", "--pause-ms", "5:1"),
-        "error: --pause-ms '5:1': give the least and the most .+",
-    ),
-    Fault("no release", ("broker-races", "--kafka-version", "9.9"), "error: '9.9' is no release of Kafka, .+"),
-    Fault("no address", ("broker-races", "--bootstrap", "here"), "error: --bootstrap 'here' is no address: .+"),
     Fault(
         "nothing listens",
         ("broker-races", "--bootstrap", "127.0.0.1:1"),
         r"error: no Kafka is reached at 127.0.0.1:1 \(Connection refused\): start it, .+",
-    ),
-    Fault(
-        "credentials without a cluster",
-        ("broker-races", "--client-config", "x"),
-        "error: --client-config is for a cluster that runs already: name it by --bootstrap too",
     ),
     Fault(
         "no jars and no network",

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
 import pytest
-from commands import Command, caller
+from commands import TRACE, Command, caller
 from streamproof.properties.cli.spec.commands import check as spec_check
 from streamproof.properties.models import races, spec_replay, spec_replay_on_kafka
 from streamproof.reference.core.errors import MissingTool
@@ -38,15 +33,6 @@ Next == Tick \\/ Turn
 Spec == Init /\\ [][Next]_hour
 (* It is never noon. *)
 BeforeNoon == hour < 12
-====
-"""
-ENDLESS = """---- MODULE Endless ----
-EXTENDS Naturals
-VARIABLES one, other
-Init == one = 0 /\\ other = 0
-Next == one' \\in one..(one + 9) /\\ other' \\in other..(other + 9)
-Spec == Init /\\ [][Next]_<<one, other>>
-Small == one + other < 1000000
 ====
 """
 CONFIGURATION = "SPECIFICATION Spec\nCONSTANTS Hours = 3\n  Broken = FALSE\nINVARIANT BeforeNoon\n"
@@ -218,11 +204,6 @@ def test_what_is_not_as_expected_is_a_violation(
     assert said.code == 1
     assert text in said.out
     assert said.out.startswith("violated")
-
-
-def test_an_unexpected_counterexample_is_printed_in_full(command: Command, tlc: Any) -> None:
-    tlc(VIOLATED)
-    assert "hour: 11 → 12" in command("check", "Clock").out
 
 
 def test_counts_are_not_compared_with_more_workers(command: Command, tlc: Any) -> None:
@@ -400,15 +381,6 @@ def test_a_module_of_the_user_needs_no_catalogue(clock: Path, command: Command, 
     assert asked[0].model == TlaModel(clock / "Clock.tla", clock / "Clock_late.cfg", {}, deadlock=False)
 
 
-def test_no_java_is_reported(clock: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise MissingTool("No Java 17 or newer: install one")
-
-    monkeypatch.setattr(checking, "find_java", missing)
-    said = command("check", "Clock")
-    assert (said.code, said.err) == (3, "error: No Java 17 or newer: install one\n")
-
-
 def simulated(monkeypatch: pytest.MonkeyPatch, *found: Any) -> None:
     monkeypatch.setattr(checking, "find_tools", lambda: Tools(Path("java"), Path("jar")))
 
@@ -493,21 +465,15 @@ def test_a_model_with_endless_behaviours_is_reported(
     assert not (clock / "behaviours").exists()
 
 
-class Replaying(NamedTuple):
-    """A module that can be replayed, on which the behaviours disagree that are chosen to."""
-
-    disagreements: list[Disagreement]
-
-
 @pytest.fixture
-def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Replaying:
-    """Lets the behaviours of the clock be replayed, as histories of session windows."""
-    found = Replaying([])
+def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> list[Disagreement]:
+    """Lets the behaviours of the clock be replayed, as histories of session windows; they disagree as chosen."""
+    found: list[Disagreement] = []
 
     def answer(traces: Iterable[Trace], constants: Mapping[str, Value], module: str) -> Replayed:
         assert (module, constants) == ("Clock", {"Hours": 3, "Broken": False})
         taken = list(traces)
-        return Replayed(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found.disagreements))
+        return Replayed(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found))
 
     def history_of(trace: Trace, constants: Mapping[str, Value], module: str) -> History:
         lines = tuple(Record("events", "a", step.action, step.number) for step in trace.steps[1:])
@@ -523,7 +489,7 @@ def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Replaying:
 
 
 @pytest.mark.parametrize("on", ["reference", "spark", "kafka"])
-def test_a_replay_without_disagreement_conforms(command: Command, replaying: Replaying, on: str) -> None:
+def test_a_replay_without_disagreement_conforms(command: Command, replaying: list[Disagreement], on: str) -> None:
     said = command("replay", "Clock", "--on", on, "--cover", "all")
     assert said.code == 0
     assert f"conforms Clock on {on}: 2 behaviours (all), 5 actions, 0 disagreements" in said.out
@@ -542,9 +508,9 @@ def test_a_release_of_kafka_is_not_asked_about_anothers_instructions(
 
 
 def test_a_disagreement_is_printed_up_to_its_step_and_saved(
-    clock: Path, command: Command, replaying: Replaying
+    clock: Path, command: Command, replaying: list[Disagreement]
 ) -> None:
-    replaying.disagreements.append(Disagreement(2, 2, "Leap", "the hour", 7, 2))
+    replaying.append(Disagreement(2, 2, "Leap", "the hour", 7, 2))
     said = command("replay", "Clock", "--cover", "all")
     assert said.code == 1
     assert "1 disagreement" in said.out
@@ -556,22 +522,24 @@ def test_a_disagreement_is_printed_up_to_its_step_and_saved(
     assert [record.value for record in read_history(saved).records] == ["Leap", "Tick"]
 
 
-def test_a_disagreement_that_can_not_be_saved_is_one_still(command: Command, replaying: Replaying) -> None:
-    replaying.disagreements.append(Disagreement(1, 2, "Tick", "the hour", 7, 2))
+def test_a_disagreement_that_can_not_be_saved_is_one_still(command: Command, replaying: list[Disagreement]) -> None:
+    replaying.append(Disagreement(1, 2, "Tick", "the hour", 7, 2))
     said = command("replay", "Clock", "--findings", "Clock.tla")
     assert said.code == 1
     assert "not saved as a history: Clock.tla/session_windows/replay-Clock-" in said.err
     assert ": can't be written (Not a directory)" in said.err
 
 
-def test_behaviours_are_written_as_history_files(clock: Path, command: Command, replaying: Replaying) -> None:
+def test_behaviours_are_written_as_history_files(clock: Path, command: Command, replaying: list[Disagreement]) -> None:
     said = command("replay", "Clock", "--write", "histories")
     assert "histories: 2 history files" in said.err
     assert [path.name for path in sorted((clock / "histories").iterdir())] == ["Clock-1.jsonl", "Clock-2.jsonl"]
     assert read_history(clock / "histories" / "Clock-1.jsonl").operator == "session_windows"
 
 
-def test_of_a_model_that_fails_the_counterexample_is_replayed(command: Command, replaying: Replaying, tlc: Any) -> None:
+def test_of_a_model_that_fails_the_counterexample_is_replayed(
+    command: Command, replaying: list[Disagreement], tlc: Any
+) -> None:
     tlc(DEADLOCKED, result())
     said = command("replay", "Clock_stopped", "--constant", "Broken=FALSE")
     assert "2 behaviours (covering every edge)" in said.out, "nothing is expected of other constants"
@@ -592,66 +560,14 @@ def test_a_real_deadlock_is_found(clock: Path, command: Command) -> None:
     assert "deadlock: the last state has no next one" in (clock / "stopped.svg").read_text()
 
 
-def test_a_real_syntax_error_is_reported_with_file_and_line(clock: Path, command: Command) -> None:
-    (clock / "Clock.tla").write_text(CLOCK.replace("Next == Tick", "Next == == Tick"))
-    said = command("check", clock / "Clock.tla")
-    assert (said.code, said.out) == (3, "")
-    line = CLOCK[: CLOCK.index("Next ==")].count("\n") + 1
-    assert said.err.startswith(f"error: {clock / 'Clock.tla'}:{line}")
-    assert len(said.err.splitlines()) == 1
-
-
-def test_real_behaviours_are_counted(clock: Path, command: Command) -> None:
-    said = command("behaviours", "Clock_stopped", "--constant", "Hours=5")
-    assert said.out == (
-        "Clock_stopped: 6 states, 5 edges, 1 behaviour from start to end, 1 of them covers every edge.\n"
-    )
-
-
-def test_an_interrupted_check_leaves_no_process_and_no_half_file(clock: Path) -> None:
-    (clock / "Endless.tla").write_text(ENDLESS)
-    (clock / "Endless.cfg").write_text("SPECIFICATION Spec\nINVARIANT Small\n")
-    temporary = clock / "temporary"
-    temporary.mkdir()
-    # A test run in the background of a shell has Ctrl-C ignored, and its children with it.
-    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    program = f"{heeds}; from streamproof.properties.cli.app import main; main()"
-    running = subprocess.Popen(
-        [sys.executable, "-c", program, "spec", "check", "Endless.tla", "--json", "found.json"],
-        cwd=clock,
-        env={**os.environ, "TMPDIR": str(temporary)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        started = wait_for(lambda: tlc_of(running.pid))
-        running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=600)
-    finally:
-        running.kill()
-    assert running.returncode == 3
-    assert "interrupted" in err
-    wait_for(lambda: not [child for child in started if Path(f"/proc/{child}").exists()])
-    wait_for(lambda: not list(temporary.glob("pytla*")))
-    assert json.loads((clock / "found.json").read_text()) == []
-
-
-def wait_for(true: Callable[[], Any]) -> Any:
-    """Wait until something is true, a minute at the most, and give it."""
-    end = time.monotonic() + 60
-    while not (found := true()):
-        assert time.monotonic() < end, "it never gets true"
-    return found
-
-
-def tlc_of(process: int) -> list[int]:
-    """The TLC that a process has started, and that runs."""
-    try:
-        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-        return [int(child) for child in children if "tla2tools.jar" in Path(f"/proc/{child}/cmdline").read_text()]
-    except OSError:
-        return []
+def test_tlc_validates_a_trace(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in TRACE))
+    code, out, _ = command("validate", "trace.jsonl")
+    assert (code, out.strip()) == (0, "conforms trace.jsonl: 2 events; protocol kafka 4.3, 2 states")
+    code, out, _ = command("validate", "trace.jsonl", "--protocol", "answer")
+    assert code == 1
+    assert "line 3 (subscription sent, l to r: PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE) is refused" in out
 
 
 # Files of the user's.
@@ -709,7 +625,7 @@ def test_a_file_of_the_user_s_is_not_replaced_and_nothing_is_run(
 
 
 def test_histories_of_the_user_s_are_not_replaced(
-    command: Command, clock: Path, own: dict[str, bytes], replaying: Replaying
+    command: Command, clock: Path, own: dict[str, bytes], replaying: list[Disagreement]
 ) -> None:
     ended = command("replay", "Clock_late", "--write", ".")
     assert ended.code == 3

@@ -11,13 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streamproof import Inconclusive, assert_holds
 from streamproof.properties.checking import confirm
-from streamproof.properties.generators.coverage import draw_covering
-from streamproof.properties.testing import conformance
-from streamproof.properties.testing.conformance import ChangelogOf
-from streamproof.properties.witnesses.spark.witness import JobWitness
-from streamproof.spark_impl.inputs import stream
 from streamproof.spark_impl.session_windows import session_windows
-from streamproof.spark_impl.windowed_table import windowed_table
 
 HALF_AN_HOUR = {"gap_ms": 1_799_999, "grace_ms": 600_000, "emit": "close"}
 
@@ -57,21 +51,3 @@ def test_sessions_of_half_a_minute_do_not(spark: SparkSession, conforms: Callabl
         names["my_job"] = sessions(gap)
         with contextlib.nullcontext() if holds else pytest.raises(AssertionError, match="violated"):
             names[pasted.stem]()
-
-
-def test_a_job_that_emits_nothing_does_not(spark: SparkSession) -> None:
-    drawn = draw_covering("session_windows", HALF_AN_HOUR, 100, 0, conformance.BATCHES)
-    silent = JobWitness(lambda events: sessions("1799999 ms")(events).filter("1 = 0"))
-    found = ChangelogOf(silent).violations(drawn.histories)
-    assert len(found) > 50
-
-
-@pytest.mark.parametrize("grace", [1, 5])
-def test_windows_with_a_grace_of_1_ms_arent_taken_for_those_with_5(spark: SparkSession, grace: int) -> None:
-    def job(events: DataFrame) -> DataFrame:
-        return windowed_table(stream(events, order="order"), size="10 ms", grace=f"{grace} ms", emit="close")
-
-    options = {"size_ms": 10, "grace_ms": 1, "emit": "close"}
-    drawn = draw_covering("windowed_table", options, 100, 0, conformance.BATCHES)
-    assert drawn.missing == ()
-    assert bool(ChangelogOf(JobWitness(job)).violations(drawn.histories)) == (grace == 5)

@@ -2,27 +2,129 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults import Fault, listing
-from faults_of_recordings_setup import (
-    FAULTS,
-    GOOD,
-    answer,
-    line,
-)
 from streamproof.properties.cli import app
 from streamproof.properties.report.recordings import recorded
+
+HISTORY = '{"operator": "table_table_join", "options": {}}\n{"input": "left", "key": "a", "value": 1, "timestamp": 0}\n'
+ANSWER = {"arrival": 0, "key": "a", "value": [1, None], "timestamp": 0}
+RECORDED = {"name": "h0", "on": "reference", "grain": "arrival", "history": HISTORY, "seed": 0, "answer": []}
+GOOD = json.dumps(RECORDED) + "\n"
+ANEW = "; or record it anew with `streamproof regress record`"
+
+
+def line(**changed: Any) -> str:
+    return json.dumps({**RECORDED, **changed}) + "\n"
+
+
+def without(name: str) -> str:
+    return json.dumps({one: value for one, value in RECORDED.items() if one != name}) + "\n"
+
+
+def answer(**changed: Any) -> str:
+    return line(answer=[{**ANSWER, **changed}])
+
+
+def answer_without(name: str) -> str:
+    return line(answer=[{one: value for one, value in ANSWER.items() if one != name}])
+
+
+def damaged(name: str, content: str | bytes, says: str, number: int = 2) -> Fault:
+    """A recording whose last line is damaged; a good one comes before it."""
+    given = content if number == 1 else (GOOD.encode() + (content if isinstance(content, bytes) else content.encode()))
+    return Fault(
+        name,
+        ("regress", "check", "r.jsonl"),
+        rf"error: r\.jsonl: line {number}: {says}{ANEW}",
+        given={"r.jsonl": given},
+    )
+
+
+LIST_OF_KNOWN = "use one of reference, spark, spark-native, duckdb, kafka, kafka-broker, protocol"
+FAULTS = [
+    damaged("empty", "", "empty: name a recording", 1),
+    damaged("truncated", GOOD[:100], "not JSON: .* at column .*: write one JSON object a line"),
+    damaged("not JSON", "hello\n", "not JSON: .*"),
+    damaged("a byte order mark", "\ufeff" + GOOD, "begins with a byte order mark: .*", 1),
+    damaged("not UTF-8", b'{"name": "\xff"}\n', "not UTF-8 at byte 10 of the line: save the file as UTF-8"),
+    damaged("JSON of another type", "[1, 2]\n", "a line must be a JSON object, not list: .*"),
+    damaged("NaN", '{"name": NaN}\n', "NaN is no JSON value: .*"),
+    *(damaged(f"without {name}", without(name), f"without '{name}': add it") for name in RECORDED if name != "seed"),
+    damaged("a name that is no text", line(name=["h"]), r"the name \['h'\] is not a string: .*"),
+    damaged("an empty name", line(name=""), "the name is empty: .*"),
+    damaged("on unknown", line(on="flink"), f"unknown on 'flink': {LIST_OF_KNOWN}"),
+    damaged("a grain unknown", line(grain="hour"), "unknown grain 'hour': use one of arrival, batch, end"),
+    damaged("a seed that is no number", line(seed="7"), "the seed '7' is not a whole number: .*"),
+    damaged("a history that is no text", line(history={}), r"the history \{\} is not a string: .*"),
+    damaged("a history that is none", line(history="{"), "history: line 1: not JSON: .*"),
+    damaged("a history of an unknown operator", line(history='{"operator": "x"}'), "history: line 1: unknown oper.*"),
+    damaged("an answer that is no list", line(answer={}), r"the answer \{\} is not a list: .*"),
+    damaged("an answer of text", line(answer=["a"]), "answer 0: 'a' instead of an object: .*"),
+    *(damaged(f"an answer without {name}", answer_without(name), f"answer 0: without '{name}': .*") for name in ANSWER),
+    damaged("an answer with a key that is no text", answer(key=1), "answer 0: the key 1 is not a string or null: .*"),
+    damaged("an answer with a window of one", answer(window=[1]), r"answer 0: the window \[1\] isn't \[start, end\].*"),
+    damaged("an answer with a window of three", answer(window=[1, 2, 3]), r"answer 0: the window \[1, 2, 3\] isn't .*"),
+    damaged("an answer with a window that is none", answer(window=5), "answer 0: the window 5 is not a list: .*"),
+    damaged("an answer with a window that ends first", answer(window=[9, 1]), r"answer 0: the window \[9, 1\] is.*"),
+    damaged("an answer with a timestamp of text", answer(timestamp="0"), "answer 0: the timestamp '0' is not a .*"),
+    damaged("a truth value for an arrival", answer(arrival=True), "answer 0: the arrival True is not a whole .*"),
+    damaged("a negative arrival", answer(arrival=-1), "answer 0: arrival -1 of a history that has 1, .*"),
+    damaged("an arrival beyond the history", answer(arrival=1), "answer 0: arrival 1 of a history that has 1, .*"),
+    damaged(
+        "a batch beyond the history",
+        line(grain="batch", answer=[{**ANSWER, "batch": 1}]),
+        "answer 0: batch 1 of a history that has 1, .*",
+    ),
+    damaged(
+        "a dropped record at the end",
+        line(grain="end", answer=[{"key": "a", "dropped": "late"}]),
+        "answer 0: a dropped record in a result: .*",
+    ),
+    damaged("a table with two rows of a key", line(grain="end", answer=[ANSWER] * 2), "the answer has two rows of .*"),
+    Fault(
+        "a folder that is called like a recording",
+        ("regress", "check", "."),
+        r"error: r\.jsonl: can't be read \(Is a directory\): .*",
+        prepare=lambda folder: (folder / "r.jsonl").mkdir(),
+    ),
+    Fault(
+        "a recording that is packed",
+        ("regress", "check", "r.jsonl"),
+        r"error: r\.jsonl: a gzip file, and not JSON Lines: .*",
+        given={"r.jsonl": b"\x1f\x8b\x08\0"},
+    ),
+    Fault(
+        "a recording that never ends",
+        ("regress", "check", "/dev/zero"),
+        r"error: /dev/zero: a device or a socket, which may never end: .*",
+    ),
+    Fault(
+        "a recording where another is",
+        ("regress", "record", "there", "table_table_join", "--histories", "3", "--seed", "2"),
+        r"error: there/table_table_join-left\.jsonl: holds a recording on kafka with seed 1, which differs from that "
+        "with seed 2: choose another folder, or replace it with --force",
+        given={"there/table_table_join-left.jsonl": line(on="kafka", seed=1)},
+    ),
+    Fault(
+        "a recording where a file of the user's is",
+        ("regress", "record", ".", "table_table_join", "--histories", "3"),
+        r"error: table_table_join-outer\.jsonl: holds something that is no recording, .* --force",
+        given={"table_table_join-outer.jsonl": "mine"},
+    ),
+]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_damaged_recording_is_one_message_that_names_file_line_and_remedy(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Within this process, where fifty cases take a moment."""
     for name, content in fault.given.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())

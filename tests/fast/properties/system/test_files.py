@@ -132,22 +132,6 @@ def test_one_that_is_swept_before_it_is_held_is_made_again(tmp_path: Path, monke
     assert (names(tmp_path), (tmp_path / "file").read_text()) == (["file"], "text")
 
 
-FILLS = """
-import resource, signal, sys
-from pathlib import Path
-from streamproof.properties.system.files import write_whole
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-write_whole(Path(sys.argv[1]), "x" * 100_000)
-"""
-
-
-def test_a_file_that_grows_too_large_leaves_nothing(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", FILLS, tmp_path / "file"], capture_output=True, text=True)
-    assert "File too large" in ended.stderr
-    assert names(tmp_path) == []
-
-
 def test_a_recording_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

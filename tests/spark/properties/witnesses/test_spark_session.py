@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,25 +44,9 @@ def test_a_thread_s_own_session_has_its_partitions_unless_the_user_says_how_many
     assert spark.conf.get(setting) == "2"
 
 
-def test_the_session_keeps_state_in_rocksdb(spark):
+def test_the_session_keeps_state_in_rocksdb_and_emits_time_in_utc(spark):
     assert spark.conf.get("spark.sql.streaming.stateStore.providerClass") == spark_session.ROCKSDB
-
-
-def test_the_session_emits_time_in_utc(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-
-
-def test_the_workers_run_this_interpreter(spark):
-    def interpreter(batches):
-        import sys
-
-        import pyarrow
-
-        for _ in batches:
-            yield pyarrow.RecordBatch.from_pydict({"python": [sys.executable]})
-
-    answer = spark.range(1).mapInArrow(interpreter, "python string").collect()
-    assert {row.python for row in answer} == {sys.executable}
 
 
 def test_what_the_jvm_writes_reaches_the_log_alone(spark, capfd):

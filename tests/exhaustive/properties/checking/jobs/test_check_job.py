@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from check_job_setup import CLICKS, expected_sessions, known, sessions
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
 from streamproof import (
-    BadInput,
     Inconclusive,
     Input,
-    Sink,
-    StreamproofError,
     Violated,
     as_batch,
     check_job,
     drop_duplicates,
-    invariants,
-    other_job,
     session_windows,
     sql,
     stream_join,
     windows,
 )
-
-GAP = timedelta(minutes=30)
 
 
 def later_by_a_millisecond(clicks: DataFrame) -> DataFrame:
@@ -67,76 +55,6 @@ def test_a_job_that_is_off_by_a_millisecond_or_emits_nothing_never_passes(job: A
     history = failure.value.counterexample.history
     assert len(history.arrivals) <= 4
     assert sum(bool(batch) for batch in history.batches) <= 2
-
-
-def test_a_job_that_emits_nothing_where_nothing_is_expected_shows_nothing() -> None:
-    def none(clicks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return []
-
-    with pytest.raises(Inconclusive, match="rows that are expected, on one in twenty histories"):
-        check_job(emits_nothing, CLICKS, expect=none)
-
-
-def hourly(orders: DataFrame) -> DataFrame:
-    return orders.groupBy("customer", F.window("placed", "1 hour")).agg(F.count("*").alias("orders"))
-
-
-ORDERS = Input("customer bigint, placed timestamp, paid boolean", key="customer", name="orders")
-
-
-@pytest.mark.weekly("a minute: docs/jobs.md and examples/ have updated tables")
-def test_an_updated_table_is_compared_after_each_batch_with_sql() -> None:
-    statement = sql(
-        "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
-    )
-    report = check_job(hourly, ORDERS, expect=statement, mode="update")
-    assert report.comparing == "cuts"
-    with pytest.raises(Violated, match="after batch"):
-        check_job(lambda orders: hourly(orders.where("paid")), ORDERS, expect=statement, mode="update")
-
-
-@pytest.mark.weekly("a minute: examples/ have a job beside its last version, and the pages one beside its batch")
-def test_a_job_is_compared_with_itself_as_a_batch_and_with_its_last_version() -> None:
-    assert check_job(sessions, CLICKS, expect=as_batch()).comparing == "end"
-    assert check_job(sessions, CLICKS, expect=other_job(sessions)).comparing == "batches"
-    with pytest.raises(Violated):
-        check_job(later_by_a_millisecond, CLICKS, expect=other_job(sessions))
-
-
-class Sessions:
-    """Sessions as a class, with Spark's lateness: an end is exclusive."""
-
-    def __init__(self) -> None:
-        self.open: dict[str, list[list[datetime]]] = {}
-        self.watermark: datetime | None = None
-
-    def arrive(self, row: dict[str, Any]) -> None:
-        if self.watermark is not None and row["at"] + GAP <= self.watermark:
-            return
-        near = [one for one in self.open.get(row["user"], []) if one[0] - GAP <= row["at"] <= one[-1] + GAP]
-        rest = [one for one in self.open.get(row["user"], []) if one not in near]
-        self.open[row["user"]] = [*rest, sorted([row["at"], *(time for one in near for time in one)])]
-
-    def advance(self, clock: datetime) -> list[dict[str, Any]]:
-        self.watermark = clock - timedelta(minutes=10)
-        closed = []
-        for user, all_of_user in self.open.items():
-            closed += [
-                {"user": user, "start": one[0], "end": one[-1] + GAP}
-                for one in all_of_user
-                if one[-1] + GAP <= self.watermark
-            ]
-            self.open[user] = [one for one in all_of_user if one[-1] + GAP > self.watermark]
-        return closed
-
-
-def test_a_class_says_what_is_emitted_in_each_batch_late_rows_included() -> None:
-    report = check_job(sessions, CLICKS, expect=Sessions)
-    assert report.comparing == "batches"
-    assert report.not_checked == [
-        "the columns total, of which nothing is expected",
-        "null event times, in at of clicks: Input(…, null_times=0.05) draws some",
-    ]
 
 
 def short(clicks: DataFrame) -> DataFrame:
@@ -176,16 +94,6 @@ def test_keys_of_the_user_s_own_run_alone() -> None:
     assert report.alone == "input clicks has keys of the user's own"
 
 
-@pytest.mark.weekly("a minute: CI runs another job whose histories run alone")
-def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
-    def first_letter(clicks: DataFrame) -> DataFrame:
-        return clicks.select("user", "at", F.substring("user", 1, 1).alias("letter"))
-
-    statement = 'select user, "at", substring(user, 1, 1) as letter from clicks'
-    report = check_job(first_letter, CLICKS, expect=sql(statement), histories=20, seconds=600)
-    assert "depends on the others" in report.alone
-
-
 def not_a(clicks: DataFrame) -> DataFrame:
     """Leave out a key that histories have, and that no key in a shared query equals."""
     named = clicks.withColumnRenamed("user", "who")
@@ -197,25 +105,6 @@ def test_a_job_that_compares_its_keys_with_a_value_never_conforms() -> None:
         check_job(not_a, CLICKS, expect="select * from clicks", histories=100)
     assert "user 'a'" in str(found.value)
     assert not check_job(known, CLICKS, expect="select * from clicks", histories=40).alone
-
-
-def rounded(clicks: DataFrame) -> DataFrame:
-    """Pass amounts through pandas, which makes floats of all that come together with a null, of any key."""
-
-    def read(frames: Any) -> Any:
-        for frame in frames:
-            amounts = pd.Series([None if pd.isna(value) else int(value) for value in frame["amount"]])
-            yield frame.assign(amount=[None if pd.isna(value) else str(int(value)) for value in amounts])
-
-    texts = clicks.mapInPandas(read, "user string, at timestamp, amount string")
-    return texts.withColumn("amount", F.col("amount").cast("bigint"))
-
-
-@pytest.mark.weekly("half a minute: test_limits.py has doubles, too")
-def test_a_job_whose_results_rows_of_other_keys_round_never_conforms() -> None:
-    given: dict[str, Any] = {"expect": "select * from clicks", "histories": 300, "seconds": 20}
-    with pytest.raises((Inconclusive, Violated)):
-        check_job(rounded, CLICKS, **given)
 
 
 def words(clicks: DataFrame) -> DataFrame:
@@ -269,100 +158,6 @@ def test_a_global_count_needs_no_key() -> None:
     assert report.alone == "input clicks has no key"
 
 
-def ledger(insert: str) -> Sink:
-    def start(payments: DataFrame, folder: Path) -> StreamingQuery:
-        def write(rows: DataFrame, batch: int) -> None:
-            with sqlite3.connect(folder / "ledger.db") as database:
-                database.execute("create table if not exists ledger (account, at, cents, unique (account, at, cents))")
-                database.executemany(insert, [(row["account"], str(row["at"]), row["cents"]) for row in rows.collect()])
-
-        return (
-            payments.dropDuplicates()
-            .writeStream.foreachBatch(write)
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-
-    def read(folder: Path) -> list[dict[str, Any]]:
-        with sqlite3.connect(folder / "ledger.db") as database:
-            found = database.execute("select account, count(*), sum(cents) from ledger group by account").fetchall()
-        return [dict(zip(("account", "n", "cents"), row, strict=True)) for row in found]
-
-    return Sink(start, read)
-
-
-PAYMENTS = Input("account string, at timestamp, cents int", key="account", name="payments", values={"cents": [1, 2, 5]})
-EXPECTED = sql("select account, count(*) as n, sum(cents) as cents from (select distinct * from payments) group by all")
-
-
-def test_a_sink_is_read_at_the_end() -> None:
-    sink = ledger("insert or replace into ledger values (?, ?, ?)")
-    payments = Input(
-        "account string, at timestamp, cents int", key="account", name="payments", values={"cents": [1, 2]}
-    )
-    report = check_job(sink, payments, expect=EXPECTED)
-    assert report.comparing == "end"
-    with pytest.raises(Violated, match="at the end"):
-        check_job(
-            ledger("insert or ignore into ledger values (?, ?, ?) on conflict do nothing"),
-            payments,
-            expect=sql("select account, 0 as n from payments"),
-        )
-
-
-def read_parquet(folder: Path) -> list[dict[str, Any]]:
-    import pyarrow.dataset as ds
-
-    files = sorted(map(str, (folder / "out").rglob("*.parquet")))
-    return ds.dataset(files).to_table().to_pylist() if files else []
-
-
-def test_invariants_find_the_job_that_depends_on_its_batches() -> None:
-    def per_batch(payments: DataFrame, folder: Path) -> StreamingQuery:
-        def write(rows: DataFrame, batch: int) -> None:
-            sums = rows.groupBy("account").agg(F.max("cents").alias("most"))
-            sums.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch}"))
-
-        query = payments.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
-        return query.start()
-
-    with pytest.raises(Violated, match="with a single cut"):
-        invariants(Sink(per_batch, read_parquet), PAYMENTS, histories=40)
-
-
-def in_a_worker(clicks: DataFrame) -> DataFrame:
-    @F.udf("int")
-    def fails(amount: int) -> int:
-        return 1 // 0
-
-    return clicks.select("user", fails("amount").alias("x"))
-
-
-def endless(clicks: DataFrame) -> DataFrame:
-    @F.udf("int")
-    def waits(amount: int) -> int:
-        while True:
-            pass
-
-    return clicks.select("user", waits("amount").alias("x"))
-
-
-def test_what_fails_in_a_worker_or_never_ends_is_one_clear_message() -> None:
-    with pytest.raises(StreamproofError, match="ZeroDivisionError"):
-        check_job(in_a_worker, CLICKS, expect="select user, 1 as x from clicks", histories=5)
-    with pytest.raises(StreamproofError, match="took longer than 3 s"):
-        check_job(endless, CLICKS, expect="select user, 1 as x from clicks", histories=5, seconds=3)
-
-
-@pytest.mark.weekly("half a minute, for a rare form of table")
-def test_a_window_may_tell_the_rows_of_a_table_apart() -> None:
-    counted = sql(
-        "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
-    )
-    assert check_job(hourly, ORDERS, expect=counted, mode="update", unique=["customer", "window"]).comparing == "cuts"
-
-
 def test_an_input_may_have_any_name() -> None:
     inputs = [replace(CLICKS, name=name) for name in ("_clicks", "a/b", "x" * 300, "{a,b}*")]
     statement = " UNION ALL ".join(f'SELECT "user", amount FROM "{given.name}"' for given in inputs)
@@ -372,33 +167,6 @@ def test_an_input_may_have_any_name() -> None:
 
     for expect in (statement, as_batch()):
         check_job(union, *inputs, expect=expect, histories=20)
-
-
-def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:
-    with pytest.raises(BadInput, match=r"DuckDB refuses the SQL statement: .*its tables are clicks"):
-        check_job(sessions, CLICKS, expect="select nope from clicks", histories=5)
-
-    def broken(clicks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        raise KeyError("amount")
-
-    with pytest.raises(BadInput, match=r"broken .* raised KeyError"):
-        check_job(sessions, CLICKS, expect=broken, histories=5)
-    with pytest.raises(BadInput, match="expect is 5: give a rule"):
-        check_job(sessions, CLICKS, expect=5)
-    with pytest.raises(BadInput, match="histories is 0"):
-        check_job(sessions, CLICKS, expect=as_batch(), histories=0)
-
-
-@pytest.mark.weekly("half a minute: in memory, and on Spark of an interrupted check, CI asks it too")
-def test_a_counterexample_is_saved_and_run_first_the_next_time(tmp_path: Path) -> None:
-    with pytest.raises(Violated, match="Saved in"):
-        check_job(later_by_a_millisecond, CLICKS, expect=as_batch(sessions), folder=tmp_path, histories=50)
-    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
-        check_job(later_by_a_millisecond, CLICKS, expect=as_batch(sessions), folder=tmp_path, histories=50)
-    (saved,) = tmp_path.glob("*/history.jsonl")
-    with pytest.raises(Violated, match="were found before"):
-        check_job(later_by_a_millisecond, CLICKS, expect=as_batch(sessions), examples=[saved.read_text()], histories=50)
-    assert check_job(sessions, CLICKS, expect=as_batch(), folder=tmp_path).histories == 300
 
 
 def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its_settings() -> None:

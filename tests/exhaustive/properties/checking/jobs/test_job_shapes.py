@@ -91,13 +91,6 @@ def kept(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
     yield pd.DataFrame({"who": [key[0]], "user": [key[0]], "clicks": [count]})
 
 
-def by_processing_time(clicks: DataFrame) -> DataFrame:
-    timeout = GroupStateTimeout.ProcessingTimeTimeout
-    return clicks.groupBy("user").applyInPandasWithState(
-        kept, "who string, user string, clicks int", "n int", "update", timeout
-    )
-
-
 def with_state(clicks: DataFrame) -> DataFrame:
     timeout = GroupStateTimeout.NoTimeout
     return clicks.groupBy("user").applyInPandasWithState(
@@ -115,10 +108,6 @@ def rides_with_fares(rides: DataFrame, fares: DataFrame) -> DataFrame:
     ended = rides.withWatermark("endTime", "30 minutes")
     near = "paidRide = rideId AND endTime > paidAt AND endTime <= paidAt + INTERVAL 2 HOURS"
     return paid.join(ended, F.expr(near)).select("rideId", "paidRide", "endTime", "paidAt", "tip", "driverId")
-
-
-def by_start(rides: DataFrame, fares: DataFrame) -> DataFrame:
-    return rides_with_fares(rides, fares)
 
 
 def of_payload(kafka: DataFrame) -> DataFrame:
@@ -193,11 +182,10 @@ SHAPES = [
         "update",
         expect=sql("SELECT user, user AS who, count(*) AS clicks FROM clicks GROUP BY ALL"),
     ),
-    Shape("timeouts of processing time", by_processing_time, "update", refused="timeouts or timers of processing time"),
     Shape("two streams on bigint keys", rides_with_fares, inputs=(RIDES, FARES)),
     Shape(
         "two streams, another event time",
-        by_start,
+        rides_with_fares,
         inputs=(Input(RIDES.schema, "startTime", "rideId", "rides"), FARES),
         refused="watermark on 'endTime', and the event time of its input is 'startTime'",
     ),

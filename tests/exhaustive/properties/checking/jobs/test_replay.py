@@ -52,6 +52,8 @@ WRITTEN = pa.schema(
     [("user", pa.string()), ("window", pa.struct([("start", TIME), ("end", TIME)])), ("total", pa.int64())]
 )
 USERS = [f"u{number}" for number in range(4)]
+PLAIN = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}
+VIEWS = Input("user string, at timestamp, amount int", key="user", name="views")
 
 
 def totals(clicks: DataFrame) -> DataFrame:
@@ -112,15 +114,19 @@ class Run:
 
     def run(self, spark: SparkSession, job: Callable[[DataFrame], DataFrame], batches: int, **settings: str) -> Run:
         write_inputs(self.input, batches)
-        with with_settings(
-            spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1", **settings}
-        ):
-            self.start(spark, job, availableNow=True).awaitTermination()
+        return self.run_on(spark, job, self.input, **settings)
+
+    def run_on(self, spark: SparkSession, job: Callable[..., DataFrame], *inputs: Path, **settings: str) -> Run:
+        """Run a job on files that are there."""
+        with with_settings(spark, {**PLAIN, **settings}):
+            self.start(spark, job, *inputs, availableNow=True).awaitTermination()
         return self
 
-    def start(self, spark: SparkSession, job: Callable[[DataFrame], DataFrame], **trigger: Any) -> StreamingQuery:
+    def start(
+        self, spark: SparkSession, job: Callable[..., DataFrame], *inputs: Path, **trigger: Any
+    ) -> StreamingQuery:
         reader = spark.readStream.schema("user string, at timestamp, amount int").option("maxFilesPerTrigger", 1)
-        writer = job(reader.json(str(self.input))).writeStream.format("parquet")
+        writer = job(*(reader.json(str(folder)) for folder in inputs)).writeStream.format("parquet")
         writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger)
         return writer.start(str(self.output))
 
@@ -273,8 +279,8 @@ def test_a_batch_that_is_not_committed_is_left_out(right: Run, tmp_path: Path) -
 
 def test_a_running_query_and_its_files_are_left_as_they_are(right: Run, spark: SparkSession, tmp_path: Path) -> None:
     run = right.copy(tmp_path / "run")
-    with with_settings(spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}):
-        query = run.start(spark, totals, processingTime="1 second")
+    with with_settings(spark, PLAIN):
+        query = run.start(spark, totals, run.input, processingTime="1 second")
     try:
         query.processAllAvailable()
         before = run.files()
@@ -310,32 +316,22 @@ def test_two_sources_joined_whether_or_not_the_first_logs_are_gone(
             "left.user", F.col("left.at").alias("clicked"), F.col("right.at").alias("viewed")
         )
 
-    with with_settings(spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}):
-        frames = [
-            spark.readStream.schema("user string, at timestamp, amount int")
-            .option("maxFilesPerTrigger", 1)
-            .json(str(tmp_path / name))
-            for name in ("clicks", "views")
-        ]
-        writer = both(*frames).writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "cp"))
-        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
-    views = Input("user string, at timestamp, amount int", key="user", name="views")
+    run = Run(tmp_path).run_on(spark, both, tmp_path / "clicks", tmp_path / "views")
     expect = sql("""
         SELECT c."user", c."at" AS clicked, v."at" AS viewed FROM clicks c JOIN views v
         ON c."user" = v."user" AND v."at" BETWEEN c."at" AND c."at" + INTERVAL 5 MINUTES
     """)
     wrong = sql(expect.statement.replace("5 MINUTES", "4 MINUTES"))
-    run = Run(tmp_path)
     for forgotten in (0, 3):
         run.forget(forgotten)
-        report = replay(run.checkpoint, both, CLICKS, views, output=str(run.output), expect=expect)
+        report = replay(run.checkpoint, both, CLICKS, VIEWS, output=str(run.output), expect=expect)
         assert report.read == 300
         assert report.written > 50
         with pytest.raises(Violated):
-            replay(run.checkpoint, both, CLICKS, views, output=str(run.output), expect=wrong)
+            replay(run.checkpoint, both, CLICKS, VIEWS, output=str(run.output), expect=wrong)
     next((tmp_path / "views").glob("*000*")).unlink()
     with pytest.raises(BadInput, match=r"input views no longer has .* and a job with the operator Join may depend on"):
-        replay(run.checkpoint, both, CLICKS, views, output=str(run.output), expect=expect)
+        replay(run.checkpoint, both, CLICKS, VIEWS, output=str(run.output), expect=expect)
 
 
 def test_a_run_goes_by_the_watermark_policy_of_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
@@ -347,14 +343,9 @@ def test_a_run_goes_by_the_watermark_policy_of_its_checkpoint(spark: SparkSessio
         watermarked = clicks.withWatermark("at", "10 minutes").union(views.withWatermark("at", "10 minutes"))
         return watermarked.groupBy("user", F.window("at", "1 hour")).agg(F.sum("amount").alias("total"))
 
-    kept = {"spark.sql.streaming.multipleWatermarkPolicy": "max", "spark.sql.session.timeZone": "UTC"}
-    with with_settings(spark, {**kept, "spark.sql.shuffle.partitions": "1"}):
-        reader = spark.readStream.schema("user string, at timestamp, amount int").option("maxFilesPerTrigger", 1)
-        frames = [reader.json(str(tmp_path / name)) for name in ("clicks", "views")]
-        writer = both(*frames).writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "cp"))
-        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
-    views = Input("user string, at timestamp, amount int", key="user", name="views")
-    assert replay(tmp_path / "cp", both, CLICKS, views, output=str(tmp_path / "out")).written > 0
+    policy = {"spark.sql.streaming.multipleWatermarkPolicy": "max"}
+    run = Run(tmp_path).run_on(spark, both, tmp_path / "clicks", tmp_path / "views", **policy)
+    assert replay(run.checkpoint, both, CLICKS, VIEWS, output=str(run.output)).written > 0
 
 
 def test_a_delta_table(right: Run, spark: SparkSession, tmp_path: Path) -> None:
@@ -557,9 +548,8 @@ def test_what_cannot_be_read_is_named(right: Run, tmp_path: Path, break_it: Call
 
 
 def test_another_jobs_checkpoint_is_refused(right: Run) -> None:
-    views = Input("user string, at timestamp, amount int", key="user", name="views")
     with pytest.raises(BadInput, match="is of a query with 1 source, and the job has 2"):
-        replay(right.checkpoint, lambda clicks, views: clicks.union(views), CLICKS, views, output=str(right.output))
+        replay(right.checkpoint, lambda clicks, views: clicks.union(views), CLICKS, VIEWS, output=str(right.output))
     with pytest.raises(BadInput, match="reads has 'view'"):
         right.judged(reads={"view": "json"})
 

@@ -52,32 +52,6 @@ def guard_first(found: Found, batch: int, target: str) -> None:
         database.executemany("INSERT INTO ledger VALUES (?, ?, ?)", found)
 
 
-def guard_last(found: Found, batch: int, target: str) -> None:
-    with connected(target) as database:
-        if is_done(database, batch):
-            return
-        database.executemany("INSERT INTO ledger VALUES (?, ?, ?)", found)
-        database.execute("INSERT INTO done VALUES (?)", [batch])
-
-
-def row_by_row_guarded(found: Found, batch: int, target: str) -> None:
-    with connected(target) as database:
-        if database.execute("SELECT 1 FROM ledger WHERE batch = ?", [batch]).fetchall():
-            return
-        for row in found:
-            database.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
-
-
-def two_tables(found: Found, batch: int, target: str) -> None:
-    with connected(target) as database:
-        if is_done(database, batch):
-            return
-        database.execute("DELETE FROM ledger WHERE batch = ?", [batch])
-        database.executemany("INSERT INTO ledger VALUES (?, ?, ?)", found)
-        database.executemany("INSERT INTO seen VALUES (?, ?)", [(user, batch) for user, _, _ in found])
-        database.execute("INSERT INTO done VALUES (?)", [batch])
-
-
 def in_a_transaction(found: Found, batch: int, target: str) -> None:
     with connected(target) as database:
         if is_done(database, batch):
@@ -183,31 +157,11 @@ def checked(sink: Sink, histories: int = 20) -> Any:
     return invariants(sink, CLICKS, histories=histories, without=OTHERS, seconds=600)
 
 
-@pytest.mark.parametrize(
-    ("write", "line"),
-    [
-        (guard_first, "executemany.*INSERT INTO ledger"),
-        pytest.param(guard_last, "execute.*INSERT INTO done", marks=weekly),
-        pytest.param(row_by_row_guarded, "", marks=weekly),
-        pytest.param(two_tables, "", marks=weekly),
-    ],
-)
-def test_a_sink_that_is_right_but_for_a_death_between_two_statements_is_found(
-    write: Callable[[Found, int, str], None], line: str
-) -> None:
-    with pytest.raises(Violated, match=MIDDLE + ".*" + line) as failure:
-        checked(of_batches(write))
+def test_a_sink_that_is_right_but_for_a_death_between_two_statements_is_found() -> None:
+    with pytest.raises(Violated, match=MIDDLE + ".*executemany.*INSERT INTO ledger") as failure:
+        checked(of_batches(guard_first))
     ((_, _, moment, step),) = failure.value.counterexample.history.variation["given"]
     assert (moment, step > 0) == ("in the middle of its output", True)
-
-
-@weekly
-def test_a_sink_that_is_right_but_for_a_death_within_a_write_is_found_among_all_moments() -> None:
-    within = r"(?s)violated: dying in batch \d.*, within a write of its output, and started.* in line \d+ of .*foreachP"
-    with pytest.raises(Violated, match=within) as failure:
-        checked(by_spark(guarded_by_its_rows))
-    ((_, _, moment, step),) = failure.value.counterexample.history.variation["given"]
-    assert (moment, step in (1, 2, 3)) == (WITHIN, True)
 
 
 @pytest.mark.usefixtures("unshrunk")
@@ -243,12 +197,6 @@ def test_a_right_sink_is_not_condemned_wherever_it_dies(name: str) -> None:
     report = checked(RIGHT[name])
     assert "a crash" in report.held
     assert "in the middle" not in str(report)
-
-
-@pytest.mark.weekly("500 histories of each right sink")
-@pytest.mark.parametrize("name", RIGHT)
-def test_a_right_sink_is_not_condemned_on_500_histories(name: str) -> None:
-    assert checked(RIGHT[name], histories=500).held["a crash"] == 500
 
 
 def test_of_a_sink_that_writes_in_one_line_of_python_the_middle_is_not_checked() -> None:

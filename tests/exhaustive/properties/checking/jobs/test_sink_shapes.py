@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from streamproof import Inconclusive, Input, Sink, Violated, invariants
@@ -43,41 +42,10 @@ def rows(clicks: DataFrame) -> DataFrame:
     return clicks
 
 
-class AppendLines:
-    """A writer for `foreach`: it appends each row to the file of its partition."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def open(self, partition: int, number: int) -> bool:
-        self.folder.mkdir(exist_ok=True)
-        self.lines = (self.folder / f"{partition}.jsonl").open("a")
-        return True
-
-    def process(self, row: Row) -> None:
-        self.lines.write(json.dumps({"user": row["user"], "amount": row["amount"]}) + "\n")
-
-    def close(self, error: Exception | None) -> None:
-        self.lines.close()
-
-
-def line_by_line(clicks: DataFrame, folder: Path) -> StreamingQuery:
-    writer = clicks.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
-    return writer.foreach(AppendLines(folder / "out")).start()
-
-
-def in_lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in (folder / "out").glob("*.jsonl") for line in path.read_text().splitlines()]
-
-
-def files_of(job: Callable[[DataFrame], DataFrame]) -> Callable[..., StreamingQuery]:
-    """Return what starts a job into Spark's own files, which a reader must read by Spark's log."""
-
-    def start(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
-        writer = job(clicks).writeStream.option("checkpointLocation", checkpoint)
-        return writer.format("parquet").start(target)
-
-    return start
+def in_own_files(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
+    """Start a job into Spark's own files, which a reader must read by Spark's log."""
+    writer = sessions(clicks).writeStream.option("checkpointLocation", checkpoint)
+    return writer.format("parquet").start(target)
 
 
 def sink(job: Callable[[DataFrame], DataFrame], write: Write, mode: str = "append") -> Sink:
@@ -113,34 +81,30 @@ def overwrite_all(batch: DataFrame, number: int, folder: Path) -> None:
     batch.write.mode("overwrite").parquet(str(folder / "out"))
 
 
+def insert(batch: DataFrame, number: int, folder: Path, replaces: bool = False) -> None:
+    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        if replaces:
+            database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
+        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+
+
 def upsert(batch: DataFrame, number: int, folder: Path) -> None:
-    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
-    with sqlite3.connect(folder / "table.db") as database:
-        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
-        database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
-        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
-
-
-def insert(batch: DataFrame, number: int, folder: Path) -> None:
-    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
-    with sqlite3.connect(folder / "table.db") as database:
-        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
-        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+    insert(batch, number, folder, replaces=True)
 
 
 REPEATING = {
     "sessions appended, which come out without data": sink(sessions, append_without_number),
     "rows appended": sink(rows, append_without_number),
     "updated windows inserted": sink(hours, insert, "update"),
-    "lines appended by foreach": Sink(line_by_line, in_lines),
 }
 RIGHT = {
     "rows by the batch's number": sink(rows, overwrite_by_number),
     "sessions by the batch's number": sink(sessions, overwrite_by_number),
     "updated windows by their key": sink(hours, upsert, "update"),
     "the whole table": sink(hours, overwrite_all, "complete"),
-    "Spark's own files": Sink.parquet(files_of(sessions)),
-    "rows in Spark's own files": Sink.parquet(files_of(rows)),
+    "Spark's own files": Sink.parquet(in_own_files),
 }
 SOONER = ("updated windows by their key", "the whole table")
 """Sinks that are asked under the trigger with half as many micro-batches: nothing comes out of those without data."""

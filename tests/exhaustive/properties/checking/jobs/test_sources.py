@@ -246,8 +246,7 @@ def from_registry(clicks: DataFrame) -> DataFrame:
             rows = [fastavro.schemaless_reader(io.BytesIO(value[HEADER:]), VISIT) for value in values]
             yield pa.RecordBatch.from_pylist(rows, schema=COLUMNS)
 
-    rows = clicks.mapInArrow(read, CLICKS).withWatermark("at", "10 minutes")
-    return rows.groupBy("user", F.session_window("at", "30 minutes")).agg(F.sum("amount").alias("total"))
+    return sessions(clicks.mapInArrow(read, CLICKS))
 
 
 def test_a_job_that_reads_avro_from_a_registry_conforms() -> None:

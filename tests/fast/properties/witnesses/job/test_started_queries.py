@@ -12,18 +12,19 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from streamproof.properties.witnesses.job.as_in_a_check import started_queries
 
 
+@pytest.mark.parametrize("name", ["start", "toTable"])
 @pytest.mark.parametrize(
     ("in_thread", "in_own_session", "counts"),
     [(False, False, True), (False, True, True), (True, False, True), (True, True, False)],
 )
 def test_a_job_s_queries_are_those_of_its_thread_and_of_its_session(
-    monkeypatch: pytest.MonkeyPatch, in_thread: bool, in_own_session: bool, counts: bool
+    monkeypatch: pytest.MonkeyPatch, name: str, in_thread: bool, in_own_session: bool, counts: bool
 ) -> None:
     """Checks run side by side, and what one starts in its thread and session is no query of another's job."""
     of_check: Any = SimpleNamespace(_jsparkSession="of the check")
     used = SimpleNamespace(_jsparkSession="its own") if in_own_session else of_check
     writer: Any = SimpleNamespace(_df=SimpleNamespace(sparkSession=used))
-    monkeypatch.setattr(DataStreamWriter, "start", lambda writer: "the query")
+    monkeypatch.setattr(DataStreamWriter, name, lambda writer: "the query")
     stored, came = [], []
 
     def storing(result: Any) -> Any:
@@ -32,11 +33,11 @@ def test_a_job_s_queries_are_those_of_its_thread_and_of_its_session(
 
     with started_queries(of_check, storing) as queries:
         if in_thread:
-            thread = threading.Thread(target=lambda: came.append(DataStreamWriter.start(writer)))
+            thread = threading.Thread(target=lambda: came.append(getattr(DataStreamWriter, name)(writer)))
             thread.start()
             thread.join()
         else:
-            came.append(DataStreamWriter.start(writer))
+            came.append(getattr(DataStreamWriter, name)(writer))
     assert came == ["the query"]
     assert queries == came * counts
     assert stored == [writer._df] * counts

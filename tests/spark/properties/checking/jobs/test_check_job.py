@@ -19,7 +19,6 @@ from streamproof import (
     Violated,
     as_batch,
     check_job,
-    invariants,
     windows,
 )
 from streamproof.properties.checking.jobs import draws, smallest
@@ -147,18 +146,6 @@ def test_what_a_check_that_is_interrupted_was_shrinking_is_saved_and_run_first_t
     assert (found.value.path, found.value.counterexample.seed) == (path, 3)
     assert json.loads((path / "counterexample.json").read_text()) == {**metadata, "confirmed": True}
     assert [*tmp_path.iterdir()] == [path]
-
-
-def test_a_history_of_an_invariant_is_refused_by_check_job_and_one_of_no_law_by_both() -> None:
-    columns = '"inputs": {"clicks": "user string, at timestamp, amount bigint"}'
-    crash = f'{{"job": "h", {columns}, "variation": {{"law": "a crash", "given": [[0, true, "before its output"]]}}}}\n'
-    with pytest.raises(BadInput, match=r"violates the invariant 'a crash' .*: give it to invariants\(…\)"):
-        check_job(sessions, CLICKS, expect=as_batch(), examples=[crash])
-    flood = crash.replace("a crash", "a flood")
-    with pytest.raises(BadInput, match="give it a law of a restart, a crash"):
-        check_job(sessions, CLICKS, expect=as_batch(), examples=[flood])
-    with pytest.raises(BadInput, match="give it a law of a restart, a crash"):
-        invariants(sessions, CLICKS, examples=[flood])
 
 
 def test_a_job_with_timers_of_processing_time_is_refused_at_once_as_a_sink_too() -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_examples
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
-from streamproof import Input, Sink
+from streamproof import Input
 from streamproof.properties.checking.jobs.arguments import runner_of
 from streamproof.properties.generators.columns import terms
 from streamproof.properties.generators.columns.terms import shown
@@ -341,39 +340,6 @@ def test_the_plan_of_a_running_query_is_that_of_its_frame(clicks: DataFrame, tmp
     assert (running.durations_us, running.delays_us) == (expected.durations_us, expected.delays_us)
     assert running.event_times == expected.event_times
     assert expected.operators <= running.operators
-
-
-MINUTES = {
-    "visit_sessions": [10],
-    "hourly_revenue": [10, 60],
-    "page_views": [5, 20],
-    "unpaid_orders": [10],
-    "meter_hours": [60],
-    "order_regions": [],
-    "business_days": [],
-    "resent_events": [60],
-    "order_shipments": [10, 20, 120],
-}
-"""The durations in the plan of each job of examples/ but the sink, read by hand."""
-
-
-@pytest.mark.parametrize(("example", "check"), test_examples.EXAMPLES, ids=lambda given: given.__name__)
-def test_the_durations_of_the_examples_are_found(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, example: Any, check: Any
-) -> None:
-    declared = []
-
-    def declare(job: Any, *inputs: Any, static: Any = None, **others: Any) -> None:
-        declared.append(job if isinstance(job, Sink) else runner_of(job, inputs, 0, static)[1].declare(RunOptions()))
-
-    monkeypatch.setattr(test_examples, "check_job", declare)
-    monkeypatch.setattr(test_examples, "invariants", lambda *given: None)
-    check(example.job)
-    (found,) = declared
-    minutes = MINUTES.get(example.__name__)
-    assert isinstance(found, Sink) == (minutes is None)
-    if minutes is not None:
-        assert found.plan.durations_us == [each * MINUTE_US for each in minutes]
 
 
 def test_a_job_is_started_again_after_a_batch_once_and_not_after_the_last(spark: SparkSession) -> None:
