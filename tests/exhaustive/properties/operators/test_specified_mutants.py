@@ -7,10 +7,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from drawn_rows import Drawn, as_history, as_output, draw, played
+from shared_player import play_all
 from specified_mutants_setup import SAME, SPECIFIED, name_of
+from streamproof.properties.generators.draws import HistorySettings, draw_histories
+from streamproof.properties.generators.options import draw_definitions
+from streamproof.properties.generators.schedules import draw_schedule
 from streamproof.properties.registration.registration import registration_of
-from streamproof.reference.core.play import play
+from streamproof.properties.witnesses.spark.shared import Play
+from streamproof.reference.core.history import History
+from streamproof.reference.core.play import Entry, play
 
 HISTORIES = 150
 MIN_ALIKE = 0.7
@@ -31,48 +36,54 @@ class Agreement(NamedTuple):
     same: Counter[tuple[str, str]]
 
 
-def histories(operator: str) -> list[Drawn]:
-    """Return histories as specifications have them: counts, and no record without a key."""
-    drawn = (draw(operator, seed, as_text=False) for seed in range(10 * HISTORIES))
-    keyed = (one for one in drawn if all(row.key is not None for batch in one.batches for row in batch.rows))
-    counted = (one for one in keyed if one.options.get("aggregate", "count") == "count")
-    return [one for one, _ in zip(counted, range(HISTORIES), strict=False)]
+def histories(operator: str) -> list[History]:
+    """Return small histories as specifications have them: counts, and no record without a key."""
+    drawn = draw_definitions(registration_of(operator), 0, 0)
+    counting = [options for options in drawn if options.get("aggregate", "count") == "count"]
+    return [
+        history
+        for number, options in enumerate(counting)
+        for history in draw_histories(
+            HistorySettings(operator, options, draw_schedule(operator, options, number), arrivals=(8, 24)[number % 2]),
+            1 + HISTORIES // len(counting),
+            number,
+            mixed=True,
+        )
+    ]
 
 
-def by_key(outputs: list[Any]) -> dict[str | None, list[str]]:
+def by_key(entries: list[Entry]) -> dict[str | None, list[str]]:
     found: dict[str | None, list[str]] = {}
-    for output in outputs:
-        found.setdefault(output.key, []).append(repr(output))
+    for entry in entries:
+        found.setdefault(entry.output.key, []).append(repr(entry.output))
     return found
 
 
-def on_reference(operator: str, drawn: Drawn, behaviour: Any) -> dict[str | None, list[str]]:
+def on_reference(history: History, behaviour: Any) -> dict[str | None, list[str]]:
     try:
-        return by_key([entry.output for entry in play(as_history(operator, drawn), behaviour).entries])
+        return by_key(play(history, behaviour).entries)
     except TypeError:  # the mutant takes values for the numbers of records
         return {}
 
 
-def on_spark(operator: str, drawn: Drawn, logic: Any) -> dict[str | None, list[str]]:
-    return by_key([as_output(operator, one) for batch in played(operator, logic, drawn)[0] for one in batch])
+def on_spark(drawn: list[History], logic: Any) -> list[dict[str | None, list[str]]]:
+    return [by_key(outcome.entries) for outcome in play_all([Play(history, logic) for history in drawn]).outcomes]
 
 
 @cache
 def agreement(operator: str) -> Agreement:
-    mutants = registration_of(operator).mutants
-    right = next(iter(mutants.values())).right
+    drawn = histories(operator)
+    right = on_spark(drawn, None)
+    mutants = {name: one for name, one in registration_of(operator).mutants.items() if not one.scheduled}
+    emitted = {name: on_spark(drawn, mutant.logic) for name, mutant in mutants.items()}
     found = Agreement(Counter(), Counter())
-    for drawn in histories(operator):
-        expected = on_spark(operator, drawn, right)
-        emitted = {
-            name: on_spark(operator, drawn, mutant.logic) for name, mutant in mutants.items() if not mutant.scheduled
-        }
-        for value, behaviour in SPECIFIED[operator].items():
-            specified = on_reference(operator, drawn, behaviour)
-            for name, of_mutant in emitted.items():
-                changed = (specified or expected) != expected or of_mutant != expected
+    for value, behaviour in SPECIFIED[operator].items():
+        specified = [on_reference(history, behaviour) for history in drawn]
+        for name, of_mutant in emitted.items():
+            for expected, ours, theirs in zip(right, specified, of_mutant, strict=True):
+                changed = (ours or expected) != expected or theirs != expected
                 found.changed[value, name] += changed
-                found.same[value, name] += changed and of_mutant == specified
+                found.same[value, name] += changed and theirs == ours
     return found
 
 
