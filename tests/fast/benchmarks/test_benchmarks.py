@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 from paths import ROOT
 
+from benchmarks.checks import check
+from benchmarks.figures import Target, figure, growth_exponent, ratio
+from benchmarks.production import cases
+from benchmarks.production.run import EARLIERS, TODAYS
+
 NAMES = (
     *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "sizes"),
     *("sql_plan", "nexmark", "state", "real_foreign_keys", "flights", "cluster", "memory", "large", "specs", "queries"),
@@ -29,9 +34,6 @@ def test_an_unknown_benchmark_exits_3_with_the_names_of_those_that_there_are(ben
 
 
 def test_medians_ratios_targets_and_growth_are_those_of_made_up_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.figures import Target, figure, growth_exponent, ratio
-
     many = figure("many", "histories/s", [400.0, 1000.0, 500.0], "5 histories")
     one = figure("one", "histories/s", [0.5, 0.25, 0.4, 0.5, 1.0], "1 history")
     assert (many.median, many.least, many.largest, many.runs, many.reached) == (500, 400, 1000, 3, None)
@@ -59,9 +61,6 @@ def test_an_operator_is_named_where_a_benchmark_has_several_and_refused_elsewher
 def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_less_than_the_grace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production import cases
-
     rows = 20_000
     makers = (cases.events, cases.events_in_order, cases.two_streams, cases.stream_and_table, cases.two_tables)
     for make in (*makers, cases.grouped_table, cases.referring_tables):
@@ -77,10 +76,6 @@ def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_le
 def test_a_check_stands_beside_the_earlier_commits_by_all_of_its_processes_and_histories(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.checks import check
-    from benchmarks.production.run import EARLIERS, TODAYS
-
     def command(cpu: float, histories: int) -> check.Command:
         lines = [
             (1.0, "sessions, the reference: conforms — 1,000 histories, 2 s, seed 0."),

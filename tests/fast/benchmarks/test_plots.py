@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 from paths import ROOT
 
+from benchmarks import plots
+
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(autouse=True)
-def benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
 
 
 def points_of(file: Path) -> tuple[dict[str, np.ndarray[Any, Any]], list[str]]:
@@ -120,8 +117,6 @@ def test_figures_of_a_run_take_the_place_of_older_ones_and_are_drawn(
     tmp_path: Path, benchmarks: Callable[..., tuple[object, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib", reason="the extra docs installs matplotlib")
-    from benchmarks import plots
-
     run = {
         "size": "full",
         "benchmarks": [
