@@ -189,9 +189,11 @@ def test_every_declaration_is_one_of_the_aggregates_that_are_named(any_: dict[st
     assert sums["aggregate"] == "sum"
 
 
-def test_hypothesis_shrinks_a_planted_failure_to_few_cuts() -> None:
+def test_hypothesis_shrinks_a_planted_failure_to_few_records_and_cuts_of_one_key_and_no_value() -> None:
     drawn = histories(replace(SETTINGS, schedule=SCHEDULE[:2], arrivals=5))
     shrunk = find(drawn, lambda one: count_goals_met([one])["merge of three or more"] > 0, settings=SEARCH)
+    assert 3 <= len(shrunk.records) <= 6
+    assert {(record.key, record.value) for record in shrunk.records} == {("a", 0)}
     assert sum(len(batch) > 1 for batch in shrunk.batches) <= 2
 
 
