@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -78,20 +77,3 @@ def test_operators_in_stages_are_told_from_the_others() -> None:
     staged = {"foreign_key_join", "one_to_many_join", "table_aggregate"}
     assert {name for name in staged if false_alarms.is_staged(registration_of(name))} == staged
     assert not false_alarms.is_staged(registration_of("session_windows"))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("reference", "--on", "spark"), "--on spark means nothing here: name the benchmark agreement, and no other"),
-        (("agreement", "--histories", "10"), "--histories means nothing here: use it with agreement --on reference"),
-        (("agreement", "--seed", "10"), "--seed means nothing here: use it with agreement --on reference"),
-        (("agreement", "--on", "reference", "--rounds", "2"), "--rounds means nothing with --on"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(
-    words: tuple[str, ...], message: str, benchmarks: Callable[..., tuple[object, str, str]]
-) -> None:
-    code, _, err = benchmarks(*words)
-    assert code == 3
-    assert message in " ".join(err.split())

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -282,13 +282,3 @@ def test_a_form_over_fewer_events_is_compared_with_the_operators_over_the_same(
     assert figures["q18 over applyInPandasWithState"].sizes.startswith("460 records")
     assert figures["q18 over applyInPandasWithState"].median == pytest.approx(4)
     assert figures["q18: applyInPandasWithState: rows that differ from DuckDB's"].reached
-
-
-def test_a_query_that_is_not_there_is_refused_with_the_names_of_those_that_are(
-    benchmarks: Callable[..., tuple[object, str, str]],
-) -> None:
-    code, out, err = benchmarks("nexmark:q5", "--size", "small")
-    assert (code, out) == (3, "")
-    assert " ".join(err.split()) == (
-        "error: nexmark:q5: there is no query 'q5': use one of q4, q7, q8, q9, q11, q18, q20"
-    )
