@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
-import subprocess
-import sys
 import tempfile
 import textwrap
 from pathlib import Path
@@ -17,7 +14,6 @@ from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.java import find_java
 from streamproof.specs.pytla import (
     ConfigurationFailed,
-    DeadlockReached,
     Edge,
     EvaluationFailed,
     Function,
@@ -144,21 +140,6 @@ def test_a_loop_is_reported_by_the_step_that_it_returns_to(tools, tmp_path):
     result = check(given, tools)
     assert result.outcome == "temporal property"
     assert (result.trace.loop, result.trace.loop_action, len(result.trace)) == (2, "Next", 4)
-
-
-def test_a_deadlock_is_reported_with_the_way_there(tools, tmp_path):
-    with pytest.raises(DeadlockReached, match=r"Step\.tla: a deadlock is reached after 3 states") as caught:
-        check(one_step(tmp_path, "n < 2 /\\ n' = n + 1"), tools)
-    assert [step.state for step in caught.value.result.trace] == [{"n": 0}, {"n": 1}, {"n": 2}]
-    assert caught.value.result.distinct == 3
-
-
-def test_a_syntax_error_in_an_extended_module_is_reported_in_the_user_s_file(tools, tmp_path):
-    given = counter(tmp_path)
-    (tmp_path / "Extra.tla").write_text("---- MODULE Extra ----\nA == 1\nB == = 2\n====\n")
-    with pytest.raises(ParseFailed, match=r'Extra\.tla:3:8: Was expecting "==== or more') as caught:
-        check(given, tools)
-    assert caught.value.file == tmp_path / "Extra.tla"
 
 
 def test_a_module_that_isn_t_there_is_reported_where_it_is_named(tools, tmp_path):
@@ -303,28 +284,3 @@ def test_a_run_whose_time_is_up_leaves_no_process_and_reports_how_far_it_was(too
         check(endless(tmp_path), tools, timeout=1.5)
     assert_ended(seen)
     assert caught.value.progress.phase in ("parsing", "initial states", "searching")
-
-
-@needs_pidfd
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
-def test_a_python_that_is_killed_takes_its_run_with_it(tools, tmp_path, runs, by):
-    given = endless(tmp_path)
-    script = f"""
-from pathlib import Path
-from streamproof.specs.pytla import Model, Tools, check
-check(
-    Model(Path({str(given.module)!r}), Path({str(given.configuration)!r}), deadlock=False),
-    Tools(Path({str(tools.java)!r}), Path({str(tools.jar)!r})),
-    progress=lambda progress: print(progress.phase, flush=True),
-)
-"""
-    environment = {**os.environ, "TMPDIR": str(runs)}
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment) as python:
-        while "searching" not in python.stdout.readline():
-            pass
-        seen = processes_of(runs)
-        python.send_signal(by)
-        python.wait()
-    # The guard is among them, which removes the folder before it ends.
-    assert_ended(seen)
-    assert list(runs.iterdir()) == []
