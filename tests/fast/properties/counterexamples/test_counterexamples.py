@@ -169,14 +169,6 @@ def test_where_texts_of_different_values_agree_their_types_are_shown(
     assert at_end[1:] == [f"  ≠ at the end a@[0,0]={left}   a@[0,0]={right}"]
 
 
-def test_the_text_of_a_value_of_another_type_shows_the_types_in_sentence_and_table() -> None:
-    history = parse_history(HISTORY.replace('"list"', '"count"'))
-    right = by_batch((0, change("1")), (1, change(None)), (1, TWO._replace(value=2)), (1, OTHER._replace(value=1)))
-    text = counterexample_text(counterexample(history.to_text(), right))
-    assert "the reference emits a@[0,0]=1 (int), and Spark a@[0,0]=1 (str)." in text
-    assert "  ≠ batch 0    a@[0,0]=1 (int)   a@[0,0]=1 (str)" in text
-
-
 def test_a_truth_value_is_shown_as_one_in_a_sentence() -> None:
     (found,) = differences(by_batch((0, change(1))), by_batch((0, change(True))))
     assert sentence("all is well", "Spark", found).endswith("emits a@[0,0]=1, and Spark a@[0,0]=True.")
@@ -224,11 +216,6 @@ def test_tables_are_shown_at_the_end_in_row_order() -> None:
         "    at the end a@[0,10]=[0, 1]   a@[0,10]=[0, 1]",
         "  ≠ at the end                   a@[30,30]=[2]",
     ]
-
-
-def test_no_line_ends_in_spaces() -> None:
-    lines = side_by_side(("one", by_batch((0, ONE))), ("two", by_batch()), {"a"})
-    assert lines == [line.rstrip() for line in lines]
 
 
 def test_dropped_records_are_left_out_where_one_side_does_not_know_them() -> None:
@@ -304,10 +291,6 @@ def test_the_test_to_paste_is_python_with_one_test(law: str) -> None:
     assert [name for name in names if name.startswith("test_")] == [
         "test_" + counterexample(law=law).name.replace("-", "_")
     ]
-
-
-def test_the_test_to_paste_has_the_history() -> None:
-    assert parse_history(names_of(pasted(counterexample()))["HISTORY"]) == counterexample().history
 
 
 @pytest.mark.parametrize(
