@@ -338,39 +338,7 @@ def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
     assert list(saved(tmp_path, "table_table_join")) == []
 
 
-FOUR_AT_ONCE = """
-import os, sys
-from pathlib import Path
-from streamproof.properties.counterexamples.counterexample import Saved
-from streamproof.properties.counterexamples.of_operators import save_history
-from streamproof.reference.core.history import parse_history
-
-HEADER = '{"operator": "table_table_join", "options": {}}\\n'
-RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
-ready, go = os.pipe()
-for process in range(4):
-    if not os.fork():
-        os.close(go)
-        os.read(ready, 1)
-        shared = list(range(1000, 1010))
-        for value in [*range(50 * process, 50 * process + 50), *(shared if process % 2 else shared[::-1])]:
-            history = parse_history(HEADER + RECORD % value)
-            save_history(Path(sys.argv[1]), Saved(law="changelog", history=history), {"a.txt": "a"})
-        os._exit(0)
-os.close(go)
-print([os.wait()[1] for _ in range(4)])
-"""
-
-
-def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Path) -> None:
-    assert run(FOUR_AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
-    found = [found.history.records[0].value for found in saved(tmp_path, "table_table_join")]
-    assert sorted(found) == [*range(200), *range(1000, 1010)]
-    assert {len(list(path.iterdir())) for path in (tmp_path / "table_table_join").iterdir()} == {3}
-    assert len(names(tmp_path)) == 210, "nothing hidden is left"
-
-
-KILLED = """
+SAVING = """
 import os, sys
 from itertools import count
 from pathlib import Path
@@ -386,7 +354,21 @@ RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
 def save(folder, value):
     one = Saved(law="changelog", history=parse_history(HEADER + RECORD % value))
     return save_history(folder, one, {"counterexample.txt": "f" * 10_000})[0]
-
+"""
+FOUR_AT_ONCE = f"""{SAVING}
+ready, go = os.pipe()
+for process in range(4):
+    if not os.fork():
+        os.close(go)
+        os.read(ready, 1)
+        shared = list(range(1000, 1010))
+        for value in [*range(50 * process, 50 * process + 50), *(shared if process % 2 else shared[::-1])]:
+            save(Path(sys.argv[1]), value)
+        os._exit(0)
+os.close(go)
+print([os.wait()[1] for _ in range(4)])
+"""
+KILLED = f"""{SAVING}
 for moment in count(1):
     if not os.fork():
         folder = Path(sys.argv[1]) / str(moment)
@@ -399,6 +381,14 @@ for moment in count(1):
         break
 print(moment)
 """
+
+
+def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Path) -> None:
+    assert run(FOUR_AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
+    found = [found.history.records[0].value for found in saved(tmp_path, "table_table_join")]
+    assert sorted(found) == [*range(200), *range(1000, 1010)]
+    assert {len(list(path.iterdir())) for path in (tmp_path / "table_table_join").iterdir()} == {3}
+    assert len(names(tmp_path)) == 210, "nothing hidden is left"
 
 
 def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and_loses_none(tmp_path: Path) -> None:
