@@ -37,6 +37,11 @@ BIDS = (
     (13, 3, 1, 20_001),  # after more than the gap
 )
 """Of each bid its auction, bidder, price and time, in order of arrival."""
+SESSIONS = [
+    *((1, 6, 1999, 15_000), (2, 3, 2000, 11_600), (2, 1, 26_001, 26_001)),
+    *((3, 2, 0, 10_000), (3, 1, 20_001, 20_001)),
+]
+"""Of each session of bids, as q11 has them, its bidder, number of bids, first and last time."""
 
 
 @pytest.fixture
@@ -75,10 +80,7 @@ def of_order(*orders: int) -> list[tuple[Any, ...]]:
         (
             "q11",
             (0, 1, 2, 3),
-            [
-                *((1, 6, 1999, 15_000), (2, 3, 2000, 11_600), (2, 1, 26_001, 26_001)),
-                *((3, 2, 0, 10_000), (3, 1, 20_001, 20_001)),
-            ],
+            SESSIONS,
         ),
         (
             "q18",
@@ -98,18 +100,15 @@ def test_a_query_in_sql_has_the_rows_that_were_worked_out_by_hand(
 def test_a_result_that_lacks_repeats_or_changes_a_row_differs(
     handmade: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    right = [(1, 6, 1999, 15_000), (2, 3, 2000, 11_600), (2, 1, 26_001, 26_001), (3, 2, 0, 10_000)]
-    right.append((3, 1, 20_001, 20_001))
-    results = {0: right, 1: right[1:], 2: [(1, 5, 1999, 15_000), *right[1:]], 3: []}
-    results |= {4: [*right, right[0]]}
+    first, *others = SESSIONS
     differing = []
-    for number, rows in results.items():
+    for number, rows in enumerate((SESSIONS, others, [(1, 5, 1999, 15_000), *others], [], [*SESSIONS, first])):
         columns = [pa.array([row[place] for row in rows], pa.int64()) for place in range(4)]
         pq.write_table(pa.table(columns, names=list("abcd")), tmp_path / f"result {number}.parquet")
         found = compared(handmade, "q11", f"{tmp_path}/result {number}.parquet")
-        assert found.rows == len(right)
+        assert found.rows == len(SESSIONS)
         differing.append(found.differing)
-    assert differing == [0, 1, 2, len(right), 1]
+    assert differing == [0, 1, 2, len(SESSIONS), 1]
 
 
 def test_events_have_the_published_proportions_and_the_hot_their_share() -> None:
