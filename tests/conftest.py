@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 from costs import CostLimits, folder_of, leave_to_weekly
 from hypothesis import settings
-from paths import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +65,6 @@ def benchmarks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[object, str, str]]:
     """Runs `python -m benchmarks` with words, and ends no Spark session: gives its exit code, and what it printed."""
-    monkeypatch.syspath_prepend(str(ROOT))
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     from benchmarks import command_line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streamproof.specs import catalogue
 from streamproof.specs.checking import constants_of, find_tools
@@ -42,11 +42,11 @@ def graph(module: str, suffix: str, **constants: Value) -> tuple[StateGraph, Map
     return state_graph(small, find_tools()), constants_of(small)
 
 
-def trace_of(*steps: tuple[str, dict[str, str]], initial: Mapping[str, str]) -> Trace:
-    """A behaviour: of each step the action, and the variables that change, as TLC writes them."""
+def trace_of(*steps: tuple[str, Mapping[str, str]], initial: Mapping[str, str], **ending: Any) -> Trace:
+    """A behaviour: of each step the action, and the variables that change, as TLC writes them; and how it goes on."""
     texts, found = dict(initial), []
     for number, (action, changed) in enumerate([("Initial", {}), *steps], 1):
         texts |= changed
         state = parse_state("\n".join(f"/\\ {name} = {text}" for name, text in texts.items()))
         found.append(Step(number, action, state))
-    return Trace(tuple(found))
+    return Trace(tuple(found), **ending)

@@ -12,7 +12,6 @@ import payment_ledger
 import pytest
 import resent_events
 import unpaid_orders
-from paths import ROOT
 from streamproof import (
     BadInput,
     Input,
@@ -27,6 +26,8 @@ from streamproof import (
 )
 from streamproof.properties.generators.columns.model import Source
 from streamproof.properties.witnesses.run_options import RunOptions
+
+from benchmarks.agreement import spark_rules as rules
 
 HISTORIES = 100
 PAYMENTS = Input("store int, payment_id string, paid_at timestamp, amount decimal(10,2)", time="paid_at", key="store")
@@ -117,16 +118,7 @@ RULES = (
 )
 
 
-@pytest.fixture
-def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the benchmark of Spark's own rules."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.agreement import spark_rules
-
-    return spark_rules
-
-
-def test_the_histories_of_the_semi_join_tell_the_dialects_apart(rules: Any) -> None:
+def test_the_histories_of_the_semi_join_tell_the_dialects_apart() -> None:
     (name, mode, trigger) = RULES[-1]
     (case,) = [one for one in rules.CASES if one.name.startswith(name) and one.mode == mode]
     histories = rules.draw(case, 300, random.Random(f"{case.name} {trigger} {SEED}"))
@@ -142,7 +134,7 @@ def test_the_histories_of_the_semi_join_tell_the_dialects_apart(rules: Any) -> N
 
 
 @pytest.mark.parametrize(("name", "mode", "trigger"), RULES, ids=lambda value: value.partition(" seconds")[0])
-def test_spark_emits_what_its_version_s_rules_say(rules: Any, name: str, mode: str, trigger: Any) -> None:
+def test_spark_emits_what_its_version_s_rules_say(name: str, mode: str, trigger: Any) -> None:
     (case,) = [one for one in rules.CASES if one.name.startswith(name) and one.mode == mode]
     emitted, differing = rules.differences(case, trigger, 300, SEED)
     assert emitted > 50

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from paths import ROOT
 from shared_player import play_in_memory
 from streamproof.properties.laws.of_reference import judging
 from streamproof.properties.registration.registration import registration_of
@@ -15,16 +13,10 @@ from streamproof.reference.core.errors import StreamproofError
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 
-
-@pytest.fixture
-def false_alarms(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.agreement import false_alarms
-
-    return false_alarms
+from benchmarks.agreement import false_alarms
 
 
-def test_the_reference_and_duckdb_agree_under_both_clocks_and_rounds_draw_others(false_alarms: Any) -> None:
+def test_the_reference_and_duckdb_agree_under_both_clocks_and_rounds_draw_others() -> None:
     rounds = [false_alarms.round_on_reference(["range_aggregate", "stream_stream_join"], 40, seed) for seed in (0, 1)]
     for one in rounds:
         assert one.histories >= 80
@@ -33,7 +25,7 @@ def test_the_reference_and_duckdb_agree_under_both_clocks_and_rounds_draw_others
 
 
 def test_a_reference_that_misses_the_last_record_is_counted_with_the_seed_and_a_history(
-    false_alarms: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def forgetful(history: History) -> Any:
         *records, _ = history.records
@@ -55,7 +47,7 @@ def test_a_reference_that_misses_the_last_record_is_counted_with_the_seed_and_a_
     assert "seeds 3 to 3, duckdb" in disagreements.sizes
 
 
-def test_where_nothing_is_emitted_nothing_was_compared(false_alarms: Any) -> None:
+def test_where_nothing_is_emitted_nothing_was_compared() -> None:
     count = false_alarms.Count("the reference", 10, lambda step: None, seed=3)
     count.add(false_alarms.Round(3, 20, 0, 0.1, []))
     with pytest.raises(StreamproofError, match="no history emitted anything"):
@@ -63,9 +55,7 @@ def test_where_nothing_is_emitted_nothing_was_compared(false_alarms: Any) -> Non
 
 
 @pytest.mark.parametrize("mutant", [None, "left_drives_alone", "cause_of_row_before"])
-def test_on_spark_each_law_that_a_round_breaks_is_counted(
-    false_alarms: Any, monkeypatch: pytest.MonkeyPatch, mutant: str | None
-) -> None:
+def test_on_spark_each_law_that_a_round_breaks_is_counted(monkeypatch: pytest.MonkeyPatch, mutant: str | None) -> None:
     play_in_memory(monkeypatch)
     join = registration_of("stream_stream_join")
     if mutant is not None:
@@ -83,24 +73,7 @@ def test_on_spark_each_law_that_a_round_breaks_is_counted(
         assert laws >= {"changelog", "duckdb"}
 
 
-def test_operators_in_stages_are_told_from_the_others(false_alarms: Any) -> None:
+def test_operators_in_stages_are_told_from_the_others() -> None:
     staged = {"foreign_key_join", "one_to_many_join", "table_aggregate"}
     assert {name for name in staged if false_alarms.is_staged(registration_of(name))} == staged
     assert not false_alarms.is_staged(registration_of("session_windows"))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("reference", "--on", "spark"), "--on spark means nothing here: name the benchmark agreement, and no other"),
-        (("agreement", "--histories", "10"), "--histories means nothing here: use it with agreement --on reference"),
-        (("agreement", "--seed", "10"), "--seed means nothing here: use it with agreement --on reference"),
-        (("agreement", "--on", "reference", "--rounds", "2"), "--rounds means nothing with --on"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(
-    words: tuple[str, ...], message: str, benchmarks: Callable[..., tuple[object, str, str]]
-) -> None:
-    code, _, err = benchmarks(*words)
-    assert code == 3
-    assert message in " ".join(err.split())

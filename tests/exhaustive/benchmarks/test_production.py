@@ -11,6 +11,24 @@ import numpy as np
 import pytest
 from paths import ROOT
 from streamproof.reference.core.errors import MissingTool
+from streamproof.spark_impl.inputs import table
+
+from benchmarks.figures import Setting
+from benchmarks.processes import OTHERS, WORKERS, CpuClock, doing, process_of
+from benchmarks.production import production, sizes
+from benchmarks.production.cases import (
+    ARRIVED,
+    AS_MANY,
+    EARLIER,
+    TODAY,
+    joined,
+    on_referring_sides,
+    on_two_sides,
+    over_state,
+)
+from benchmarks.production.earlier import COMMIT, lay_out
+from benchmarks.production.production import through_figures
+from benchmarks.production.sampling import seconds_by_stage, stage_of
 
 SPENDS = """
 import os, signal, sys, time
@@ -30,16 +48,9 @@ sys.stdin.read()
 FIGURES = {"today": 25.0, "ce10c6f": 100.0, "baseline": 21.0, "inputs": 5.0}
 
 
-@pytest.fixture(autouse=True)
-def benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("parent", ["waited for", "ignored"])
 def test_cpu_seconds_of_a_child_that_has_ended_count_though_its_parent_waits_for_none(parent: str) -> None:
-    from benchmarks.processes import WORKERS, CpuClock
-
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", SPENDS, parent], **pipes) as process:
         with CpuClock(process.pid).running() as clock:
@@ -57,8 +68,6 @@ def test_cpu_seconds_of_a_child_that_has_ended_count_though_its_parent_waits_for
 
 
 def test_a_process_is_read_whatever_it_calls_itself_and_a_thread_by_what_it_does() -> None:
-    from benchmarks.processes import OTHERS, doing, process_of
-
     numbers = ["7", *"0" * 9, "300", "50", "20", "10", *"0" * 4, "99"]
     found = process_of(f"12 (a ) b) S {' '.join(numbers)} 0 0")
     assert (found.name, found.parent, found.started) == ("a ) b", 7, 99)
@@ -72,8 +81,6 @@ def test_a_process_is_read_whatever_it_calls_itself_and_a_thread_by_what_it_does
 
 
 def test_the_figures_of_an_operator_are_those_of_made_up_seconds_and_are_held_against_their_targets() -> None:
-    from benchmarks.production.production import through_figures
-
     def measured(seconds: float) -> dict[str, Any]:
         # Half is Python's workers'; each of the four batches costs the same.
         used = [{"python": 0, "java": seconds * count / 8, "workers": seconds * count / 8} for count in (1, 2, 3, 4)]
@@ -108,8 +115,6 @@ def test_the_figures_of_an_operator_are_those_of_made_up_seconds_and_are_held_ag
 
 
 def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_their_number() -> None:
-    from benchmarks.production.cases import AS_MANY, on_two_sides, over_state
-
     different = set()
     for keys in (10_000, 30_000):
         columns = over_state(keys, (2_000, 500), AS_MANY)
@@ -125,8 +130,6 @@ def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_thei
 
 @pytest.mark.parametrize(("spread", "most"), [("uniform", range(100, 150)), ("skewed", range(900, 1100))])
 def test_further_records_name_all_keys_alike_or_some_more_often(spread: str, most: range) -> None:
-    from benchmarks.production.cases import over_state
-
     keys, further = 100, 10_000
     columns = over_state(keys, (further // 2, further // 2), spread)
     named, counts = np.unique(columns["key"][keys:], return_counts=True)
@@ -136,8 +139,6 @@ def test_further_records_name_all_keys_alike_or_some_more_often(spread: str, mos
 
 
 def test_rows_refer_to_a_tenth_as_many_others_of_which_some_change() -> None:
-    from benchmarks.production.cases import on_referring_sides, over_state
-
     sides = on_referring_sides(over_state(5_000, (5_000,), "uniform"))
     assert sorted(np.concatenate([side["order"] for side in sides.values()])) == list(range(10_000))
     referred = set(sides["left"]["refers"])
@@ -150,9 +151,6 @@ def test_rows_refer_to_a_tenth_as_many_others_of_which_some_change() -> None:
 def test_a_batch_of_a_size_over_a_state_of_a_size_is_counted_after_the_first_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from benchmarks.figures import Setting
-    from benchmarks.production import production, sizes
-
     asked = []
 
     def measured(setting: Any, program: Any, module: str, words: Any) -> Any:
@@ -180,10 +178,6 @@ def test_a_batch_of_a_size_over_a_state_of_a_size_is_counted_after_the_first_tur
 
 
 def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
-    from streamproof.spark_impl.inputs import table
-
-    from benchmarks.production.cases import ARRIVED, EARLIER, TODAY, joined
-
     def join(*inputs: Any, **options: Any) -> Any:
         return inputs, options
 
@@ -197,8 +191,6 @@ def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
 
 
 def test_each_case_can_be_declared_where_only_the_earlier_commit_is_imported(tmp_path: Path) -> None:
-    from benchmarks.production.earlier import COMMIT, lay_out
-
     try:
         environment = lay_out(COMMIT, tmp_path)
     except MissingTool as error:
@@ -209,8 +201,6 @@ def test_each_case_can_be_declared_where_only_the_earlier_commit_is_imported(tmp
 
 
 def test_a_commit_is_imported_from_where_it_is_laid_out_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
-    from benchmarks.production.earlier import lay_out
-
     environment = lay_out("HEAD", tmp_path)
     script = "import streamproof.spark_impl as one, streamproof as all, benchmarks; print(one.__file__, all.__file__)"
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
@@ -222,8 +212,6 @@ def test_a_commit_is_imported_from_where_it_is_laid_out_and_an_unknown_one_is_re
 
 
 def test_a_worker_notes_the_stage_of_the_innermost_frame_that_belongs_to_one(tmp_path: Path) -> None:
-    from benchmarks.production.sampling import seconds_by_stage, stage_of
-
     def frame_of(*path: tuple[str, str]) -> FrameType:
         """Return the frame of functions that call one another, each of a file."""
         scope: dict[str, Any] = {"call": sys._getframe}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise, product
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from paths import ROOT
+
+from benchmarks.agreement import spark_rules as rules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,20 +26,12 @@ KEPT = (
 )
 
 
-@pytest.fixture
-def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.agreement import spark_rules
-
-    return spark_rules
-
-
 def is_case(case: Any, name: str, mode: str) -> bool:
     return bool(case.name.startswith(name) and case.mode == mode)
 
 
 @pytest.mark.parametrize(("name", "mode", "trigger"), KEPT, ids=lambda value: value.partition("(")[0])
-def test_spark_emits_what_its_rules_say(spark: SparkSession, rules: Any, name: str, mode: str, trigger: str) -> None:
+def test_spark_emits_what_its_rules_say(spark: SparkSession, name: str, mode: str, trigger: str) -> None:
     (case,) = [case for case in rules.CASES if is_case(case, name, mode)]
     emitted, differing = rules.differences(case, trigger, HISTORIES, seed=3)
     assert emitted > HISTORIES / 3
@@ -45,7 +39,7 @@ def test_spark_emits_what_its_rules_say(spark: SparkSession, rules: Any, name: s
 
 
 @pytest.mark.weekly("a minute and more for each ten rules, which change seldom: make test asks seven of them")
-def test_spark_emits_what_all_its_rules_say_under_each_trigger(spark: SparkSession, rules: Any) -> None:
+def test_spark_emits_what_all_its_rules_say_under_each_trigger(spark: SparkSession) -> None:
     wrong = []
     for case, trigger in product(rules.CASES, rules.TRIGGERS):
         emitted, differing = rules.differences(case, trigger, HISTORIES, seed=4)
@@ -55,16 +49,14 @@ def test_spark_emits_what_all_its_rules_say_under_each_trigger(spark: SparkSessi
     assert wrong == []
 
 
-def test_a_job_that_is_off_by_a_millisecond_is_seen(spark: SparkSession, rules: Any) -> None:
+def test_a_job_that_is_off_by_a_millisecond_is_seen(spark: SparkSession) -> None:
     right = next(case for case in rules.CASES if case.name == "windows(size=10 seconds, delay=4 seconds)")
     off = rules.windows_case("10 seconds", None, None, "3999 milliseconds", "append")
     _, differing = rules.differences(replace(right, job=off.job), "available_now", HISTORIES, seed=3)
     assert differing
 
 
-def test_the_histories_lie_at_the_edges(rules: Any) -> None:
-    from random import Random
-
+def test_the_histories_lie_at_the_edges() -> None:
     (case,) = [case for case in rules.CASES if case.name.startswith("session_windows(gap=1 second")]
     histories = rules.draw(case, 2_000, Random(1))
     times = [sorted(arrival.row["at"] for arrival in history.arrivals) for history in histories]

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from paths import ROOT
 from streamproof.reference.table_table_join import TableJoin
+
+from benchmarks.production.cases import unless_deleted
+from benchmarks.production.sql_table_table_join import SqlTableTableJoin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,10 +19,6 @@ SCHEMA = "key string, order bigint, time bigint, amount bigint, deleted boolean"
 def test_the_join_in_sql_emits_what_the_reference_emits_and_stores_no_more_than_its_runs(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production.cases import unless_deleted
-    from benchmarks.production.sql_table_table_join import SqlTableTableJoin
-
     emitted: list[Any] = []
 
     def write(changes: DataFrame, folder: Path | None) -> None:

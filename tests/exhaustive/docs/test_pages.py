@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from doc_pages import BLOCKS, ROOT, Block, blocks_of, pages_of_python, run_python, write_files
+from doc_pages import BLOCKS, ROOT, blocks_of, pages_of_python, run_python, write_files
 from streamproof.properties.cli import app
 
 
@@ -17,14 +17,23 @@ def test_python_runs_on_tlc(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run_python(page, {"__name__": "sample"})
 
 
-def run_commands(
-    blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> list[str]:
-    """Run the command lines of blocks in turn, in one folder, and say what is otherwise than the blocks show."""
-    monkeypatch.chdir(folder)
+# The command lines of a page, those of TLC apart.
+RUN = sorted({(block.page, block.notes["run"] == "tlc") for block in BLOCKS if "run" in block.notes})
+
+
+@pytest.mark.parametrize(("page", "on_tlc"), RUN)
+def test_commands_print_what_is_shown(
+    page: str, on_tlc: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = blocks_of(page)
+    write_files(blocks, tmp_path)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    monkeypatch.chdir(tmp_path)
     wrong = []
     for block in blocks:
-        for command, shown in block.commands:
+        for command, shown in (
+            block.commands if "run" in block.notes and (block.notes["run"] == "tlc") == on_tlc else []
+        ):
             monkeypatch.setattr(sys, "argv", shlex.split(command))
             with pytest.raises(SystemExit) as ended:
                 app.main()
@@ -34,25 +43,4 @@ def run_commands(
                 wrong.append(f"{block}: {command} exits {ended.value.code}: {err}")
             elif shown and out.splitlines() != shown:
                 wrong.append(f"{block}: {command} prints\n{out}")
-    return wrong
-
-
-@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if "run" in block.notes}))
-def test_commands_print_what_is_shown(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    blocks = blocks_of(page)
-    write_files(blocks, tmp_path)
-    (tmp_path / "tests").symlink_to(ROOT / "tests")
-    run = [block for block in blocks if block.notes.get("run", "tlc") != "tlc"]
-    assert run_commands(run, tmp_path, monkeypatch, capsys) == []
-
-
-@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.notes.get("run") == "tlc"}))
-def test_commands_on_tlc_print_what_is_shown(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    blocks = blocks_of(page)
-    write_files(blocks, tmp_path)
-    run = [block for block in blocks if block.notes.get("run") == "tlc"]
-    assert run_commands(run, tmp_path, monkeypatch, capsys) == []
+    assert wrong == []

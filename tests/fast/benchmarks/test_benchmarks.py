@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 from paths import ROOT
 
+from benchmarks.checks import check
+from benchmarks.figures import Target, figure, growth_exponent, ratio
+from benchmarks.production import cases
+from benchmarks.production.run import TODAYS
+
 NAMES = (
     *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "sizes"),
     *("sql_plan", "nexmark", "state", "real_foreign_keys", "flights", "cluster", "memory", "large", "specs", "queries"),
@@ -22,16 +27,26 @@ def test_the_benchmarks_are_listed() -> None:
     assert [name for name in NAMES if name not in listed.stdout] == []
 
 
-def test_an_unknown_benchmark_exits_3_with_the_names_of_those_that_there_are(benchmarks: Benchmarks) -> None:
-    code, out, err = benchmarks("reference", "cohorts", "--size", "small")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("reference cohorts --size small", f"unknown benchmark 'cohorts': use some of {', '.join(NAMES)}"),
+        ("nexmark:q5 --size small", "nexmark:q5: there is no query 'q5': use one of q4, q7, q8, q9, q11, q18, q20"),
+        ("memory:foreign_key_join", "memory:foreign_key_join: no operator can be named here, only in operator"),
+        ("production:joins", "unknown operator 'joins': use one of session_windows"),
+        ("reference --on spark", "--on spark means nothing here: name the benchmark agreement, and no other"),
+        ("agreement --histories 10", "--histories means nothing here: use it with agreement --on reference"),
+        ("agreement --seed 10", "--seed means nothing here: use it with agreement --on reference"),
+        ("agreement --on reference --rounds 2", "--rounds means nothing with --on"),
+    ],
+)
+def test_words_that_mean_nothing_exit_3_with_the_remedy(words: str, message: str, benchmarks: Benchmarks) -> None:
+    code, out, err = benchmarks(*words.split())
     assert (code, out) == (3, "")
-    assert " ".join(err.split()) == f"error: unknown benchmark 'cohorts': use some of {', '.join(NAMES)}"
+    assert " ".join(err.split()).startswith(f"error: {message}")
 
 
 def test_medians_ratios_targets_and_growth_are_those_of_made_up_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.figures import Target, figure, growth_exponent, ratio
-
     many = figure("many", "histories/s", [400.0, 1000.0, 500.0], "5 histories")
     one = figure("one", "histories/s", [0.5, 0.25, 0.4, 0.5, 1.0], "1 history")
     assert (many.median, many.least, many.largest, many.runs, many.reached) == (500, 400, 1000, 3, None)
@@ -47,21 +62,9 @@ def test_medians_ratios_targets_and_growth_are_those_of_made_up_numbers(monkeypa
     assert growth_exponent([(count, 4.0) for count in rows]) == pytest.approx(0)
 
 
-def test_an_operator_is_named_where_a_benchmark_has_several_and_refused_elsewhere(benchmarks: Benchmarks) -> None:
-    code, _, err = benchmarks("memory:foreign_key_join")
-    assert code == 3
-    assert err.startswith("error: memory:foreign_key_join: no operator can be named here, only in operator")
-    code, _, err = benchmarks("production:joins")
-    assert code == 3
-    assert "unknown operator 'joins'" in err
-
-
 def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_less_than_the_grace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production import cases
-
     rows = 20_000
     makers = (cases.events, cases.events_in_order, cases.two_streams, cases.stream_and_table, cases.two_tables)
     for make in (*makers, cases.grouped_table, cases.referring_tables):
@@ -77,10 +80,6 @@ def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_le
 def test_a_check_stands_beside_the_earlier_commits_by_all_of_its_processes_and_histories(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.checks import check
-    from benchmarks.production.run import TODAYS
-
     def command(cpu: float, histories: int) -> check.Command:
         lines = [
             (1.0, "sessions, the reference: conforms — 1,000 histories, 2 s, seed 0."),

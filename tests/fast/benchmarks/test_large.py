@@ -2,17 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from paths import ROOT
 
-
-@pytest.fixture(autouse=True)
-def benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
+from benchmarks.production.large import Halves, figures_of
+from benchmarks.production.large_run import inputs_of
 
 
 def test_the_batches_of_an_operator_are_the_same_each_time_and_follow_each_other() -> None:
-    from benchmarks.production.large_run import inputs_of
-
     for operator, names in (("session_windows", ["events"]), ("foreign_key_join", ["left", "right"])):
         batches = [inputs_of(operator, batch, 5_000, 1_000) for batch in (0, 1)]
         assert [inputs_of(operator, batch, 5_000, 1_000) for batch in (0, 1)] == batches
@@ -30,8 +25,6 @@ def test_the_batches_of_an_operator_are_the_same_each_time_and_follow_each_other
 
 
 def test_the_first_batch_of_each_half_is_the_recovery_and_counts_in_no_other_figure() -> None:
-    from benchmarks.production.large import Halves, figures_of
-
     def half(first: int, last: int, start: float, to_first: float) -> list[dict[str, float]]:
         ends = [start + to_first + 2 * number for number in range(last - first + 1)]
         batches = [{"batch": first + place, "at": end, "cpu": 3 * (end - start)} for place, end in enumerate(ends)]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from paths import ROOT
+
+from benchmarks.figures import Setting
+from benchmarks.nexmark import nexmark
+from benchmarks.nexmark import rates as nexmark_rates
+from benchmarks.nexmark import sql as nexmark_sql
+from benchmarks.nexmark.events import DAY_MS, START_MS, events
+from benchmarks.nexmark.nexmark import Through, query_figures, rate_figures
+from benchmarks.nexmark.rates import Batches, done_at, keeps, percentiles
+from benchmarks.nexmark.sql import SQL, Compared, compared, load
 
 AUCTIONS = ((10, 1, 10, 2000, 6000), (11, 2, 11, 9999, 15_000), (12, 1, 10, 11_000, 11_500), (14, 1, 10, 3000, 4000))
 """Of each auction its id, seller, category, time and end."""
@@ -29,18 +37,16 @@ BIDS = (
     (13, 3, 1, 20_001),  # after more than the gap
 )
 """Of each bid its auction, bidder, price and time, in order of arrival."""
-
-
-@pytest.fixture(autouse=True)
-def benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
+SESSIONS = [
+    *((1, 6, 1999, 15_000), (2, 3, 2000, 11_600), (2, 1, 26_001, 26_001)),
+    *((3, 2, 0, 10_000), (3, 1, 20_001, 20_001)),
+]
+"""Of each session of bids, as q11 has them, its bidder, number of bids, first and last time."""
 
 
 @pytest.fixture
 def handmade(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A few events, in tables."""
-    from benchmarks.nexmark.sql import load
-
     people = [(0, 1, "ann", 1000), (0, 2, "bob", 12_000), (0, -1, "", 99_999)]
     auctions = [(*auction, "item", "", 1, 2, "") for auction in (*AUCTIONS, (-1, -1, -1, 99_999, 99_999))]
     bids = [(order, *bid, "", "", f"bid {order}") for order, bid in enumerate((*BIDS, (-1, -1, -1, 99_999)))]
@@ -74,10 +80,7 @@ def of_order(*orders: int) -> list[tuple[Any, ...]]:
         (
             "q11",
             (0, 1, 2, 3),
-            [
-                *((1, 6, 1999, 15_000), (2, 3, 2000, 11_600), (2, 1, 26_001, 26_001)),
-                *((3, 2, 0, 10_000), (3, 1, 20_001, 20_001)),
-            ],
+            SESSIONS,
         ),
         (
             "q18",
@@ -90,8 +93,6 @@ def of_order(*orders: int) -> list[tuple[Any, ...]]:
 def test_a_query_in_sql_has_the_rows_that_were_worked_out_by_hand(
     handmade: duckdb.DuckDBPyConnection, query: str, columns: Sequence[int], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    from benchmarks.nexmark.sql import SQL
-
     found = handmade.execute(SQL[query]).fetchall()
     assert sorted(tuple(row[place] for place in columns) for row in found) == sorted(rows)
 
@@ -99,27 +100,20 @@ def test_a_query_in_sql_has_the_rows_that_were_worked_out_by_hand(
 def test_a_result_that_lacks_repeats_or_changes_a_row_differs(
     handmade: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    from benchmarks.nexmark.sql import compared
-
-    right = [(1, 6, 1999, 15_000), (2, 3, 2000, 11_600), (2, 1, 26_001, 26_001), (3, 2, 0, 10_000)]
-    right.append((3, 1, 20_001, 20_001))
-    results = {0: right, 1: right[1:], 2: [(1, 5, 1999, 15_000), *right[1:]], 3: []}
-    results |= {4: [*right, right[0]]}
+    first, *others = SESSIONS
     differing = []
-    for number, rows in results.items():
+    for number, rows in enumerate((SESSIONS, others, [(1, 5, 1999, 15_000), *others], [], [*SESSIONS, first])):
         columns = [pa.array([row[place] for row in rows], pa.int64()) for place in range(4)]
         pq.write_table(pa.table(columns, names=list("abcd")), tmp_path / f"result {number}.parquet")
         found = compared(handmade, "q11", f"{tmp_path}/result {number}.parquet")
-        assert found.rows == len(right)
+        assert found.rows == len(SESSIONS)
         differing.append(found.differing)
-    assert differing == [0, 1, 2, len(right), 1]
+    assert differing == [0, 1, 2, len(SESSIONS), 1]
 
 
 def test_events_have_the_published_proportions_and_the_hot_their_share() -> None:
-    from benchmarks.nexmark import events as nexmark
-
     count = 500_000
-    person, auction, bid = nexmark.events(count)
+    person, auction, bid = events(count)
     assert (person.num_rows, auction.num_rows, bid.num_rows) == (count // 50, count * 3 // 50, count * 46 // 50)
     assert person["id"].to_pylist() == list(range(1000, 1000 + person.num_rows))
     assert auction["id"].to_pylist() == list(range(1000, 1000 + auction.num_rows))
@@ -153,15 +147,11 @@ def test_events_have_the_published_proportions_and_the_hot_their_share() -> None
 
 
 def test_events_are_the_same_each_time_of_a_seed_alone_and_others_of_another() -> None:
-    from benchmarks.nexmark.events import events
-
     assert events(5000) == events(5000)
     assert all(one != other for one, other in zip(events(5000), events(5000, seed=2), strict=True))
 
 
 def test_events_arrive_out_of_order_within_their_group_only() -> None:
-    from benchmarks.nexmark.events import START_MS, events
-
     def times(**options: Any) -> np.ndarray[Any, Any]:
         tables = events(10_000, rate=1000, **options)
         order = np.concatenate([table["order"].to_numpy() for table in tables])
@@ -177,8 +167,6 @@ def test_events_arrive_out_of_order_within_their_group_only() -> None:
 
 
 def test_what_closes_the_others_comes_last_a_day_later_and_meets_nothing() -> None:
-    from benchmarks.nexmark.events import DAY_MS, events
-
     plain, closing = events(1000), events(1000, closing=True)
     last = [table.slice(table.num_rows - 1).to_pylist()[0] for table in closing]
     assert [row["order"] for row in last] == [1000, 1001, 1002]
@@ -188,8 +176,6 @@ def test_what_closes_the_others_comes_last_a_day_later_and_meets_nothing() -> No
 
 
 def test_an_event_is_done_when_the_batch_ends_that_has_taken_its_file() -> None:
-    from benchmarks.nexmark.rates import Batches, done_at, percentiles
-
     rows = [10, 0, 20, 5]
     batches = Batches([0, 10, 20], [1.0, 2.5, 4.0])
     assert [done_at(rows, file, batches, now=9.0) for file in range(4)] == [2.5, 2.5, 4.0, 9.0]
@@ -198,8 +184,6 @@ def test_an_event_is_done_when_the_batch_ends_that_has_taken_its_file() -> None:
 
 
 def test_a_query_keeps_up_as_long_as_the_latency_stays() -> None:
-    from benchmarks.nexmark.rates import keeps
-
     same = [1] * 40
     assert keeps([1.0, 0.8, 1.2, 1.1] * 10, same)
     assert keeps([9.0] * 10 + [1.0] * 30, same)
@@ -223,8 +207,6 @@ def test_a_query_keeps_up_as_long_as_the_latency_stays() -> None:
 def test_rates_rise_until_one_is_too_high_or_leaves_events_over_and_else_fall(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, highest: int, tried: Mapping[int, bool]
 ) -> None:
-    from benchmarks.nexmark import rates as nexmark_rates
-
     asked = []
 
     def latencies(*words: Any) -> tuple[list[float], list[int], bool]:
@@ -239,9 +221,6 @@ def test_rates_rise_until_one_is_too_high_or_leaves_events_over_and_else_fall(
 
 
 def test_figures_are_those_of_made_up_numbers() -> None:
-    from benchmarks.nexmark.nexmark import Through, query_figures, rate_figures
-    from benchmarks.nexmark.sql import Compared
-
     def run_of(each: float) -> Mapping[str, Any]:
         used = [{"python": each * batch, "java": each * batch} for batch in range(1, 5)]
         return {"used": used, "seconds": 2.0, "state": [9, 2_000_000, 3_000_000, 9]}
@@ -278,10 +257,6 @@ def test_figures_are_those_of_made_up_numbers() -> None:
 def test_a_form_over_fewer_events_is_compared_with_the_operators_over_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from benchmarks.figures import Setting
-    from benchmarks.nexmark import nexmark
-    from benchmarks.nexmark import sql as nexmark_sql
-
     def measured(setting: Setting, program: object, module: str, words: Sequence[str]) -> Mapping[str, Any]:
         (pair,) = words[4:]
         query, form = pair.split(":")
@@ -306,31 +281,3 @@ def test_a_form_over_fewer_events_is_compared_with_the_operators_over_the_same(
     assert figures["q18 over applyInPandasWithState"].sizes.startswith("460 records")
     assert figures["q18 over applyInPandasWithState"].median == pytest.approx(4)
     assert figures["q18: applyInPandasWithState: rows that differ from DuckDB's"].reached
-
-
-def test_a_query_that_is_not_there_is_refused_with_the_names_of_those_that_are(
-    benchmarks: Callable[..., tuple[object, str, str]],
-) -> None:
-    code, out, err = benchmarks("nexmark:q5", "--size", "small")
-    assert (code, out) == (3, "")
-    assert " ".join(err.split()) == (
-        "error: nexmark:q5: there is no query 'q5': use one of q4, q7, q8, q9, q11, q18, q20"
-    )
-
-
-@pytest.mark.parametrize("query", ["q7", "q11"])
-def test_bytewax_has_the_rows_of_duckdb(query: str, tmp_path: Path) -> None:
-    pytest.importorskip("bytewax", reason="the benchmark runs Bytewax where it is installed")
-    from benchmarks.nexmark.bytewax import through
-    from benchmarks.nexmark.events import events
-    from benchmarks.nexmark.sql import compared, load
-    from benchmarks.production.run import write_batches
-
-    count = 20_000
-    write_batches(events(count, rate=1000, closing=True)._asdict(), [count // 2, count + 3], tmp_path)
-    used = through(query, tmp_path, tmp_path / "rows")["used"]
-    assert sum(used[-1].values()) > 0
-    with duckdb.connect(":memory:") as connection:
-        load(connection, str(tmp_path))
-        found = compared(connection, query, f"{tmp_path}/rows/*.parquet")
-    assert (found.rows > 1, found.differing) == (True, 0)

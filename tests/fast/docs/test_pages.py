@@ -16,6 +16,7 @@ import pytest
 import typer
 from doc_pages import (
     BLOCKS,
+    MODULES,
     PAGES,
     ROOT,
     Block,
@@ -24,6 +25,7 @@ from doc_pages import (
     fences_of,
     links_of,
     pages_of_python,
+    printed_by,
     prose_of,
     run_python,
     text_of,
@@ -67,6 +69,12 @@ def test_every_block_is_run_or_says_why_it_is_not() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_fence_is_one_that_the_tests_see(page: str) -> None:
     assert fences_of(page) == 2 * len(blocks_of(page)), "begin fences in the first column, with three backticks"
+
+
+def test_what_is_shown_as_printed_belongs_to_a_module_above_it() -> None:
+    shown = [block for block in BLOCKS if "printed by" in block.notes]
+    owned = [printed for module in MODULES if (printed := printed_by(module)) is not None]
+    assert [str(block) for block in shown if block not in owned] == []
 
 
 def test_a_copy_of_a_file_is_the_file() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from paths import ROOT
-from streamproof.specs.pytla import Function, Step, Trace, Value, parse_state
+from streamproof.specs.pytla import Function, Trace, Value
 from streamproof.specs.sequence_chart import DESCRIPTIONS, Channel, Description, Table, sequence_chart, short
 from streamproof.specs.steps import read_module
+from tla_models import trace_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 MODULE = ROOT / "specs" / "ForeignKeyJoin" / "ForeignKeyJoin.tla"
@@ -50,16 +51,6 @@ RACE: list[tuple[str, dict[str, str]]] = [
 ]
 
 
-def trace_of(first: Mapping[str, str], *changed: tuple[str, Mapping[str, str]], **ending: int | bool) -> Trace:
-    now = dict(first)
-    steps = []
-    for number, (action, change) in enumerate([("Initial", {}), *changed], 1):
-        now |= change
-        state: Mapping[str, Value] = parse_state("\n".join(f"/\\ {name} = {value}" for name, value in now.items()))
-        steps.append(Step(number, action, state, None))
-    return Trace(tuple(steps), **ending)  # type: ignore[arg-type]
-
-
 def drawn(trace: Trace, module: Path = MODULE, title: str = "A race", violated: str = "") -> ElementTree.Element:
     return ElementTree.fromstring(sequence_chart(trace, module, title, violated))
 
@@ -81,7 +72,7 @@ def lines(chart: ElementTree.Element, kind: str) -> Iterator[ElementTree.Element
 
 @pytest.fixture
 def race() -> ElementTree.Element:
-    return drawn(trace_of(FIRST, *RACE), violated="QuietIsJoined")
+    return drawn(trace_of(*RACE, initial=FIRST), violated="QuietIsJoined")
 
 
 def test_every_message_is_one_arrow_and_its_end_is_shown(race: ElementTree.Element) -> None:
@@ -117,14 +108,14 @@ def test_every_key_has_a_lifeline(race: ElementTree.Element) -> None:
 def test_a_response_that_is_joined_is_not_crossed_and_the_result_is_emitted() -> None:
     pair = f'[left |-> {ROW}, right |-> [version |-> 1, key |-> "r1"]]'
     emitted = {"responses": FIRST["responses"], "result": f"[l |-> {pair}]"}
-    chart = drawn(trace_of(FIRST, *RACE[:3], ("DeliverResponse", emitted)))
+    chart = drawn(trace_of(*RACE[:3], ("DeliverResponse", emitted), initial=FIRST))
     assert "discarded" not in texts(chart)
     assert len(groups(chart, "answer")) == 1
     assert "l = [(1, r1), (1, r1)]" in texts(chart)
 
 
 def test_messages_that_wait_from_the_start_are_drawn() -> None:
-    chart = drawn(trace_of({**FIRST, "subscriptions": f"[r1 |-> <<{ASKED}>>, r2 |-> <<>>]"}))
+    chart = drawn(trace_of(initial={**FIRST, "subscriptions": f"[r1 |-> <<{ASKED}>>, r2 |-> <<>>]"}))
     assert len(list(lines(chart, "dashed"))) == 1
 
 
@@ -137,14 +128,14 @@ def test_a_reader_who_sees_nothing_hears_the_steps(race: ElementTree.Element) ->
 
 
 def test_the_file_stands_alone_in_light_and_dark() -> None:
-    text = sequence_chart(trace_of(FIRST, *RACE), MODULE, "A race", "QuietIsJoined")
+    text = sequence_chart(trace_of(*RACE, initial=FIRST), MODULE, "A race", "QuietIsJoined")
     assert set(re.findall(r"https?://[^\"' ]*", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"<script|<image|<foreignObject|@import|url\(|href|<!DOCTYPE|\son\w+=", text)
     assert "prefers-color-scheme: dark" in text
 
 
 def test_text_of_a_model_is_escaped(tmp_path: Path) -> None:
-    trace = trace_of({"x": "1"}, ("Next", {"x": r'"</text><script>alert(1)</script> & \"\\"'}))
+    trace = trace_of(("Next", {"x": r'"</text><script>alert(1)</script> & \"\\"'}), initial={"x": "1"})
     chart = drawn(trace, tmp_path / "Any.tla", title='<b> & "quoted"')
     assert chart.findtext(f"{SVG}title") == '<b> & "quoted"'
     assert not list(chart.iter(f"{SVG}script"))
@@ -152,25 +143,27 @@ def test_text_of_a_model_is_escaped(tmp_path: Path) -> None:
 
 
 def test_a_character_that_xml_forbids_is_replaced() -> None:
-    assert drawn(trace_of(FIRST, *RACE), title="a\x00b\x1bc").findtext(f"{SVG}title") == "a\ufffdb\ufffdc"
+    assert drawn(trace_of(*RACE, initial=FIRST), title="a\x00b\x1bc").findtext(f"{SVG}title") == "a\ufffdb\ufffdc"
 
 
 def test_a_module_without_a_description_gets_its_changes(tmp_path: Path) -> None:
-    chart = drawn(trace_of({"x": "1", "y": "<<>>"}, ("Tick", {"x": "2"}), ("Send", {"y": "<<7>>"})), tmp_path / "A.tla")
+    chart = drawn(
+        trace_of(("Tick", {"x": "2"}), ("Send", {"y": "<<7>>"}), initial={"x": "1", "y": "<<>>"}), tmp_path / "A.tla"
+    )
     assert {"y = <<>>", "Tick", "x: 1 → 2", "Send", "y: + 7"} <= set(texts(chart))
     assert not groups(chart, "lifeline")
 
 
 def test_another_module_of_a_described_name_gets_its_changes(tmp_path: Path) -> None:
-    chart = drawn(trace_of({"left": "1"}, ("Tick", {"left": "2"})), tmp_path / "ForeignKeyJoin.tla")
+    chart = drawn(trace_of(("Tick", {"left": "2"}), initial={"left": "1"}), tmp_path / "ForeignKeyJoin.tla")
     assert "left: 1 → 2" in texts(chart)
 
 
 def test_an_endless_counterexample_is_shown_as_one_and_its_loop_drawn() -> None:
-    looping = drawn(trace_of(FIRST, *RACE[:2], loop=2))
+    ended, looping = (drawn(trace_of(*RACE[:2], initial=FIRST, loop=loop)) for loop in (None, 2))
     assert "then back to step 2, and so on for ever" in texts(looping)
-    assert len(list(looping.iter(f"{SVG}path"))) > len(list(drawn(trace_of(FIRST, *RACE[:2])).iter(f"{SVG}path")))
-    stuttering = drawn(trace_of(FIRST, *RACE[:2], stutters=True))
+    assert len(list(looping.iter(f"{SVG}path"))) > len(list(ended.iter(f"{SVG}path")))
+    stuttering = drawn(trace_of(*RACE[:2], initial=FIRST, stutters=True))
     assert "then nothing more happens, for ever (stuttering)" in texts(stuttering)
 
 
@@ -192,7 +185,7 @@ def test_a_channel_may_be_a_set_or_a_bag(
     monkeypatch.setitem(DESCRIPTIONS, "Set", described)
     first = {"right": "[r |-> 1]", "sent": f"[r |-> {empty}]"}
     sent, delivered = {"sent": f"[r |-> {full}]"}, {"sent": f"[r |-> {empty}]"}
-    chart = drawn(trace_of(first, ("Send", sent), ("Deliver", delivered)), tmp_path / "Set.tla")
+    chart = drawn(trace_of(("Send", sent), ("Deliver", delivered), initial=first), tmp_path / "Set.tla")
     assert len(list(lines(chart, "forth"))) == 1
     assert "7" in texts(chart)
 

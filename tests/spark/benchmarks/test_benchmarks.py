@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from paths import ROOT
+
+from benchmarks.production.run import differing, last_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
 def test_a_result_that_lacks_or_repeats_a_row_of_the_baselines_is_counted_as_different(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production.run import differing
-
     def rows(*pairs: tuple[str, int]) -> DataFrame:
         return spark.createDataFrame(list(pairs), "key string, value int")
 
@@ -28,9 +26,6 @@ def test_a_result_that_lacks_or_repeats_a_row_of_the_baselines_is_counted_as_dif
 def test_of_a_key_the_last_change_of_the_last_batch_stands_unless_it_is_a_tombstone(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.production.run import last_changes
-
     changes = [
         ("a", 1, "update", 0, 9, 1),
         ("a", 2, "update", 0, 9, 0),

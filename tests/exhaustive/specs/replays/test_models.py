@@ -6,12 +6,19 @@ from collections.abc import Mapping
 
 import pytest
 from streamproof.reference.core.play import play
-from streamproof.specs.pytla import Value
+from streamproof.reference.core.records import Output, Record
+from streamproof.reference.one_to_many_join import Behaviour
+from streamproof.specs.pytla import ModelValue, Value
 from streamproof.specs.replay import Replayed, history_of, replay
-from streamproof.specs.replays import session_windows_mutants, stream_stream_join_mutants, table_table_join_mutants
+from streamproof.specs.replays import (
+    one_to_many_join,
+    session_windows_mutants,
+    stream_stream_join_mutants,
+    table_table_join_mutants,
+)
 from tla_models import counterexample, graph
 
-SESSIONS, STREAMS, TABLES = "SessionWindows", "StreamStreamJoin", "TableTableJoin"
+SESSIONS, STREAMS, TABLES, ONE_TO_MANY = "SessionWindows", "StreamStreamJoin", "TableTableJoin", "OneToManyJoin"
 GRAPHS: Mapping[tuple[str, str], Mapping[str, Value]] = {
     **{(SESSIONS, suffix): {"Arrivals": 3} for suffix in ("", "_close", "_own", "_revised")},
     (SESSIONS, "_batch"): {"Arrivals": 3, "LastTime": 3},
@@ -104,3 +111,35 @@ def test_what_closed_is_final_costs_is_seen_on_the_reference(
     table = play(history_of(trace, constants, SESSIONS)).result
     assert isinstance(table, dict)
     assert {window: count for (_, window), (count, _) in table.items()} == sessions
+
+
+class LeavesBehind(Behaviour):
+    """Doesn't delete a row under its old foreign key."""
+
+    def _change_left(self, record: Record) -> list[Output]:
+        rows = dict(self.rows)
+        emitted = super()._change_left(record)
+        self.rows = {**rows, **self.rows} if record.value is not None else self.rows
+        return emitted
+
+
+@pytest.mark.parametrize("suffix", ["", "_inner", "_settles"])
+def test_the_reference_shares_every_edge_of_two_left_and_one_right_changes(
+    suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, constants = graph(ONE_TO_MANY, suffix, LeftChanges=2, RightChanges=1, LeftKeys=frozenset({"l1"}))
+    traces = states.covering()
+    replayed = replay(traces, constants, ONE_TO_MANY)
+    assert replayed.disagreements == ()
+    assert replayed.behaviours > 50
+    monkeypatch.setattr(one_to_many_join, "Behaviour", LeavesBehind)
+    assert replay(traces, constants, ONE_TO_MANY).disagreements
+
+
+def test_where_grouping_by_left_key_loses_a_row_the_join_has_it() -> None:
+    trace, constants, _ = counterexample(ONE_TO_MANY, "_overtaking")
+    assert replay([trace], constants, ONE_TO_MANY).disagreements == ()
+    assert play(history_of(trace, constants, ONE_TO_MANY)).result == {
+        ('["r2", "l1"]', None): ([{"version": 2, "foreign_key": "r2"}, None], 2)
+    }
+    assert set(dict(trace.steps[-1].state["collected"]["l1"]).values()) == {ModelValue("None")}  # type: ignore

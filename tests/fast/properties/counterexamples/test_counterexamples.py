@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import errno
 import json
-import os
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.counterexamples import store
 from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
 from streamproof.properties.counterexamples.of_operators import FolderStore, saved
 from streamproof.properties.counterexamples.text import counterexample_text, side_by_side, versions
@@ -172,14 +169,6 @@ def test_where_texts_of_different_values_agree_their_types_are_shown(
     assert at_end[1:] == [f"  ≠ at the end a@[0,0]={left}   a@[0,0]={right}"]
 
 
-def test_the_text_of_a_value_of_another_type_shows_the_types_in_sentence_and_table() -> None:
-    history = parse_history(HISTORY.replace('"list"', '"count"'))
-    right = by_batch((0, change("1")), (1, change(None)), (1, TWO._replace(value=2)), (1, OTHER._replace(value=1)))
-    text = counterexample_text(counterexample(history.to_text(), right))
-    assert "the reference emits a@[0,0]=1 (int), and Spark a@[0,0]=1 (str)." in text
-    assert "  ≠ batch 0    a@[0,0]=1 (int)   a@[0,0]=1 (str)" in text
-
-
 def test_a_truth_value_is_shown_as_one_in_a_sentence() -> None:
     (found,) = differences(by_batch((0, change(1))), by_batch((0, change(True))))
     assert sentence("all is well", "Spark", found).endswith("emits a@[0,0]=1, and Spark a@[0,0]=True.")
@@ -227,11 +216,6 @@ def test_tables_are_shown_at_the_end_in_row_order() -> None:
         "    at the end a@[0,10]=[0, 1]   a@[0,10]=[0, 1]",
         "  ≠ at the end                   a@[30,30]=[2]",
     ]
-
-
-def test_no_line_ends_in_spaces() -> None:
-    lines = side_by_side(("one", by_batch((0, ONE))), ("two", by_batch()), {"a"})
-    assert lines == [line.rstrip() for line in lines]
 
 
 def test_dropped_records_are_left_out_where_one_side_does_not_know_them() -> None:
@@ -309,10 +293,6 @@ def test_the_test_to_paste_is_python_with_one_test(law: str) -> None:
     ]
 
 
-def test_the_test_to_paste_has_the_history() -> None:
-    assert parse_history(names_of(pasted(counterexample()))["HISTORY"]) == counterexample().history
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -381,30 +361,10 @@ def test_the_same_counterexample_again_leaves_the_one_that_is_there(tmp_path: Pa
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_the_history_that_a_variant_was_made_of_is_saved_beside_it(tmp_path: Path) -> None:
-    original = parse_history(HISTORY.replace("10}", "9}"))
-    save(counterexample(original=original, law="order"), tmp_path)
-    (known,) = saved(tmp_path, "session_windows")
-    assert known.original == original
-
-
 def test_a_forgotten_counterexample_is_gone(tmp_path: Path) -> None:
     path = save(counterexample(), tmp_path)
     forget(path)
     assert (path.exists(), list(saved(tmp_path, "session_windows"))) == (False, [])
-
-
-def test_what_another_process_wrote_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(os, "getpid", lambda: 1)
-        path = save(counterexample(), tmp_path)
-    assert save(counterexample(), tmp_path) == path
-    forget(path)
-    assert path.exists()
-
-
-def test_forgetting_what_is_not_there_is_no_error(tmp_path: Path) -> None:
-    forget(tmp_path / "gone")
 
 
 def test_a_folder_that_cannot_be_written_has_the_counterexample_in_the_message(tmp_path: Path) -> None:
@@ -413,29 +373,3 @@ def test_a_folder_that_cannot_be_written_has_the_counterexample_in_the_message(t
         save(counterexample(), tmp_path / "file")
     assert str(refused.value).endswith(f"; the counterexample was:\n{counterexample_text(counterexample())}")
     assert f"session_windows/{counterexample().name}: can't be written (" in str(refused.value)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_has_it_in_the_message_too(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(BadInput, match="Permission denied"):
-        save(counterexample(), tmp_path)
-
-
-@pytest.mark.parametrize("file", ["history.jsonl", "counterexample.txt", ".py", "counterexample.json"])
-def test_a_full_disk_leaves_the_earlier_counterexample_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
-) -> None:
-    write = store._write
-
-    def until_full(path: Path, text: str) -> None:
-        if path.name.endswith(file):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(path, text)
-
-    path = save(counterexample(seed=1), tmp_path)
-    monkeypatch.setattr(store, "_write", until_full)
-    with pytest.raises(BadInput, match="No space left on device"):
-        save(counterexample(seed=2), tmp_path)
-    assert len(list(path.iterdir())) == 4
-    assert "Seed 1;" in (path / "counterexample.txt").read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
 from dataclasses import replace
@@ -57,25 +56,11 @@ def test_whatever_makes_a_counterexample_another_gives_it_a_folder_of_its_own(
     assert len(list(saved(tmp_path, "table_table_join"))) == 2
 
 
-def test_counterexamples_of_one_law_and_length_lie_side_by_side(tmp_path: Path) -> None:
-    for value in range(5):
-        save(tmp_path, value)
-    assert {found.history.records[0].value for found in saved(tmp_path, "table_table_join")} == set(range(5))
-
-
 def test_the_same_one_again_leaves_what_is_there(tmp_path: Path) -> None:
     path, version = save_history(tmp_path, known())
     again, version_again = save_history(tmp_path, known(seed=8))
     assert (path, version is not None, version_again) == (again, True, None)
     assert json.loads((path / "counterexample.json").read_text())["seed"] == 7
-    assert names(tmp_path) == [path.name]
-
-
-def test_the_same_one_that_is_no_longer_confirmed_says_so(tmp_path: Path) -> None:
-    path = save(tmp_path)
-    assert save(tmp_path, confirmed=False) == path
-    (found,) = saved(tmp_path, "table_table_join")
-    assert not found.confirmed
     assert names(tmp_path) == [path.name]
 
 
@@ -307,20 +292,6 @@ def test_what_a_dead_process_left_is_swept_and_what_a_live_one_writes_is_not(tmp
     assert names(tmp_path) == []
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = store._write
-
-    def until_full(path: Path, text: str) -> None:
-        if path.name == "counterexample.txt":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(path, text)
-
-    monkeypatch.setattr(store, "_write", until_full)
-    with pytest.raises(BadInput, match="No space left on device"):
-        save(tmp_path)
-    assert names(tmp_path) == []
-
-
 def test_one_that_is_taken_away_is_gone_and_nothing_is_left(tmp_path: Path) -> None:
     path = save(tmp_path)
     remove_folder(path)
@@ -367,39 +338,7 @@ def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
     assert list(saved(tmp_path, "table_table_join")) == []
 
 
-FOUR_AT_ONCE = """
-import os, sys
-from pathlib import Path
-from streamproof.properties.counterexamples.counterexample import Saved
-from streamproof.properties.counterexamples.of_operators import save_history
-from streamproof.reference.core.history import parse_history
-
-HEADER = '{"operator": "table_table_join", "options": {}}\\n'
-RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
-ready, go = os.pipe()
-for process in range(4):
-    if not os.fork():
-        os.close(go)
-        os.read(ready, 1)
-        shared = list(range(1000, 1010))
-        for value in [*range(50 * process, 50 * process + 50), *(shared if process % 2 else shared[::-1])]:
-            history = parse_history(HEADER + RECORD % value)
-            save_history(Path(sys.argv[1]), Saved(law="changelog", history=history), {"a.txt": "a"})
-        os._exit(0)
-os.close(go)
-print([os.wait()[1] for _ in range(4)])
-"""
-
-
-def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Path) -> None:
-    assert run(FOUR_AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
-    found = [found.history.records[0].value for found in saved(tmp_path, "table_table_join")]
-    assert sorted(found) == [*range(200), *range(1000, 1010)]
-    assert {len(list(path.iterdir())) for path in (tmp_path / "table_table_join").iterdir()} == {3}
-    assert len(names(tmp_path)) == 210, "nothing hidden is left"
-
-
-KILLED = """
+SAVING = """
 import os, sys
 from itertools import count
 from pathlib import Path
@@ -415,7 +354,21 @@ RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
 def save(folder, value):
     one = Saved(law="changelog", history=parse_history(HEADER + RECORD % value))
     return save_history(folder, one, {"counterexample.txt": "f" * 10_000})[0]
-
+"""
+FOUR_AT_ONCE = f"""{SAVING}
+ready, go = os.pipe()
+for process in range(4):
+    if not os.fork():
+        os.close(go)
+        os.read(ready, 1)
+        shared = list(range(1000, 1010))
+        for value in [*range(50 * process, 50 * process + 50), *(shared if process % 2 else shared[::-1])]:
+            save(Path(sys.argv[1]), value)
+        os._exit(0)
+os.close(go)
+print([os.wait()[1] for _ in range(4)])
+"""
+KILLED = f"""{SAVING}
 for moment in count(1):
     if not os.fork():
         folder = Path(sys.argv[1]) / str(moment)
@@ -430,6 +383,14 @@ print(moment)
 """
 
 
+def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Path) -> None:
+    assert run(FOUR_AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
+    found = [found.history.records[0].value for found in saved(tmp_path, "table_table_join")]
+    assert sorted(found) == [*range(200), *range(1000, 1010)]
+    assert {len(list(path.iterdir())) for path in (tmp_path / "table_table_join").iterdir()} == {3}
+    assert len(names(tmp_path)) == 210, "nothing hidden is left"
+
+
 def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and_loses_none(tmp_path: Path) -> None:
     moments = int(run(KILLED, tmp_path))
     assert moments > 20
@@ -441,12 +402,6 @@ def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and
             assert {file.name for file in path.iterdir()} == {METADATA, "counterexample.txt", "history.jsonl"}
             assert len((path / "counterexample.txt").read_text()) == 10_000
     assert found == [2], "who isn't killed has replaced the larger one by the smaller"
-
-
-def test_files_are_put_under_any_name(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "er" / "name"
-    assert put(path, {"history.jsonl": ""}, {})[0] == path
-    assert json.loads((path / METADATA).read_text()) == {}
 
 
 @pytest.mark.parametrize("refresh", ["never", "unconfirmed", "always"])

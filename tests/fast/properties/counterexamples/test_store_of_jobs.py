@@ -106,14 +106,6 @@ def test_metadata_of_another_version_or_damaged_ones_hinder_no_replay(
     assert (back, back.seed) == (history(2), None)
 
 
-def test_what_somebody_changed_is_not_overwritten(tmp_path: Path, path: Path) -> None:
-    (path / "history.jsonl").write_text(to_text(history(3), [CLICKS]))
-    said, second = store_in(tmp_path).violation(counterexample(history(2)), "1 of 300 histories differs.")
-    assert second == path.with_name(f"{path.name}-2")
-    assert f"Saved in {second}," in said
-    assert saved(tmp_path) == [history(3), history(2)]
-
-
 def test_a_history_whose_folder_has_metadata_alone_is_refused_with_the_remedy(tmp_path: Path, path: Path) -> None:
     (path / "history.jsonl").unlink()
     with pytest.raises(BadInput, match=rf"^{path}/history\.jsonl: can't be read .*; or remove {path}, if the job's"):

@@ -181,10 +181,6 @@ def test_json_lines_are_read_and_csv_gzipped_or_not(tmp_path, name):
     assert load(tmp_path / name, ["k"], "t", "o", "v").table.to_pylist() == EXPECTED
 
 
-def test_parquet_is_read(tmp_path):
-    assert load(written(tmp_path, ROWS), ["k"], "t", "o", "v").table.to_pylist() == EXPECTED
-
-
 def test_a_folder_of_parquet_is_read_in_the_order_of_its_paths_without_hidden_files(tmp_path):
     for name, key in (("part-2.parquet", "last"), ("part-1.parquet", "first"), ("_hidden.parquet", "never")):
         pq.write_table(pa.table({"k": [key], "t": [1]}), tmp_path / name)

@@ -139,12 +139,6 @@ def test_the_order_of_options_makes_no_difference() -> None:
     assert len(cohorts_of([one, other])) == 1
 
 
-def test_each_cohort_comes_with_the_indexes_of_its_histories() -> None:
-    early, late = history(record(5)), history(record(6))
-    assert [indexes for _, indexes in cohorts_of([early, late, early, late])] == [[0, 2], [1, 3]]
-    assert cohorts_of([]) == []
-
-
 @QUIET
 @given(st.lists(histories(SETTINGS) | histories(HistorySettings("session_windows", {"gap_ms": 3}, (5, 9))), max_size=5))
 def test_every_history_is_in_exactly_one_cohort(drawn: list[History]) -> None:
@@ -184,11 +178,6 @@ def test_the_order_goes_on_over_batches_and_histories() -> None:
     tables = pack(only_cohort(*draw_histories(SETTINGS, 20, seed=1)), values(pa.int64()))
     order = [number for table in tables for number in table.column("order").to_pylist()]
     assert order == list(range(20 * SETTINGS.arrivals + len(SCHEDULE)))
-
-
-def test_every_batch_is_pushed_to_its_clock() -> None:
-    tables = pack(only_cohort(*draw_histories(SETTINGS, 3, seed=1)), values(pa.int64()))
-    assert [max(table.column("timestamp").to_pylist()) for table in tables] == list(SCHEDULE)
 
 
 @pytest.mark.parametrize(

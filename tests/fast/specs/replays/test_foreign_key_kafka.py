@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 from notation import lines_of
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import Delivery
+from streamproof.reference.core.history import Delivery, History
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Record
+from streamproof.reference.core.records import Record
 from streamproof.reference.definitions.joins import ForeignKeyJoin
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.specs import races
@@ -109,28 +107,18 @@ def stale(first: str, lefts: str, protocol: str = "kafka 4.3") -> tuple[int, set
     """How many interleavings a history has in which r1 is deleted at some time, and those that end with a row shown."""
     known: set[tuple[str, ...]] = set()
     count = 0
-    # The last left change is written +, so that schedules which differ in its value alone are the same.
-    changes = [
-        (f"L {text}", "L +" if number == len(lefts.split()) else text) for number, text in enumerate(lefts.split(), 1)
-    ]
-
-    def explore(machine: Protocol, shown: bool, left: int, gone: bool, path: tuple[str, ...]) -> None:
-        nonlocal count
-        moves = [(lines_of(changes[left][0])[0], changes[left][1])] if left < len(changes) else []
-        moves += [] if gone else [(lines_of("R r1=∅")[0], "R")]
-        moves += [(Delivery(*route), " ".join(filter(None, route))) for route in machine.waiting]
-        if not moves:
+    changes = [f"L {text}" for text in lefts.split()]
+    for place in range(len(changes) + 1):
+        lines = lines_of(" ".join([*changes[:place], "R r1=∅", *changes[place:]]))
+        history = History("foreign_key_join", {"foreign_key": "fk", "delivery": "manual"}, tuple(lines))
+        for one in races.interleavings(history, lambda *_: played(first, protocol)):
             count += 1
-            known.update({path} if shown else ())
-        for line, name in moves:
-            then = deepcopy(machine)
-            emitted = then.arrive(line) if isinstance(line, Record) else then.deliver(*line)
-            now = [one.value is not None for one in emitted if isinstance(one, Change)][-1:] or [shown]
-            is_left = isinstance(line, Record) and line.input == "left"
-            explore(then, now[0], left + is_left, gone or name == "R", (*path, name))
-
-    start = played(first, protocol)
-    explore(start, bool(start.left.shown), 0, False, ())
+            machine = played(first, protocol)
+            for line in one.lines:
+                machine.arrive(line) if isinstance(line, Record) else machine.deliver(*line)  # type: ignore[misc]
+            if machine.left.shown:
+                # Without the values, so that schedules which differ in them alone are the same.
+                known.add(tuple(line.input if isinstance(line, Record) else f"{line}" for line in one.lines))
     return count, known
 
 

@@ -64,17 +64,6 @@ def test_no_row_is_later_than_its_batch_clock_and_the_clock_never_goes_back(join
                 assert all(sources[name].time_us(row) <= clock for name, row in batch)
 
 
-@pytest.mark.parametrize("delay", [0, 1000, DELAY])
-def test_without_late_rows_each_is_after_any_watermark_that_it_meets(clicks: ResolvedInput, delay: int) -> None:
-    rows = 0
-    for seed in range(20):
-        for history in draw_histories([clicks], [GAP], 30, seed, late=False, delay_us=delay):
-            for number, batch in enumerate(history.batches[1:]):
-                rows += len(batch)
-                assert all(clicks.source.time_us(row) > history.clock[number] - delay for _, row in batch)
-    assert rows > 500
-
-
 def test_all_histories_share_the_clock_schedule(clicks: ResolvedInput) -> None:
     assert len({history.clock for history in histories([clicks])}) == 1
     assert {len(history.batches) for history in histories([clicks], batches=7)} == {7}
