@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from typing import NoReturn
 
 from ...reference.core.errors import BadInput
 
+_leave = os._exit
+_refusing: Counter[tuple[int, int]] = Counter()
+"""How many blocks each thread is in, by its process and its number."""
+
 
 @contextlib.contextmanager
 def without_exit(where: str) -> Iterator[None]:
-    """Refuse code that ends the program within the block, by `sys.exit` or `os._exit`.
+    """Refuse code that ends the program within the block, by `sys.exit` or `os._exit`; other threads may end it.
 
     A process that the code forks ends where it would leave the block: only the first process continues.
 
@@ -22,19 +28,20 @@ def without_exit(where: str) -> Iterator[None]:
     Raises:
         BadInput: The code would have ended the program.
     """
-    own, leave, within = os.getpid(), os._exit, True
-
-    def refuse(status: int) -> NoReturn:
-        if within and os.getpid() == own:
-            raise SystemExit(status)
-        leave(status)
-
-    os._exit = refuse
+    own = os.getpid(), threading.get_ident()
+    os._exit = _refuse
+    _refusing[own] += 1
     try:
         yield
     except SystemExit as error:
         raise BadInput(f"{where} ended the program with exit({error.code!r}): return instead") from None
     finally:
-        if os.getpid() != own:
-            leave(0)
-        os._exit, within = leave, False
+        if os.getpid() != own[0]:
+            _leave(0)
+        _refusing[own] -= 1
+
+
+def _refuse(status: int) -> NoReturn:
+    if _refusing[os.getpid(), threading.get_ident()]:
+        raise SystemExit(status)
+    _leave(status)

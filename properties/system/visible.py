@@ -61,5 +61,13 @@ def first_cause(exception: Any) -> Any:
 
 
 def first_line(text: object) -> str:
-    """Return the first line of a text that isn't blank, or an empty string."""
-    return next((line.strip() for line in str(text).splitlines() if line.strip()), "")
+    """Return the first line of a text, or of an error's message, that isn't blank; or an empty string."""
+    return next((line.strip() for line in text_of(text).splitlines() if line.strip()), "")
+
+
+def text_of(shown: object) -> str:
+    """Return an object as text; of an error whose message can't be made, the error that says why."""
+    try:
+        return str(shown)
+    except Exception as error:
+        return f"its message can't be shown: {type(error).__name__}"

@@ -47,7 +47,10 @@ def as_in_a_check(
     def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
         def not_ending(rows: DataFrame, batch_id: int) -> None:
             with without_exit(location(function)):  # Spark would wait for it forever
-                connect.call(sent, rows, batch_id)
+                try:
+                    connect.call(sent, rows, batch_id)
+                except (KeyboardInterrupt, GeneratorExit) as error:  # and for what is no Exception
+                    raise BadInput(f"{location(function)} raised {type(error).__name__}") from error
 
         def by_itself(rows: DataFrame, batch_id: int) -> None:
             with PATCHING:
@@ -66,6 +69,8 @@ def as_in_a_check(
                 "are, and has no foreachBatch: give the query another trigger in its test; invariants(…) calls "
                 "functions with state once a row, as that mode does"
             )
+        if named.get("processingTime") is not None:
+            named["processingTime"] = "0 seconds"  # the check decides which rows are in a batch, and waits for none
         return trigger(writer, **named)
 
     patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}

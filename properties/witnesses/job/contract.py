@@ -12,7 +12,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
-from ...system.visible import first_line, visible, visible_path
+from ...system.visible import first_line, text_of, visible, visible_path
 from ..spark.platform import connect
 from .declaring import DECLARING
 
@@ -65,7 +65,7 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
                 returned = connect.call(function, *arguments)
         except StreamproofError:
             raise
-        except Exception as error:
+        except (Exception, GeneratorExit) as error:
             raise BadInput(raised(function, error)) from error
     context = SparkSession._instantiatedSession
     if context is None or context._jsc.sc().isStopped():
@@ -81,7 +81,7 @@ def raised(function: Any, error: BaseException) -> str:
     own = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
     at = f", in line {frames[-1].lineno}: `{frames[-1].line}`" if frames else ""
-    return f"{location(function)} {kind}: {first_line(error).rstrip('.')}{at}{_of_jar(str(error))}"
+    return f"{location(function)} {kind}: {first_line(error).rstrip('.')}{at}{_of_jar(text_of(error))}"
 
 
 def _of_jar(reason: str) -> str:

@@ -26,7 +26,7 @@ from ...generators.columns.model import Source
 from ...system.installed.spark_versions import arrow_table_of, frame_of_arrow
 from ...system.visible import first_cause, first_line
 from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions
-from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
+from ..spark.engine import OfBatch, PreparedQuery, Tables, TookTooLong, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
 from ..spark.platform import connect
 from ..spark.session import (
@@ -39,6 +39,7 @@ from ..spark.session import (
 from .as_in_a_check import as_in_a_check, started_queries
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
+from .declaring import PATCHING
 from .dying import Steps, dying_writer
 from .dying_writes import Writes
 from .plan.grouping import Grouping, grouping_of
@@ -723,6 +724,18 @@ class JobQuery(PreparedQuery):
                 self.planned.remove(other)
 
         return super().dying(in_the_middle)
+
+    def drained(self) -> bool:
+        """Run the available batches; as `PreparedQuery.drained`.
+
+        Raises:
+            StreamproofError: The query failed, or took longer than it may.
+        """
+        try:
+            return super().drained()
+        except TookTooLong:  # its function has the lock for as long as it doesn't return
+            PATCHING.give_up()
+            raise
 
     def next_in_the_middle(self, planned: Sequence[Crash], batch_id: int) -> Crash | None:
         """Return the crash that is next while a micro-batch's output is written, with its step; None: there is none."""

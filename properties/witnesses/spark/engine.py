@@ -143,7 +143,7 @@ class PreparedQuery(ABC):
         """Run the available batches; return whether all is done, or False if a planned crash happened."""
         deaths = self.deaths
         with self.running() as query:
-            wait(query, self.seconds)
+            wait(query, self.seconds, self.callbacks)
         return self.deaths == deaths
 
     @contextlib.contextmanager
@@ -179,17 +179,30 @@ class PreparedQuery(ABC):
                 raise PlannedCrash
 
 
-def wait(query: StreamingQuery, seconds: float) -> None:
+class TookTooLong(StreamproofError):
+    """A query took longer than it may, and was stopped; a function that it called may not have returned."""
+
+
+def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
     """Wait until a query has processed all available batches.
 
+    Args:
+        query: The query.
+        seconds: How long it may take.
+        callbacks: The connections by which it calls its functions.
+
     Raises:
-        StreamproofError: It took too long, and was stopped.
+        TookTooLong: It took too long, and was stopped.
     """
     ends_itself = "ProcessingTime" not in str(query._jsq.streamingQuery().trigger().toString())
     late = threading.Event()
+    where = ""
 
     def stop() -> None:
+        nonlocal where
+        where = "".join(map(line_of_user, callbacks.frames))
         late.set()
+        callbacks.close()  # a function that doesn't return would keep it from being stopped
         with contextlib.suppress(Exception):
             query.stop()
 
@@ -204,8 +217,9 @@ def wait(query: StreamingQuery, seconds: float) -> None:
     finally:
         watch.cancel()
     if late.is_set():
-        raise StreamproofError(
-            f"the job's query took longer than {seconds:g} s: find out what it waits for, or allow more with seconds="
+        raise TookTooLong(
+            f"the job's query took longer than {seconds:g} s{where}: find out what it waits for, or allow more with "
+            "seconds="
         )
 
 
@@ -225,7 +239,7 @@ def limited(seconds: float) -> Iterator[None]:
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        raise _Overdue(_line_of_user(frame))
+        raise _Overdue(line_of_user(frame))
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1)
@@ -241,7 +255,7 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _line_of_user(frame: FrameType | None) -> str:
+def line_of_user(frame: FrameType | None) -> str:
     """Return the line of the user's code that runs, for a message."""
     standard = str(Path(threading.__file__).parent)
     while frame is not None:

@@ -19,6 +19,7 @@ from libcst.metadata import MetadataWrapper
 from .....reference.core.errors import BadInput
 from ....generators.columns.model import Source
 from ..contract import location
+from ..scripts.execution import source_of
 from ..scripts.script import Script
 from .names import BY_KEYS, FUNCTIONS, OWN_NAME
 from .nodes import Change, Kind
@@ -90,7 +91,7 @@ class JobSource:
                 f"{location(function)} can't be mutated: its source must be a function of a module, with a name of its "
                 "own there"
             )
-        return cls(path, Path(path).read_text(encoding="utf-8"), inner.__module__, name)
+        return cls(path, source_of(Path(path)), inner.__module__, name)
 
     @classmethod
     def of_script(cls, script: Script) -> JobSource:
@@ -102,7 +103,7 @@ class JobSource:
         if callable(script.source):
             return replace(cls.of(script.source), script=script)
         path = Path(script.source).resolve()
-        return cls(str(path), path.read_text(encoding="utf-8"), "__main__", "", script)
+        return cls(str(path), source_of(path), "__main__", "", script)
 
     @property
     def has_loops(self) -> bool:

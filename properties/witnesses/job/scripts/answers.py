@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -263,14 +264,22 @@ def _views(lift: Lift, owner: Any) -> Methods:
     return {name: making(name) for name in ("createOrReplaceTempView", "createTempView", "registerTempTable")}
 
 
+MOST_SLEEPS = 2
+"""How often a line may sleep after a query has begun: if it does so again, the script waits for the query."""
+
+
 def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float], None]:
-    """Return what answers `time.sleep`: a script that sleeps after it has started a query waits for it."""
+    """Return what answers `time.sleep`: a script that sleeps in a loop, after it has started a query, waits for it."""
+    slept: Counter[int] = Counter()
 
     def sleep(seconds: float) -> None:
-        if sys._getframe(1).f_code.co_filename != lift.source.file:
+        caller = sys._getframe(1)
+        if caller.f_code.co_filename != lift.source.file:
             original(seconds)
         elif lift.writes:
-            raise Waiting
+            slept[caller.f_lineno] += 1
+            if slept[caller.f_lineno] > MOST_SLEEPS:
+                raise Waiting
 
     return sleep
 

@@ -7,6 +7,7 @@ import inspect
 import io
 import re
 import sys
+import tokenize
 import traceback
 import types
 from functools import partial
@@ -100,7 +101,7 @@ def _exec(lift: Lift) -> None:
         named["sc"] = lift.spark.sparkContext
     vars(module).update({"__file__": str(path), "get_ipython": lambda: Notebook(lift), **named})
     vars(module).update(lift.source.names)
-    text = path.read_text(encoding="utf-8") if lift.source.text is None else lift.source.text
+    text = source_of(path) if lift.source.text is None else lift.source.text
     for number, line in enumerate(text.splitlines(), 1):
         if _MAGIC.match(line):
             lift.notes.append(f"line {number} of {lift.source.where}: {visible(line.lstrip('# '))} isn't run")
@@ -111,6 +112,16 @@ def _exec(lift: Lift) -> None:
         exec(code, vars(module))
 
 
+def source_of(path: Path) -> str:
+    """Return the text of a file of Python, in the encoding that it declares, as Python reads it.
+
+    Raises:
+        SyntaxError: The encoding is unknown, or the file isn't in it.
+    """
+    with tokenize.open(path) as file:
+        return file.read()
+
+
 def _at(lift: Lift, error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == lift.source.file]
     return f", in line {frames[-1].lineno}" if frames else ""
@@ -119,7 +130,8 @@ def _at(lift: Lift, error: BaseException) -> str:
 def _raised(lift: Lift, error: Exception) -> str:
     where = lift.source.where
     if isinstance(error, SyntaxError):
-        return f"{where} is no Python: {error.msg}, in line {error.lineno}"
+        at = f", in line {error.lineno}" if error.lineno else ""  # an unknown encoding has none
+        return f"{where} is no Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.')}"
     if isinstance(error, NameError):
         return f"{message}; give what its platform has with globals={{{visible(error.name)!r}: …}}"

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
+import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -18,7 +21,7 @@ class Callbacks:
     """The connections of queries that are stopped together."""
 
     def __init__(self) -> None:
-        self._connections: set[Any] = set()
+        self._threads: dict[Any, int] = {}
 
     def noted(self, function: Callable[P, R]) -> Callable[P, R]:
         """Wrap a function that Spark calls, so that its connection is known."""
@@ -29,14 +32,21 @@ class Callbacks:
             client = SparkContext._gateway and SparkContext._gateway._gateway_client
             connection = getattr(client, "get_thread_connection", lambda: None)()
             if connection is not None and not connection.initiated_from_client:
-                self._connections.add(connection)
+                self._threads[connection] = threading.get_ident()
             return function(*given, **named)
 
         return called
 
+    @property
+    def frames(self) -> list[FrameType]:
+        """Where the threads are that call the functions, or wait to be asked."""
+        all_frames = sys._current_frames()
+        return [all_frames[thread] for thread in self._threads.values() if thread in all_frames]
+
     def close(self) -> None:
-        """Close the connections; their queries have been stopped."""
-        while self._connections:
+        """Close the connections; a query whose function hasn't returned fails, and can be stopped."""
+        while self._threads:
+            connection, _ = self._threads.popitem()
             # Its own thread waits for it, and closes it as soon as it has ended.
             with contextlib.suppress(OSError, AttributeError):
-                self._connections.pop().socket.shutdown(socket.SHUT_RDWR)
+                connection.socket.shutdown(socket.SHUT_RDWR)

@@ -273,7 +273,9 @@ def test_a_fault_that_needs_no_spark_ends_as_it_must(case: Case, tmp_path: Path)
 # On Spark, in one session.
 
 
-def sunk(start: Callable[..., Any], read: Callable[[Path], Any] | None = None) -> Callable[[Path], object]:
+def sunk(
+    start: Callable[..., Any], read: Callable[[Path], Any] | None = None, seconds: float = 20
+) -> Callable[[Path], object]:
     """A check of a sink on one row."""
     return lambda folder: check_job(
         Sink(start, read or (lambda own: [])),
@@ -281,7 +283,7 @@ def sunk(start: Callable[..., Any], read: Callable[[Path], Any] | None = None) -
         expect="SELECT 1 AS one",
         examples=[EXAMPLE],
         histories=1,
-        seconds=20,
+        seconds=seconds,
     )
 
 
@@ -345,6 +347,23 @@ def write_and_wait(rows: DataFrame, batch: int) -> None:
     time.sleep(5)
 
 
+def write_and_never_return(rows: DataFrame, batch: int) -> None:
+    threading.Event().wait()
+
+
+def write_and_interrupt(rows: DataFrame, batch: int) -> None:
+    raise KeyboardInterrupt
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+def raises_unprintable(clicks: DataFrame) -> DataFrame:
+    raise Unprintable
+
+
 def wrong(clicks: DataFrame) -> DataFrame:
     return clicks.select("user", (F.col("amount") + 1).alias("amount"))
 
@@ -356,6 +375,11 @@ SAVED_FOLDERS = (
 )
 ON_SPARK = [
     Case("a job raises", of(raises), rf"raises \({HERE}\) raised KeyError: 'amount', in line \d+: `.+`"),
+    Case(
+        "a job raises what can't be shown",
+        of(raises_unprintable),
+        rf"raises_unprintable \({HERE}\) raised Unprintable: its message can't be shown: ZeroDivisionError, in line.+",
+    ),
     Case("a job leaves", of(leaves), rf"leaves \({HERE}\) ended the program with exit\(0\): return instead"),
     Case("a job leaves at once", of(leaves_at_once), rf"leaves_at_once \({HERE}\) ended the program with exit.+"),
     Case("a job forks", of(forks_and_leaves), rf"forks_and_leaves \({HERE}\) raised RuntimeError: of the parent, .+"),
@@ -406,10 +430,26 @@ ON_SPARK = [
     Case("a sink's batch leaves", sunk(written(write_and_leave)), r".+ the Spark query failed: .+", StreamproofError),
     Case(
         "a sink's batch takes too long",
+        sunk(written(write_and_wait), says_numbers, seconds=2),
+        r"the job's query took longer than 2 s \(it was in line \d+ of .+\): .+",
+        StreamproofError,
+    ),
+    Case(
+        "a sink's batch never returns",
         lambda folder: check_job(
-            Sink(written(write_and_wait), says_numbers), CLICKS, expect="SELECT 1", examples=[EXAMPLE], seconds=2
+            Sink(written(write_and_never_return), says_numbers),
+            CLICKS,
+            expect="SELECT 1",
+            examples=[EXAMPLE],
+            seconds=4,
         ),
-        "the job's query took longer than 2 s: .+",
+        r"the job's query took longer than 4 s \(it was in line \d+ of .+\): .+",
+        StreamproofError,
+    ),
+    Case(
+        "a sink's batch is interrupted",
+        sunk(written(write_and_interrupt)),
+        r".+ the Spark query failed: write_and_interrupt \(.+\) raised KeyboardInterrupt.*",
         StreamproofError,
     ),
     Case("a sink's read raises", sunk(written(ignore), raises), rf"raises \({HERE}\) raised KeyError: 'amount', .+"),
