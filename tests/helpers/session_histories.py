@@ -1,28 +1,13 @@
-"""Histories and changelogs of session windows as one writes them on a blackboard; tests of several files use them."""
+"""Histories of session windows in the words of `notation`, and their changelogs without timestamps."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
+from notation import lines_of
+from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Accepted, Change, Dropped, Output, Record
-
-
-def lines_of(text: str) -> list[Line]:
-    """`k@5` is a record of key k at 5, `k=v@5` has a value, `-@5` no key; `~5` is a clock advance, `|` a cut."""
-    lines: list[Line] = []
-    for word in text.split():
-        if word == "|":
-            lines.append(CUT)
-        elif word.startswith("~"):
-            lines.append(ClockAdvance(int(word[1:])))
-        else:
-            who, timestamp = word.split("@")
-            key, _, value = who.partition("=")
-            given_value = int(value) if value.isdigit() else None if value == "null" else value
-            lines.append(Record("events", None if key == "-" else key, given_value, int(timestamp)))
-    return lines
 
 
 def history_of(text: str, clock: str = "stream_time", **options: Any) -> History:

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign_key_schedules import BUG_SCHEDULES, EXAMPLE, GOOD, RACES, STALE
-from notation import history_of, shown, values_of
+from foreign_key_schedules import BUG_SCHEDULES, EXAMPLE, GOOD, RACES
+from notation import history_of, shown
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -33,7 +33,6 @@ from streamproof.reference.core.history import Delivery, History, Line
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
-from streamproof.reference.foreign_key_join import meaning
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.spark_impl.decoupled_foreign_key_join import DecoupledForeignKeyJoin, decoupled_foreign_key_join
 from streamproof.spark_impl.inputs import table
@@ -139,39 +138,6 @@ def mutated(staged: list[Staged]) -> list[tuple[str, History, Staged]]:
 @pytest.mark.parametrize("name", STAGED)
 def test_three_queries_emit_and_leave_waiting_what_the_protocol_does(name: str, right_ones: dict[str, Staged]) -> None:
     assert staged_differences(STAGED[name], right_ones[name]) == []
-
-
-@pytest.mark.parametrize("name", RACES)
-def test_a_race_of_kip_ends_stale_on_spark_and_right_where_every_change_is_answered(
-    name: str, right_ones: dict[str, Staged]
-) -> None:
-    for options in (KIP, ANSWER, LEFT):
-        history, found = STAGED[race(name, options)], right_ones[race(name, options)]
-        played = play(history)
-        meant = meaning(played.definition, played.accepted, played.clock)  # type: ignore[arg-type]
-        result = found.outcome.result
-        assert isinstance(result, dict)
-        if options is KIP:
-            assert (result, meant) == (STALE, {})
-        else:
-            assert values_of(result) == values_of(meant)
-
-
-def test_the_worked_example_gives_one_output_on_spark(right_ones: dict[str, Staged]) -> None:
-    assert emitted(right_ones["example"]) == "A=(2|Y,bar)@2"
-
-
-def test_a_value_that_repeats_shows_on_spark_a_pair_that_never_was_until_a_later_answer(
-    right_ones: dict[str, Staged],
-) -> None:
-    assert emitted(right_ones["repeated"]).endswith("l=(a|r1,y)@3 l=(a|r1,z)@4")
-
-
-@pytest.mark.parametrize("name", BUG_SCHEDULES)
-def test_on_the_schedule_of_a_bug_that_shipped_three_queries_are_right(
-    name: str, right_ones: dict[str, Staged]
-) -> None:
-    assert emitted(right_ones[f"bug {name}"]) == GOOD[name]
 
 
 @pytest.mark.parametrize("name", BUG_OF)

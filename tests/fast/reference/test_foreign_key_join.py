@@ -12,7 +12,6 @@ from notation import (
     rows_of,
     shown,
     steps,
-    twice,
     values_of,
 )
 from streamproof.reference.core.operator import OPERATORS
@@ -216,12 +215,6 @@ def test_a_result_joined_again_with_its_own_left_table_ends_in_one_tombstone(tab
 
 
 @pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(options: dict[str, Any]) -> None:
-    for history in histories_drawn(JOIN, 60, options={"foreign_key": "fk", **options}):
-        assert broken_prefix(history) is None
-
-
-@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
 def test_messages_delivered_at_once_give_the_changelog_that_the_meaning_was_written_from(
     options: dict[str, Any],
 ) -> None:
@@ -266,26 +259,6 @@ class Subscribed(Direct):
 def test_the_law_of_the_fold_kills_a_mutant(machine: type[Direct]) -> None:
     drawn = histories_drawn(JOIN, 100, options={"foreign_key": "fk"})
     assert any(broken_prefix(history, machine) for history in drawn)
-
-
-@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
-def test_repeated_records_change_no_row(options: dict[str, Any]) -> None:
-    for history in histories_drawn(JOIN, 60, 3, options={"foreign_key": "fk", **options}):
-        assert play(twice(history)).result == play(history).result
-
-
-class Counting(Direct):
-    """Emits an update under the same key as a delete."""
-
-    def _change_left(self, record: Record) -> list[Change]:
-        old = self.left.get(record.key or "")
-        emitted = super()._change_left(record)
-        return [Change(record.key, None, None, record.timestamp)] if old == record.value else emitted
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    drawn = histories_drawn(JOIN, 100, 3, options={"foreign_key": "fk"})
-    assert any(play(twice(one), Counting).result != play(one, Counting).result for one in drawn)
 
 
 def test_the_order_of_arrival_among_keys_and_sides_changes_no_value() -> None:

@@ -3,19 +3,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from notation import broken_prefix, changelog, histories_drawn, history_of, lines_of, play, rows_of, shown, steps, twice
+from notation import broken_prefix, changelog, histories_drawn, history_of, lines_of, play, rows_of, shown, steps
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.records import Output, Record
 from streamproof.reference.definitions.joins import OneToManyJoin
 from streamproof.reference.one_to_many_join import Behaviour, combined
 
 JOIN = "one_to_many_join"
-ALL = [
-    {"join": join, "null_foreign_key": null, "protocol": protocol}
-    for join in ("inner", "left")
-    for null in ("ignore", "keep")
-    for protocol in ("kip", "answer")
-]
 
 
 # "Step by Step" (KIP-213, Jan Filipiak's proposal): A is the side with one row, here `right`; B names it, here `left`.
@@ -184,18 +178,6 @@ def test_a_null_key_is_dropped_on_both_sides(null_foreign_key: str) -> None:
 # Laws.
 
 
-@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(options: dict[str, Any]) -> None:
-    for history in histories_drawn(JOIN, 60, options={"foreign_key": "fk", **options}):
-        assert broken_prefix(history) is None
-
-
-@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
-def test_repeated_records_change_no_row(options: dict[str, Any]) -> None:
-    for history in histories_drawn(JOIN, 40, 3, options={"foreign_key": "fk", **options}):
-        assert play(twice(history)).result == play(history).result
-
-
 @pytest.mark.parametrize("join", ["inner", "left"])
 def test_it_holds_the_pairs_of_the_foreign_key_join_under_both_keys(join: str) -> None:
     for history in histories_drawn(JOIN, 100, 4, options={"foreign_key": "fk", "join": join}):
@@ -236,16 +218,3 @@ def test_the_law_of_the_fold_finds_a_row_that_is_left_behind() -> None:
 def test_the_law_of_the_fold_finds_a_scan_by_prefix() -> None:
     assert broken_prefix(history_of("L a=v|fk1 | b=v|fk | R fk=X", JOIN)) is None
     assert broken_prefix(history_of("L a=v|fk1 | b=v|fk | R fk=X", JOIN), ScansByPrefix)
-
-
-class Adds(Behaviour):
-    """Takes a record that comes again for a delete."""
-
-    def _change_left(self, record: Record) -> list[Output]:
-        again = record.value is not None and self.left.get(record.key or "") == record.value
-        return super()._change_left(record._replace(value=None) if again else record)
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    drawn = histories_drawn(JOIN, 60, 3, options={"foreign_key": "fk"})
-    assert any(play(twice(one), Adds).result != play(one, Adds).result for one in drawn)

@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import broken_prefix, changelog, histories_drawn, keys_that_meet, result_of, steps, twice
-from streamproof.reference.core.play import play
+from notation import broken_prefix, changelog, histories_drawn, result_of, steps
 from streamproof.reference.core.records import Change, Output, Record
 from streamproof.reference.range_aggregate import Behaviour
 
@@ -76,11 +75,6 @@ def test_the_result_is_a_stream_in_which_equal_answers_stand_twice() -> None:
 # Laws.
 
 
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix() -> None:
-    for history in histories_drawn(RANGE, 300):
-        assert broken_prefix(history) is None
-
-
 class Exclusive(Behaviour):
     """Leaves the far end of the range out."""
 
@@ -102,44 +96,3 @@ class DropsLate(Behaviour):
 def test_the_law_of_the_fold_kills_a_mutant(machine: Any) -> None:
     drawn = histories_drawn(RANGE, 100, options={"preceding_ms": 5}, null_keys=False)
     assert any(broken_prefix(history, machine) for history in drawn)
-
-
-def test_keys_do_not_meet() -> None:
-    for history in histories_drawn(RANGE, 100, 2, null_keys=False):
-        assert keys_that_meet(history) == []
-
-
-class OneKey(Behaviour):
-    """Counts the records of all keys."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        emitted = super().arrive(record._replace(key="k"))
-        return [one._replace(key=record.key) for one in emitted]
-
-
-def test_the_law_of_keys_kills_a_mutant() -> None:
-    assert any(keys_that_meet(history, OneKey) for history in histories_drawn(RANGE, 60, 2, null_keys=False))
-
-
-def test_where_every_record_comes_twice_every_second_count_is_doubled() -> None:
-    for history in histories_drawn(RANGE, 100, 3, options={"preceding_ms": 5}, null_keys=False):
-        once, again = ([entry.output for entry in play(one).entries] for one in (history, twice(history)))
-        assert [one.value for one in again[1::2] if isinstance(one, Change)] == [
-            one.value * 2 for one in once if isinstance(one, Change)
-        ]
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    class Distinct(Behaviour):
-        def arrive(self, record: Record) -> list[Output]:
-            emitted = super().arrive(record)
-            distinct = dict.fromkeys(self.records[record.key or ""])
-            self.records[record.key or ""] = list(distinct)
-            return emitted
-
-    def broken(history: Any) -> bool:
-        once, again = ([entry.output for entry in play(one, Distinct).entries] for one in (history, twice(history)))
-        counts = [one.value * 2 for one in once if isinstance(one, Change)]
-        return [one.value for one in again[1::2] if isinstance(one, Change)] != counts
-
-    assert any(broken(one) for one in histories_drawn(RANGE, 60, 3, options={"preceding_ms": 5}, null_keys=False))

@@ -189,9 +189,3 @@ def test_the_meaning_too_leaves_closed_sessions_alone(retention: int) -> None:
 def test_a_retention_less_than_gap_and_grace_is_refused() -> None:
     with pytest.raises(BadInput, match=r"less than gap \+ grace \(15\)"):
         play(history_of("a@0", grace_ms=5, retention_ms=14))
-
-
-def test_the_retention_is_no_part_of_the_answer() -> None:
-    assert changelog("a@0 a@30 a@15 a@70", grace_ms=20) == changelog(
-        "a@0 a@30 a@15 a@70", grace_ms=20, retention_ms=10**9
-    )

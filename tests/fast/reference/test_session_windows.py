@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from session_histories import accepted, changelog, history_of, lines_of, shown
+from notation import lines_of
+from session_histories import accepted, changelog, history_of, shown
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Record

@@ -12,13 +12,11 @@ from notation import (
     changelog,
     histories_drawn,
     history_of,
-    keys_that_meet,
     result_of,
     shown,
     steps,
-    twice,
 )
-from streamproof.reference.core.history import ClockAdvance, History
+from streamproof.reference.core.history import ClockAdvance
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Bag, Change, Output, Record
 from streamproof.reference.stream_stream_join import Behaviour
@@ -249,22 +247,6 @@ def test_an_out_of_order_row_within_grace_waits_for_its_partner() -> None:
 # Laws.
 
 
-@pytest.mark.parametrize("join", ["inner", "left", "outer"])
-@pytest.mark.parametrize("emit", ["arrival", "eager", "close"])
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(join: str, emit: str) -> None:
-    if (join, emit) != ("outer", "arrival"):
-        for grace in (0, 5):
-            options = {"join": join, "emit": emit, "before_ms": 4, "after_ms": 8, "grace_ms": grace}
-            for history in histories_drawn(JOIN, 60, options=options):
-                assert broken_prefix(history) is None
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_behaviour_folds_to_the_meaning_under_any_options(seed: int) -> None:
-    for history in histories_drawn(JOIN, 150, seed):
-        assert broken_prefix(history) is None
-
-
 class ForgetsNothing(Behaviour):
     """Keeps rows past their time, so that they still match (KAFKA-16123)."""
 
@@ -306,39 +288,6 @@ class EmitsMatched(Behaviour):
 def test_the_law_of_the_fold_kills_a_mutant(machine: Any) -> None:
     options = {"join": "left", "emit": "close", "before_ms": 4, "after_ms": 8}
     assert any(broken_prefix(history, machine) for history in histories_drawn(JOIN, 150, options=options))
-
-
-def test_keys_do_not_meet() -> None:
-    for history in histories_drawn(JOIN, 150, 4, null_keys=False):
-        assert keys_that_meet(history) == []
-
-
-class OneBuffer(Behaviour):
-    """Joins whatever the key."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        emitted = super().arrive(record._replace(key="k"))
-        return [change._replace(key=record.key) for change in emitted]
-
-
-def test_the_law_of_keys_kills_a_mutant() -> None:
-    assert any(keys_that_meet(history, OneBuffer) for history in histories_drawn(JOIN, 100, 4, null_keys=False))
-
-
-def test_where_every_record_comes_twice_every_pair_comes_four_times() -> None:
-    for history in histories_drawn(JOIN, 100, 5, options={**TEN, "grace_ms": 5}):
-        once = play(history).result
-        assert isinstance(once, list)
-        assert play(twice(history)).result == [change for change in once for _ in range(4)]
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    def broken(history: History) -> bool:
-        once = play(history, OnePartner).result
-        assert isinstance(once, list)
-        return play(twice(history), OnePartner).result != [change for change in once for _ in range(4)]
-
-    assert any(broken(history) for history in histories_drawn(JOIN, 100, 5, options={**TEN, "grace_ms": 5}))
 
 
 # Consistency ("KStream-KStream Join"): does any order of arrival give the same bag, where nothing is late?

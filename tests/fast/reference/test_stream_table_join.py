@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from notation import broken_prefix, changelog, histories_drawn, history_of, keys_that_meet, result_of, steps, twice
+from notation import broken_prefix, changelog, histories_drawn, history_of, result_of, steps
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
@@ -78,13 +78,6 @@ def test_the_outer_join_is_refused() -> None:
 # Laws.
 
 
-@pytest.mark.parametrize("join", ["left", "inner"])
-@pytest.mark.parametrize("null_key", ["drop", "keep"])
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(join: str, null_key: str) -> None:
-    for history in histories_drawn(JOIN, 150, options={"join": join, "null_key": null_key}):
-        assert broken_prefix(history) is None
-
-
 class ByTimestamp(Behaviour):
     """Takes no row of the table that is behind the one it has."""
 
@@ -117,50 +110,6 @@ class StampedByTheRow(Behaviour):
 @pytest.mark.parametrize("machine", [ByTimestamp, KeepsTombstones, StampedByTheRow])
 def test_the_law_of_the_fold_kills_a_mutant(machine: Any) -> None:
     assert any(broken_prefix(history, machine) for history in histories_drawn(JOIN, 100))
-
-
-def test_keys_do_not_meet() -> None:
-    for history in histories_drawn(JOIN, 100, 2, null_keys=False):
-        assert keys_that_meet(history) == []
-
-
-class OneRow(Behaviour):
-    """Keeps one row for all keys."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        emitted = super().arrive(record._replace(key="k"))
-        return [change._replace(key=record.key) for change in emitted]
-
-
-def test_the_law_of_keys_kills_a_mutant() -> None:
-    assert any(keys_that_meet(history, OneRow) for history in histories_drawn(JOIN, 100, 2, null_keys=False))
-
-
-@pytest.mark.parametrize("join", ["left", "inner"])
-def test_a_record_that_comes_twice_is_answered_twice_and_a_row_that_does_changes_nothing(join: str) -> None:
-    for history in histories_drawn(JOIN, 100, 3, options={"join": join}):
-        once, again = play(history).result, play(twice(history)).result
-        assert isinstance(once, list)
-        assert again == [change for change in once for _ in range(2)]
-
-
-class Consumes(Behaviour):
-    """Forgets a row that has been looked up."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        emitted = super().arrive(record)
-        if record.input == "left":
-            self.table.pop(record.key, None)
-        return emitted
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    def broken(history: Any) -> bool:
-        once = play(history, Consumes).result
-        assert isinstance(once, list)
-        return play(twice(history), Consumes).result != [change for change in once for _ in range(2)]
-
-    assert any(broken(history) for history in histories_drawn(JOIN, 100, 3))
 
 
 def test_the_join_is_not_eventually_consistent() -> None:

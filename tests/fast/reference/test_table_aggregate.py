@@ -13,7 +13,6 @@ from notation import (
     result_of,
     rows_of,
     steps,
-    twice,
     values_of,
 )
 from streamproof.reference.core.errors import BadInput
@@ -130,13 +129,6 @@ def test_an_aggregate_that_cannot_subtract_is_refused() -> None:
 # Laws.
 
 
-@pytest.mark.parametrize("aggregate", ["count", "sum", "list"])
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(aggregate: str) -> None:
-    options = {"group_by": "group", "aggregate": aggregate, "field": "v"}
-    for history in histories_drawn(AGGREGATE, 200, options=options):
-        assert broken_prefix(history) is None
-
-
 def groups_of(history: History) -> dict[Any, Value]:
     """The counts of the groups of the table that a stream is read as."""
     table = {record.key: record.value for record in history.records if record.key is not None}
@@ -182,18 +174,6 @@ def test_a_table_cannot_show_the_order_of_two_groups_but_the_changelog_can() -> 
     history = history_of("k=1/g k=1/h", AGGREGATE)
     assert broken_prefix(history, AddsFirst) is None
     assert changelog("k=1/g k=1/h", AGGREGATE, AddsFirst) != changelog("k=1/g k=1/h", AGGREGATE)
-
-
-@pytest.mark.parametrize("aggregate", ["count", "sum", "list"])
-def test_repeated_records_change_no_group(aggregate: str) -> None:
-    options = {"group_by": "group", "aggregate": aggregate, "field": "v"}
-    for history in histories_drawn(AGGREGATE, 100, 3, options=options):
-        assert play(twice(history)).result == play(history).result
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    drawn = histories_drawn(AGGREGATE, 60, 3)
-    assert any(play(twice(one), NeverSubtracts).result != play(one, NeverSubtracts).result for one in drawn)
 
 
 def test_the_order_of_arrival_among_keys_changes_no_count() -> None:

@@ -10,12 +10,10 @@ from notation import (
     changelog,
     histories_drawn,
     history_of,
-    keys_that_meet,
     result_of,
     rows_of,
     shown,
     steps,
-    twice,
     values_of,
 )
 from streamproof.reference.core.clocks import StreamTime
@@ -139,12 +137,6 @@ def test_the_join_of_the_tables_is_the_table_of_the_join(join: str) -> None:
         assert not disagrees(history), history.to_text()
 
 
-@pytest.mark.parametrize("join", JOINS)
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(join: str) -> None:
-    for history in histories_drawn(JOIN, 200, 2, options={"join": join}):
-        assert broken_prefix(history) is None
-
-
 def machine_of(change: Any) -> Machine:
     """A behaviour with another `TableJoin.change`."""
 
@@ -204,43 +196,3 @@ def test_table_joins_are_eventually_consistent_however_the_two_sides_interleave(
         draw.shuffle(order)
         shuffled = history.with_lines([sides[side].pop(0) for side in order])
         assert values_of(play(shuffled).result) == values_of(play(history).result)
-
-
-@pytest.mark.parametrize("join", JOINS)
-def test_keys_do_not_meet(join: str) -> None:
-    for history in histories_drawn(JOIN, 100, 4, options={"join": join}, null_keys=False):
-        assert keys_that_meet(history) == []
-
-
-def emits_the_row_of_the_key_before(
-    join: TableJoin, right: Any, side: str, row: Any, value: Value, timestamp: int
-) -> list[Change]:
-    last, join.__dict__["last"] = join.__dict__.get("last", value), value
-    emitted: list[Change] = right(side, row, value, timestamp)
-    return [one._replace(value=one.value and [last, one.value[1]]) for one in emitted] if side == "left" else emitted
-
-
-def test_the_law_of_keys_kills_a_mutant() -> None:
-    drawn = histories_drawn(JOIN, 100, 4, options={"join": "outer"}, null_keys=False)
-    assert any(keys_that_meet(history, machine_of(emits_the_row_of_the_key_before)) for history in drawn)
-
-
-@pytest.mark.parametrize("join", JOINS)
-def test_repeated_records_change_no_row(join: str) -> None:
-    for history in histories_drawn(JOIN, 100, 5, options={"join": join}):
-        assert play(twice(history)).result == play(history).result
-
-
-def takes_a_second_value_for_a_delete(
-    join: TableJoin, right: Any, side: str, row: Any, value: Value, timestamp: int
-) -> list[Change]:
-    again = join.tables[side].get(row, (None, 0))[0] == value
-    emitted: list[Change] = right(side, row, None if again else value, timestamp)
-    return emitted
-
-
-@pytest.mark.parametrize("join", JOINS)
-def test_the_law_of_repeats_kills_a_mutant(join: str) -> None:
-    machine = machine_of(takes_a_second_value_for_a_delete)
-    drawn = histories_drawn(JOIN, 100, 5, options={"join": join})
-    assert any(play(twice(one), machine).result != play(one, machine).result for one in drawn)

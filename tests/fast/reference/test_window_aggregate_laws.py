@@ -11,8 +11,6 @@ from notation import (
     broken_prefix,
     histories_drawn,
     history_of,
-    keys_that_meet,
-    twice,
 )
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import OPERATORS, operator_named
@@ -85,12 +83,6 @@ def test_the_join_without_bounds_is_refused() -> None:
 
 
 # Laws.
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(seed: int) -> None:
-    for history in histories_drawn(WINDOWS, 100, seed):
-        assert broken_prefix(history) is None
 
 
 @pytest.mark.parametrize("storage", ["aggregate", "full"])
@@ -168,51 +160,6 @@ def test_the_law_of_the_fold_finds_a_window_that_is_emitted_twice(policy: str, m
             return emitted * 2 if policy == "emit" else emitted[:-1]
 
     assert any(broken_prefix(history, Twice) for history in drawn)
-
-
-@pytest.mark.parametrize("seed", [6, 7])
-def test_keys_do_not_meet(seed: int) -> None:
-    for history in histories_drawn(WINDOWS, 100, seed, null_keys=False):
-        assert keys_that_meet(history) == []
-
-
-class CountsAll(Behaviour):
-    """Counts the messages of all keys together."""
-
-    def _fixed(self, key: Any, message: Message) -> bool:
-        self.counts[key] = sum(self.counts.values())
-        return super()._fixed(key, message)
-
-
-def test_the_law_of_keys_kills_a_mutant() -> None:
-    drawn = histories_drawn(WINDOWS, 60, options={"size": 2, "unit": "tuple"}, null_keys=False)
-    assert any(keys_that_meet(history, CountsAll) for history in drawn)
-
-
-def test_where_every_record_comes_twice_every_count_is_doubled() -> None:
-    for history in histories_drawn(WINDOWS, 100, 8, options={"size": 10, "step": 5}):
-        once = play(history).result
-        assert isinstance(once, dict)
-        assert play(twice(history)).result == {row: (value * 2, at) for row, (value, at) in once.items()}
-
-
-class Distinct(Behaviour):
-    """Takes a message that comes again for the same."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        seen = getattr(self, "seen", set())
-        self.seen = {*seen, record}
-        return [] if record in seen else super().arrive(record)
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    def broken(history: Any) -> bool:
-        once = play(history, Distinct).result
-        assert isinstance(once, dict)
-        again = play(twice(history), Distinct).result
-        return again != {row: (value * 2, at) for row, (value, at) in once.items()}
-
-    assert any(broken(one) for one in histories_drawn(WINDOWS, 60, 8, options={"size": 10, "step": 5}))
 
 
 def test_a_window_knows_its_not_emitted_messages() -> None:

@@ -9,11 +9,9 @@ from notation import (
     changelog,
     histories_drawn,
     history_of,
-    keys_that_meet,
     result_of,
     rows_of,
     steps,
-    twice,
 )
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History
@@ -289,12 +287,6 @@ def test_a_declaration_that_cannot_be_is_refused(options: dict[str, Any], messag
 ALONE = [{**SUM, "step_ms": 5, "grace_ms": 3, "emit": emit} for emit in ("update", "close")]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_behaviour_folds_to_the_meaning_at_every_prefix(seed: int) -> None:
-    for history in histories_drawn(TABLE, 120, seed):
-        assert broken_prefix(history) is None
-
-
 def joins_apart(history: History, machine: Machine | None = None) -> bool:
     """Whether the join of two windowed tables is another than that of the tables which each side makes alone."""
     options = history.options
@@ -404,48 +396,3 @@ def test_the_law_of_the_fold_finds_a_window_that_is_not_emitted() -> None:
         return behaviour
 
     assert any(broken_prefix(history, machine) for history in histories_drawn(TABLE, 60, 6, options=ALONE[0]))
-
-
-@pytest.mark.parametrize("seed", [7, 8])
-def test_keys_do_not_meet(seed: int) -> None:
-    for history in histories_drawn(TABLE, 120, seed, null_keys=False):
-        assert keys_that_meet(history) == []
-
-
-class OneKey(Behaviour):
-    """Aggregates all keys together."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        return [one._replace(key=record.key) for one in super().arrive(record._replace(key="k"))]
-
-
-def test_the_law_of_keys_kills_a_mutant() -> None:
-    drawn = histories_drawn(TABLE, 60, 7, options=ALONE[0], null_keys=False)
-    assert any(keys_that_meet(history, OneKey) for history in drawn)
-
-
-@pytest.mark.parametrize("alone", ALONE, ids=lambda alone: alone["emit"])
-def test_where_every_record_comes_twice_every_sum_is_doubled(alone: dict[str, Any]) -> None:
-    for history in histories_drawn(TABLE, 100, 9, options=alone):
-        once = play(history).result
-        assert isinstance(once, dict)
-        assert play(twice(history)).result == {row: (value * 2, at) for row, (value, at) in once.items()}
-
-
-class Distinct(Behaviour):
-    """Takes a record that comes again for the same."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        seen = getattr(self, "seen", set())
-        self.seen = {*seen, record}
-        return [] if record in seen else super().arrive(record)
-
-
-def test_the_law_of_repeats_kills_a_mutant() -> None:
-    def broken(history: History) -> bool:
-        once = play(history, Distinct).result
-        assert isinstance(once, dict)
-        again = play(twice(history), Distinct).result
-        return again != {row: (value * 2, at) for row, (value, at) in once.items()}
-
-    assert any(broken(history) for history in histories_drawn(TABLE, 60, 9, options=ALONE[0]))

@@ -14,7 +14,6 @@ from streamproof.properties.laws.of_reference.kafka_schedules import SchedulesOn
 from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.models.races import raced
-from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.kafka import held
 from streamproof.properties.witnesses.kafka.builder import Dialect
@@ -26,7 +25,6 @@ from streamproof.properties.witnesses.messages import Message, staged_by_protoco
 from streamproof.reference import foreign_key_protocol
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, parse_history
-from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record, fold
 from streamproof.specs.races import RACES, chosen, values_of
 
@@ -61,26 +59,6 @@ def history(options, *lines, name="history"):
 
 
 SHOWN = [right("r", "x", 0), left("l", "r", 1), ask("r"), answer("r", "l")]
-
-
-def test_a_message_waits_until_a_line_hands_it_on():
-    (outcome,) = KafkaWitness().evaluate([history(INNER, *SHOWN)])
-    assert [tuple(entry.output) for entry in outcome.entries] == [("l", None, [{"fk": "r"}, "x"], 1)]
-    assert outcome.entries[0].arrival == 3
-
-
-def test_a_stale_row_stands_for_ever_after_a_delete_and_an_insert_elsewhere():
-    race = [gone("l", 2), ask("r"), left("l", "s", 3), ask("s"), answer("r", "l")]
-    (outcome,) = KafkaWitness().evaluate([history(INNER, *SHOWN, *race)])
-    assert outcome.result == {("l", None): ([{"fk": "r"}, "x"], 1)}
-    assert not differences(Outcome.of_play("history", play(history(INNER, *SHOWN, *race))), outcome)
-
-
-def test_a_right_row_fans_out_into_routes_that_overtake_each_other():
-    lines = [left("a", "r", 0), left("b", "r", 0), ask("r"), ask("r"), right("r", "x", 1)]
-    lines += [answer("r", "b"), answer("r", "a")]
-    (outcome,) = KafkaWitness().evaluate([history(INNER, *lines)])
-    assert [(entry.arrival, entry.output.key) for entry in outcome.entries] == [(5, "b"), (6, "a")]
 
 
 def test_what_waits_is_known_by_its_content():

@@ -1,0 +1,162 @@
+"""Laws that the reference of every operator keeps on random histories: the fold, keys, and repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from notation import Machine, broken_prefix, histories_drawn, keys_that_meet, twice
+from streamproof.reference.core.history import History
+from streamproof.reference.core.operator import Behaviour, operator_named
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Change, Output, Record
+
+Arrive = Callable[[Record], list[Output]]
+BY_FOREIGN_KEY: list[dict[str, Any]] = [
+    {"foreign_key": "fk", "join": join, "null_foreign_key": null, "protocol": protocol}
+    for join in ("inner", "left")
+    for null in ("ignore", "keep")
+    for protocol in ("kip", "answer")
+]
+JOINS: list[dict[str, Any]] = [{"join": join} for join in ("inner", "left", "outer")]
+GROUPS: list[dict[str, Any]] = [
+    {"group_by": "group", "aggregate": aggregate, "field": "v"} for aggregate in ("count", "sum", "list")
+]
+BOUNDED: list[dict[str, Any]] = [
+    {"join": join, "emit": emit, "before_ms": 4, "after_ms": 8, "grace_ms": grace}
+    for join in ("inner", "left", "outer")
+    for emit in ("arrival", "eager", "close")
+    for grace in (0, 5)
+    if (join, emit) != ("outer", "arrival")
+]
+LOOKUPS: list[dict[str, Any]] = [
+    {"join": join, "null_key": null_key} for join in ("left", "inner") for null_key in ("drop", "keep")
+]
+SUMS: list[dict[str, Any]] = [
+    {"size_ms": 10, "aggregate": "sum", "step_ms": 5, "grace_ms": 3, "emit": emit} for emit in ("update", "close")
+]
+DRAWN: list[tuple[str, int, list[Any]]] = [
+    # operator, histories of each, options (None: any) or their seeds
+    ("window_aggregate", 100, [0, 1, 2, 3]),
+    ("windowed_table", 120, [0, 1, 2, 3]),
+    ("stream_stream_join", 150, [1, 2, 3]),
+    ("stream_stream_join", 60, BOUNDED),
+    ("stream_table_join", 150, LOOKUPS),
+    ("range_aggregate", 300, [1]),
+    ("table_table_join", 200, JOINS),
+    ("table_aggregate", 200, GROUPS),
+    ("foreign_key_join", 60, BY_FOREIGN_KEY),
+    ("one_to_many_join", 60, BY_FOREIGN_KEY),
+]
+
+
+def named(part: object) -> str:
+    return " ".join(map(str, part.values())) if isinstance(part, dict) else str(part)
+
+
+@pytest.mark.parametrize(
+    ("operator", "count", "given"), [(name, count, one) for name, count, given in DRAWN for one in given], ids=named
+)
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix(operator: str, count: int, given: Any) -> None:
+    drawn = {"seed": given} if isinstance(given, int) else {"options": given}
+    for history in histories_drawn(operator, count, **drawn):
+        assert broken_prefix(history) is None
+
+
+def mutant(operator: str, arrive: Callable[[Arrive, Record], list[Output]]) -> Machine:
+    """The behaviour of an operator that takes a record in another way."""
+
+    def machine(definition: Any, clock: Any) -> Behaviour:
+        behaviour: Any = operator_named(operator).behaviour(definition, clock)
+        right = behaviour.arrive
+        behaviour.arrive = lambda record: arrive(right, record)
+        return behaviour  # type: ignore[no-any-return]
+
+    return machine
+
+
+def as_one_key(right: Arrive, record: Record) -> list[Output]:
+    return [output._replace(key=record.key) for output in right(record._replace(key="k"))]
+
+
+KEYED = [
+    "window_aggregate",
+    "windowed_table",
+    "stream_stream_join",
+    "stream_table_join",
+    "range_aggregate",
+    "table_table_join",
+]
+
+
+@pytest.mark.parametrize("operator", KEYED)
+def test_keys_do_not_meet_and_the_law_finds_them_where_they_do(operator: str) -> None:
+    drawn = histories_drawn(operator, 200, 2, null_keys=False)
+    assert [history for history in drawn if keys_that_meet(history)] == []
+    assert any(keys_that_meet(history, mutant(operator, as_one_key)) for history in drawn)
+
+
+def of_table(history: History, machine: Machine | None, times: int) -> Any:
+    """The rows of a table, their values so many times as large."""
+    result = play(history, machine).result
+    assert isinstance(result, dict)
+    return {row: (value if times == 1 else value * times, at) for row, (value, at) in result.items()}
+
+
+def of_stream(history: History, machine: Machine | None, times: int) -> Any:
+    """The results of a stream, each so many times."""
+    result = play(history, machine).result
+    assert isinstance(result, list)
+    return [change for change in result for _ in range(times)]
+
+
+def of_counts(history: History, machine: Machine | None, times: int) -> Any:
+    """The counts of a changelog so many times as large, where each is the last of so many."""
+    changes = [entry.output for entry in play(history, machine).entries if isinstance(entry.output, Change)]
+    counts = [change.value for change in changes]
+    return [count * times for count in counts] if times > 1 else counts[1::2]
+
+
+REPEATED: list[tuple[str, int, Callable[..., Any], int, list[dict[str, Any]]]] = [
+    # operator, histories, what of them, and so many times of it once every record comes twice
+    ("window_aggregate", 100, of_table, 2, [{"size": 10, "step": 5}]),
+    ("windowed_table", 100, of_table, 2, SUMS),
+    ("stream_stream_join", 100, of_stream, 4, [{"before_ms": 10, "after_ms": 10, "grace_ms": 5}]),
+    ("stream_table_join", 100, of_stream, 2, JOINS[:2]),
+    ("range_aggregate", 100, of_counts, 2, [{"preceding_ms": 5}]),
+    ("table_table_join", 100, of_table, 1, JOINS),
+    ("table_aggregate", 100, of_table, 1, GROUPS),
+    ("foreign_key_join", 60, of_table, 1, BY_FOREIGN_KEY),
+    ("one_to_many_join", 40, of_table, 1, BY_FOREIGN_KEY),
+]
+
+
+@pytest.mark.parametrize(
+    ("operator", "count", "what", "times", "options"),
+    [(*case[:4], options) for case in REPEATED for options in case[4]],
+    ids=lambda part: getattr(part, "__name__", None) or named(part),
+)
+def test_a_record_that_comes_twice_counts_twice_in_a_stream_and_changes_no_row_of_a_table(
+    operator: str, count: int, what: Callable[..., Any], times: int, options: dict[str, Any]
+) -> None:
+    def otherwise(right: Arrive, record: Record) -> list[Output]:
+        """Take a record that comes again for the same in a stream, for a delete in a table."""
+        again = seen[-1:] == [record]
+        seen.append(record)
+        if not again:
+            return right(record)
+        return [] if times > 1 else right(record._replace(value=None))
+
+    seen: list[Record] = []
+    drawn = histories_drawn(operator, count, 3, options=options, null_keys=operator != "range_aggregate")
+    for history in drawn:
+        assert what(twice(history), None, 1) == what(history, None, times), history.to_text()
+
+    def broken(history: History) -> bool:
+        seen.clear()
+        once = what(history, mutant(operator, otherwise), times)
+        seen.clear()
+        return bool(what(twice(history), mutant(operator, otherwise), 1) != once)
+
+    assert any(broken(history) for history in drawn)
