@@ -100,6 +100,27 @@ def test_of_several_queries_one_is_checked_by_its_name_or_its_index(written: Wri
     assert check_job(rows, expect=sql("SELECT * FROM clicks"), histories=40).verdict == "conforms"
 
 
+@pytest.mark.parametrize(
+    ("head", "encoding"), [("\ufeff", "utf-8"), ("# -*- coding: latin-1 -*-\nof = 'Zürich'\n", "latin-1")]
+)
+def test_a_script_is_read_in_the_encoding_in_which_python_reads_it(head: str, encoding: str, written: Written) -> None:
+    path = written()
+    path.write_bytes(f"{head}{HEAD}{TOTALS}{START}".encode(encoding))
+    assert check_job(Script(path, {"clicks": CLICKS}), expect=as_batch(), histories=10).verdict == "conforms"
+
+
+def test_a_script_in_an_unknown_encoding_is_refused_as_python_refuses_it(written: Written) -> None:
+    script = Script(written("# -*- coding: klingon -*-\n", HEAD, TOTALS, START), {"clicks": CLICKS})
+    assert re.fullmatch(r".*job\.py is no Python: unknown encoding.*klingon.*", refused(script))
+
+
+def test_a_script_that_sleeps_between_two_queries_starts_both_and_in_a_loop_waits(written: Written) -> None:
+    second = 'clicks.writeStream.queryName("rows").format("noop").start()\n'
+    sleeping = "time.sleep(10**6)\n", second, "while True: time.sleep(10**6)\n", "raise KeyError\n"
+    script = Script(written("import time\n", HEAD, TOTALS, START, *sleeping), {"clicks": CLICKS}, query="rows")
+    assert check_job(script, expect=sql("SELECT * FROM clicks"), histories=10).verdict == "conforms"
+
+
 @pytest.mark.usefixtures("unshrunk")
 def test_a_sink_of_the_script_s_own_is_run_where_read_says_what_it_wrote(written: Written) -> None:
     body = """

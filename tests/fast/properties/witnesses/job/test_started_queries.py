@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.readwriter import DataStreamWriter
-from streamproof.properties.witnesses.job.as_in_a_check import started_queries
+from streamproof.properties.witnesses.job.as_in_a_check import as_in_a_check, started_queries
 
 
 @pytest.mark.parametrize("name", ["start", "toTable"])
@@ -41,3 +41,11 @@ def test_a_job_s_queries_are_those_of_its_thread_and_of_its_session(
     assert came == ["the query"]
     assert queries == came * counts
     assert stored == [writer._df] * counts
+
+
+def test_a_trigger_waits_for_no_interval_in_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DataStreamWriter, "trigger", lambda writer, **named: named)
+    writer: Any = object()
+    with as_in_a_check(lambda function: function, lambda writer: writer, "start"):
+        assert DataStreamWriter.trigger(writer, processingTime="1 hour") == {"processingTime": "0 seconds"}
+        assert DataStreamWriter.trigger(writer, availableNow=True) == {"availableNow": True}
