@@ -91,7 +91,6 @@ def starts_a_query(clicks: DataFrame) -> DataFrame:
             renamed,
             "the result has the columns user, cents, and not 'amount'; expected are user, amount: let the job call",
         ),
-        (lambda clicks: clicks.select("amount"), "none of the key's, user: select it"),
         (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*watermark"),
         (starts_a_query, "started a query, of which the check would see none: return its DataFrame, or give a Sink"),
     ],
