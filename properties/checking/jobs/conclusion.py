@@ -135,6 +135,11 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
         if out_of_order is None and judge.is_sink:
             left.append('rows that are late by whole batches: out_of_order="10 minutes" draws rows that late')
     left += getattr(judge.witness.runner.job, "notes", ())
+    if met.nondeterministic:
+        left.append(
+            f"the columns {', '.join(sorted(met.nondeterministic))}, which have other values in each run: those of "
+            "the clock, of randomness, of files or of partitions"
+        )
     if met.extra:
         left.append(f"the columns {', '.join(met.extra)}, of which nothing is expected")
     if judge.computed_keys and not judge.witness.alone:

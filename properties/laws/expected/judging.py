@@ -76,6 +76,7 @@ class Met:
         wanted: For a sink, the kinds of expected values.
         came: For a sink, the kinds of values that were read.
         alike: A message that names two rows of a batch that can't be told apart; None: there are no such rows.
+        nondeterministic: The columns that have other values in another run, as plans show; they aren't compared.
         plan: The last query's plan.
     """
 
@@ -89,6 +90,7 @@ class Met:
     wanted: Kinds = field(default_factory=dict)
     came: Kinds = field(default_factory=dict)
     alike: str | None = None
+    nondeterministic: frozenset[str] = frozenset()
     plan: Plan = field(default_factory=Plan)
 
 
@@ -201,6 +203,7 @@ class Judge:
         for output in outputs:
             self._note(output, variation)
         self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
+        self.met.columns = [column for column in self.met.columns if column not in self.met.nondeterministic]
         expected, emitted = self.side_by_side(self.expected(histories, variation), emitted, variation)
         if self.met.alike is not None and any(each.comparing != "batches" for each in expected):
             raise BadInput(self.met.alike)
@@ -266,14 +269,21 @@ class Judge:
         return self._compared(expected, emitted[number], outputs[0], variation)
 
     def _compared(self, expected: Expected, emitted: Emitted, output: Output, variation: Variation) -> Compared:
+        self._note_nondeterministic(output, variation)
         (expected,), (emitted,) = self.side_by_side([expected], [emitted], variation)
         return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
 
     def side_by_side(
         self, expected: Sequence[Expected], emitted: Sequence[Emitted], variation: Variation
     ) -> tuple[list[Expected], list[Emitted]]:
-        """Return the expected and the emitted rows of histories as they are compared."""
+        """Return the expected and the emitted rows of histories as they are compared: in the columns that count."""
+        if self.met.nondeterministic:
+            expected = [replace(one, rows=[*map(self._deterministic, one.rows)]) for one in expected]
+            emitted = [[*map(self._deterministic, batches)] for batches in emitted]
         return in_their_form(expected, emitted, self.witness.sources), [*emitted]
+
+    def _deterministic(self, rows: Sequence[Row]) -> list[Row]:
+        return [{name: row[name] for name in row if name not in self.met.nondeterministic} for row in rows]
 
     def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:
         """Return the first difference between the emitted rows and the expected ones; None: they agree."""
@@ -290,9 +300,17 @@ class Judge:
         self.met.stateful |= output.stateful
         self.met.covered |= output.covered
         self.met.plan = output.plan
+        self._note_nondeterministic(output, variation)
         # By row a function may well emit several rows of a key; another invariant asks whether they come in one call.
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):
             self.met.alike = next(self._rows_alike(output), None)
+
+    def _note_nondeterministic(self, output: Output, variation: Variation) -> None:
+        """Note which columns have other values in another run."""
+        for plan in (self.declared.plan, output.plan):
+            # Where batches run at the times of the history's clock, the time is the same in each run.
+            found = plan.nondeterministic | (frozenset() if variation.run.processing_time else plan.of_clock)
+            self.met.nondeterministic |= found - {*(self.unique_columns or ())}
 
     def _rows_alike(self, output: Output) -> Iterator[str]:
         """Yield a message for two rows of a micro-batch that `unique_columns` doesn't tell apart, with the remedy."""

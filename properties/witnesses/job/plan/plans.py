@@ -6,7 +6,7 @@ The operators are walked by py4j; an expression comes as JSON (`TreeNode.toJSON`
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -41,6 +41,13 @@ _PASS_ON = (
 )
 """Expressions that pass a column on as it is, or only count it."""
 
+_CLOCK = ("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp")
+_NONDETERMINISTIC = (
+    *("Uuid", "Rand", "Randn", "RandStr", "Uniform", "Shuffle", "InputFileName", "InputFileBlockStart"),
+    *("InputFileBlockLength", "MonotonicallyIncreasingID", "SparkPartitionID"),
+)
+_METADATA = "_metadata"
+"""The hidden column of files, whose fields are paths, sizes and times of files."""
 _INEXACT = (
     *("StddevSamp", "StddevPop", "VarianceSamp", "VariancePop", "Skewness", "Kurtosis", "Corr", "CovSample"),
     *("CovPopulation", "RegrSlope", "RegrIntercept", "RegrR2", "RegrSXX", "RegrSXY", "RegrSYY"),
@@ -87,6 +94,9 @@ class Plan:
         thresholds: The names of other columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
         in_functions: The names of the columns that Python functions are given, and so may compute with.
         inexact: The aggregates whose last digits depend on the order of rows, such as `StddevSamp`.
+        nondeterministic: The columns of its result that have other values in another run: of randomness, of files and
+            partitions, and of Python functions that are declared so.
+        of_clock: The columns of its result that have the time at which a batch runs.
     """
 
     operators: frozenset[str] = frozenset()
@@ -106,6 +116,8 @@ class Plan:
     comparisons: Sequence[Term] = ()
     thresholds: frozenset[tuple[str, str]] = frozenset()
     inexact: frozenset[str] = frozenset()
+    nondeterministic: frozenset[str] = frozenset()
+    of_clock: frozenset[str] = frozenset()
 
 
 def plan_of(analyzed: Any) -> Plan:
@@ -143,6 +155,8 @@ def plan_of(analyzed: Any) -> Plan:
         thresholds=frozenset(_thresholds(trees, {id(tree) for tree, _ in compared})),
         in_functions=in_functions,
         inexact=frozenset(tree.kind for tree in trees if tree.kind in _INEXACT),
+        nondeterministic=_columns_of(analyzed, expressions, _is_nondeterministic),
+        of_clock=_columns_of(analyzed, expressions, lambda node: node["class"] in _CLOCK),
     )
 
 
@@ -363,6 +377,28 @@ def _looked_up(
             columns |= {node.get("name") for node in nodes_of(child) if node["class"] == "GetStructField"} - {None}
             found |= {(str(name).lower(), own) for name in columns}
     return frozenset(found)
+
+
+def _columns_of(
+    analyzed: Any, expressions: Sequence[Expression], holds: Callable[[Mapping[str, Any]], bool]
+) -> frozenset[str]:
+    """Return the names of a plan's columns that are made of an expression's node of which something holds."""
+    made = {_id(nodes[0]): nodes[1:] for nodes in expressions if nodes[0]["class"] == "Alias"}
+    found = {number for number, nodes in made.items() if any(map(holds, nodes))}
+    grown = True
+    while grown:
+        more = {number for number, nodes in made.items() if not found.isdisjoint(_ids(nodes))} - found
+        found, grown = found | more, bool(more)
+    if not found:
+        return frozenset()
+    return frozenset(str(column.name()) for column in members(analyzed.output()) if column.exprId().id() in found)
+
+
+def _is_nondeterministic(node: Mapping[str, Any]) -> bool:
+    kind = node["class"]
+    if kind == "AttributeReference":
+        return bool(node["name"] == _METADATA)
+    return kind in _NONDETERMINISTIC or (kind.startswith(_FUNCTION) and node.get("udfDeterministic") is False)
 
 
 def _ids(nodes: Iterable[Mapping[str, Any]]) -> list[int]:

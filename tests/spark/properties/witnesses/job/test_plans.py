@@ -310,6 +310,30 @@ def test_a_table_is_used_by_the_key_where_that_is_looked_up_in_it_or_it_is_an_in
     assert (used.by_key.get("names", {}), used.initial, used.elsewhere) == (by_key, initial, elsewhere)
 
 
+@pytest.mark.parametrize(
+    ("columns", "nondeterministic", "of_clock"),
+    [
+        ({"processed_at": F.current_timestamp}, set(), {"processed_at"}),
+        ({"day": F.current_date, "id": F.uuid}, {"id"}, {"day"}),
+        ({"file": F.input_file_name, "n": F.monotonically_increasing_id}, {"file", "n"}, set()),
+        ({"part": F.spark_partition_id, "chance": F.rand}, {"part", "chance"}, set()),
+        ({"path": lambda: F.col("_metadata.file_path")}, {"path"}, set()),
+        ({"drawn": lambda: F.udf(lambda: "a", "string").asNondeterministic()()}, {"drawn"}, set()),
+        ({"drawn": lambda: F.udf(lambda: "a", "string")()}, set(), set()),
+        ({"hour": lambda: F.hour(F.now()), "known": lambda: F.lit(1)}, set(), {"hour"}),
+    ],
+)
+def test_columns_of_the_clock_of_randomness_and_of_files_are_found_through_what_is_made_of_them(
+    clicks: DataFrame, columns: dict[str, Any], nondeterministic: set[str], of_clock: set[str]
+) -> None:
+    made = clicks.withColumns({name: make() for name, make in columns.items()})
+    again = made.selectExpr("*", *(f"concat(`{name}`, '') AS `again_{name}`" for name in columns))
+    plan = read(again)
+    names = [nondeterministic, of_clock]
+    assert [plan.nondeterministic, plan.of_clock] == [each | {f"again_{name}" for name in each} for each in names]
+    assert not read(again.drop(*again.columns[len(clicks.columns) :])).nondeterministic
+
+
 def test_a_function_s_rows_come_in_its_order_unless_an_operator_may_move_them(clicks: DataFrame) -> None:
     made = clicks.groupBy("user").applyInPandasWithState(
         lambda key, rows, state: iter(()), "user string", "n int", "append", "NoTimeout"
