@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import inspect
 import io
@@ -25,6 +26,7 @@ from .answers import Notebook, answers
 from .lifting import Lift, Waiting
 from .writes import Write
 
+_STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
 _MAGIC = re.compile(r"#\s*MAGIC\s+%(run|sql|scala|r|sh|pip|fs)\b.*")
 
 
@@ -77,6 +79,11 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
     except Exception as error:
         if lift.error is None and not lift.writes:
             raise BadInput(_raised(lift, error)) from error
+        if _STARTS.search(_rest(lift, error)):
+            lift.unfinished = BadInput(
+                f"{_raised(lift, error)}; it has queries that it starts there or later: mend it, or name the query to "
+                "check, Script(…, query=0)"
+            )
         at = _at(lift, error).removeprefix(", in ") or "its end"
         lift.notes.append(f"{where}: what follows {at}, where it raised {type(error).__name__}: {first_line(error)}")
 
@@ -122,9 +129,28 @@ def source_of(path: Path) -> str:
         return file.read()
 
 
-def _at(lift: Lift, error: BaseException) -> str:
+def _line(lift: Lift, error: BaseException) -> int:
+    """Return the script's line in which an error was raised; 0 if none is known."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == lift.source.file]
-    return f", in line {frames[-1].lineno}" if frames else ""
+    return (frames[-1].lineno or 0) if frames else 0
+
+
+def _at(lift: Lift, error: BaseException) -> str:
+    line = _line(lift, error)
+    return f", in line {line}" if line else ""
+
+
+def _rest(lift: Lift, error: BaseException) -> str:
+    """Return the script's text from the statement on that raised an error."""
+    code, line = lift.source.code, _line(lift, error)
+    if callable(code):
+        lines, first = inspect.getsourcelines(inspect.unwrap(code))
+        return "".join(lines[max(line - first, 0) :])
+    text = source_of(code) if lift.source.text is None else lift.source.text
+    # A statement of several lines is said to fail in its first, or in the line of one of its calls.
+    statements = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.stmt)]
+    begun = [one.lineno for one in statements if one.lineno <= line <= (one.end_lineno or 0)]
+    return "\n".join(text.splitlines()[max(begun, default=line) - 1 :])
 
 
 def _raised(lift: Lift, error: Exception) -> str:

@@ -28,6 +28,10 @@ CHECKS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointLoc
 """Settings of a script that the check doesn't take up, for it has its own."""
 
 
+_OF_CLASS = re.compile(r"spark\.sql\.catalog\.\w+|spark\..*[cC]lass")
+"""The names of settings whose value is the name of a class."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A script, or a function that starts its own queries.
@@ -88,6 +92,7 @@ class Lift:
         views: The temporary views that it has made.
         query: The query that was started.
         error: The first error that it was answered with, which it may have caught.
+        unfinished: The error that ended it before it had started all of its queries; None: it has.
         change: Changes a setting of the session.
     """
 
@@ -103,6 +108,7 @@ class Lift:
     views: list[str] = field(default_factory=list)
     query: StreamingQuery | None = None
     error: StreamproofError | None = None
+    unfinished: StreamproofError | None = None
     change: Callable[[str, str], None] = field(init=False)
     _earlier: dict[str, str | None] = field(default_factory=dict)
 
@@ -215,6 +221,10 @@ class Lift:
         if name in CHECKS_OWN:
             return
         text = str(value).lower() if isinstance(value, bool) else str(value)
+        jvm: Any = getattr(self.spark, "_jvm", None)  # Connect has none
+        if _OF_CLASS.fullmatch(name) and jvm and not jvm.org.apache.spark.util.Utils.classIsLoadable(text):
+            self.note(f"the setting {name}, for Spark has no class {visible(text)} here")
+            return
         self._earlier.setdefault(name, self.spark.conf.get(name, None))
         self.change(name, text)
         self.settings[name] = text

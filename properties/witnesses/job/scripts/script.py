@@ -154,13 +154,17 @@ class Script:
         with tempfile.TemporaryDirectory() as folder:
             lift = self._run(frames, Path(folder))
         found = self.found
-        if frames[0].isStreaming or found.index is None:
-            write = self._chosen(lift.writes)
-            found.index, found.mode = lift.writes.index(write), write.mode
-        else:
-            write = lift.writes[found.index]
+        try:
+            if self.query is None and lift.unfinished is not None:
+                raise lift.unfinished
+            if frames[0].isStreaming or found.index is None:
+                write = self._chosen(lift.writes)
+                found.index, found.mode = lift.writes.index(write), write.mode
+            else:
+                write = lift.writes[found.index]
+        finally:
+            lift.undo()
         found.settings, found.notes = dict(lift.settings), [*lift.notes, *self._left_out(write)]
-        lift.undo()
         return write.frame
 
     def start(self, *frames: DataFrame, folder: Path) -> StreamingQuery:
@@ -184,7 +188,11 @@ class Script:
         inputs = Frames({name: named[name] for name in names})
         tables = Frames({name: frame for name, frame in named.items() if name not in names})
         self.found.last = Lift(self._source(folder), frames[0].sparkSession, inputs, tables, folder, asked)
-        run(self.found.last)
+        try:
+            run(self.found.last)
+        except BaseException:
+            self.found.last.undo()
+            raise
         return self.found.last
 
     def _source(self, folder: Path | None = None) -> Source:

@@ -249,6 +249,55 @@ def test_settings_of_the_script_hold_for_its_query_alone(written: Written, spark
     assert (spark.conf.get("spark.sql.session.timeZone"), spark.conf.get("spark.sql.shuffle.partitions")) == before
 
 
+LOST = """
+lost = (
+    clicks.where("nope > 1")
+    .writeStream.format("noop")
+    .start()
+)
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{TOTALS}{START}{LOST}",
+        f"{TOTALS}display(totals)\n{LOST}",
+        f"{TOTALS}{START}float('x')\nclicks.writeStream.start()\n",
+        f"{TOTALS}{START}float('x')\nspark.table('clicks').writeStream.toTable('out')\n",
+    ],
+)
+def test_a_script_that_fails_before_its_last_query_is_refused_unless_the_query_is_named(
+    body: str, written: Written
+) -> None:
+    path = written(HEAD, "display = lambda frame: frame\n" if "display" not in body else "", body)
+    assert re.fullmatch(
+        r".*job\.py raised \w+, in line \d+: .*; it has queries that it starts there or later: mend it, or name .*",
+        refused(Script(path, {"clicks": CLICKS})),
+    )
+    if START in body:
+        report = check_job(Script(path, {"clicks": CLICKS}, query=0), expect=as_batch(), histories=10)
+        assert re.search(r"Not checked: .*job.py: what follows line \d+, where it raised", str(report))
+
+
+def test_a_script_that_fails_after_its_last_query_is_checked(written: Written) -> None:
+    path = written(HEAD, TOTALS, START, "query.lastProgress['numInputRows']\n")
+    report = check_job(Script(path, {"clicks": CLICKS}), expect=as_batch(), histories=10)
+    assert "where it raised TypeError" in str(report)
+
+
+def test_a_setting_whose_class_is_missing_is_set_aside_and_a_refused_script_leaves_no_setting(
+    written: Written, spark: Any
+) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    delta = 'spark.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")\n'
+    zone = 'spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")\n'
+    refused(Script(written(HEAD, delta, zone), {"clicks": CLICKS}))
+    assert spark.conf.get("spark.sql.session.timeZone") == before
+    report = check_job(Script(written(HEAD, delta, TOTALS, START), {"clicks": CLICKS}), expect=as_batch(), histories=10)
+    assert "the setting spark.sql.catalog.spark_catalog, for Spark has no class org.apache" in str(report)
+
+
 BODIES = {
     "x = 1": "starts no query: it ends without a call of start() or toTable() on a writeStream",
     "sys.exit(3)": "ends with exit(3), in line 5 before it starts a query; give its arguments",
