@@ -25,6 +25,7 @@ from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode, RunOptions
+from ...witnesses.spark.engine import Overdue, within
 from .oracle import Oracle
 
 if TYPE_CHECKING:
@@ -53,13 +54,19 @@ def by_input(history: JobHistory, batches: int, sources: Sequence[Source]) -> li
 
 
 @contextlib.contextmanager
-def _raising(function: Any, history: JobHistory) -> Iterator[None]:
+def _raising(function: Any, history: JobHistory, run: RunOptions) -> Iterator[None]:
     rows = [dict(row) for _, row in history.arrivals][:3]
     with without_exit(f"the expected rows can't be computed: {location(function)}, for the rows {rows},"):
         try:
-            yield
+            with within(run.seconds):
+                yield
         except StreamproofError:
             raise
+        except Overdue as overdue:
+            raise StreamproofError(
+                f"the expected rows can't be computed: {location(function)} didn't return within {run.seconds:g} s"
+                f"{overdue}, for the rows {rows}: find out what it waits for, or allow more with seconds="
+            ) from None
         except Exception as error:
             raise BadInput(
                 f"the expected rows can't be computed: {location(function)} raised {type(error).__name__}: {error}, "
@@ -98,10 +105,10 @@ class FunctionOracle(Oracle):
         return any(parameter.name in ("clock", "now") for parameter in parameters)
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        return [self._of(history, sources) for history in histories]
+        return [self._of(history, sources, run) for history in histories]
 
-    def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
-        with _raising(self.function, history):
+    def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Expected:
+        with _raising(self.function, history, run):
             if not self._takes_clock:
                 return Expected("end", [self._rows(by_input(history, len(history.batches), sources))])
             tables = []
@@ -142,10 +149,10 @@ class ModelOracle(Oracle):
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Run the model: return its rows in each batch, or the table after each batch if the job updates a table."""
-        return [self._of(history, sources) for history in histories]
+        return [self._of(history, sources, run) for history in histories]
 
-    def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
-        with _raising(self.model, history):
+    def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Expected:
+        with _raising(self.model, history, run):
             model, where = self.model(), location(self.model)
             with_input = len(inspect.signature(model.arrive).parameters) > 1
             batches = []
@@ -377,13 +384,14 @@ class BothOracle(OracleOfJob):
             JobOracle(self.job, from_start, witness=self.witness, plain=new),
         )
         both = (one.expected(histories, sources, run) for one in oracles)
-        return [
-            Expected("batches", [*[[]] * len(new.rows[:cut]), *self._after(history, old.rows[cut:], new.rows[cut:])])
-            for history, old, new in zip(histories, *both, strict=True)
-        ]
+        found = []
+        for history, old, new in zip(histories, *both, strict=True):
+            after = self._after(history, old.rows[cut:], new.rows[cut:], run)
+            found.append(Expected("batches", [*[[]] * len(new.rows[:cut]), *after]))
+        return found
 
-    def _after(self, history: JobHistory, old: Sequence[Any], new: Sequence[Any]) -> list[list[Row]]:
-        with _raising(self.function, history):
+    def _after(self, history: JobHistory, old: Sequence[Any], new: Sequence[Any], run: RunOptions) -> list[list[Row]]:
+        with _raising(self.function, history, run):
             returned = self.function(*([[*map(dict, flat(rows))] for rows in side] for side in (old, new)))
             if not isinstance(returned, (list, tuple)) or len(returned) != len(new):
                 raise BadInput(

@@ -223,33 +223,48 @@ def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
         )
 
 
-class _Overdue(BaseException):
-    """The user's code takes too long; not an Exception, because such code may catch exceptions."""
+class Overdue(BaseException):
+    """The user's code takes too long; not an Exception, because such code may catch exceptions.
+
+    Its text is the line of the user's code that ran, for a message.
+    """
 
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Interrupt the main thread after `seconds`, and again each second for as long as it goes on.
+    """Interrupt a job's function in the main thread after `seconds`; as `within`.
 
     Raises:
         StreamproofError: It took longer.
+    """
+    try:
+        with within(seconds):
+            yield
+    except Overdue as overdue:
+        raise StreamproofError(
+            f"the job's function didn't return within {seconds:g} s{overdue}: it declares a query, and waits for none; "
+            "seconds= gives it longer"
+        ) from None
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Interrupt the main thread after `seconds`, and again each second for as long as it goes on.
+
+    Raises:
+        Overdue: It took longer.
     """
     if seconds == NO_LIMIT or threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        raise _Overdue(line_of_user(frame))
+        raise Overdue(line_of_user(frame))
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
         yield
-    except _Overdue as overdue:
-        raise StreamproofError(
-            f"the job's function didn't return within {seconds:g} s{overdue}: it declares a query, and waits for none; "
-            "seconds= gives it longer"
-        ) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

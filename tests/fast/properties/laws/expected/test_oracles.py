@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.witnesses.run_options import RunOptions
-from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.errors import BadInput, StreamproofError
 
 SOURCE = resolve(Input("user string, at timestamp", key="user", name="clicks")).source
 ROW = Arrival("clicks", {"user": "a", "at": datetime(2024, 1, 1, tzinfo=UTC)})
@@ -76,3 +77,16 @@ def test_an_oracle_that_says_no_rows_is_named(expect: Any, message: str) -> None
     oracle: Any = oracle_of(expect)
     with pytest.raises(BadInput, match=message):
         oracle.expected([JobHistory(((ROW,),))], [SOURCE], RunOptions())
+
+
+class Waiting:
+    def arrive(self, row: Any) -> list[Any]:
+        threading.Event().wait()
+        return []
+
+
+@pytest.mark.parametrize("expect", [lambda clicks: threading.Event().wait(), Waiting])
+def test_an_oracle_that_never_returns_is_named_with_its_line(expect: Any) -> None:
+    never = r"the expected rows can't be computed: .+ didn't return within 0.2 s \(it was in line \d+ of .+\), .+: find"
+    with pytest.raises(StreamproofError, match=never):
+        oracle_of(expect, lambda clicks: clicks).expected([JobHistory(((ROW,),))], [SOURCE], RunOptions(seconds=0.2))
