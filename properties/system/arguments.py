@@ -27,6 +27,7 @@ _WORDS = {
     int: "a whole number",
     str: "a text",
 }
+_NOT_THE_USERS = (__name__.partition(".")[0], "pyspark", "py4j", "contextlib", "functools")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
@@ -66,12 +67,23 @@ def checked(callee: _Callee) -> _Callee:
         except StreamproofError as error:
             error.message, error.details = visible(error.message, lines=True), visible(error.details, lines=True)
             error.args = (visible(error, lines=True),)
-            raise
+            # A traceback has the user's own lines alone: the message says what is wrong.
+            raise error.with_traceback(None) from _from_users_code(error.__cause__)
         except AssertionError as error:
             error.args = (visible(error, lines=True),)
             raise
 
     return with_checked  # type: ignore[return-value]
+
+
+def _from_users_code(error: BaseException | None) -> BaseException | None:
+    """Return an error with its traceback from the user's first line on; None if it is Spark's, or none of theirs."""
+    if type(error).__module__.startswith("pyspark."):
+        return None  # a message quotes its reason and the line
+    at = None if error is None else error.__traceback__
+    while at is not None and str(at.tb_frame.f_globals.get("__name__")).partition(".")[0] in _NOT_THE_USERS:
+        at = at.tb_next
+    return None if error is None or at is None else error.with_traceback(at)
 
 
 class _Names(dict[str, Any]):

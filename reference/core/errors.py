@@ -7,6 +7,9 @@ import shlex
 import sys
 from types import ModuleType
 
+PUBLIC = __name__.partition(".")[0]
+"""The module from which users import the errors, and by which tracebacks name them."""
+
 
 class StreamproofError(Exception):
     """An error that keeps streamproof from running; the command line prints it and exits 3.
@@ -16,6 +19,8 @@ class StreamproofError(Exception):
         details: Further lines, such as a counterexample that couldn't be saved on a full disk; empty for none.
     """
 
+    __module__ = PUBLIC
+
     def __init__(self, message: str = "", details: str = "") -> None:
         super().__init__(f"{message}\n{details}" if details else message)
         self.message, self.details = message, details
@@ -24,9 +29,13 @@ class StreamproofError(Exception):
 class BadInput(StreamproofError):
     """An input that can't be used: the message names the input, the line or column, and the remedy."""
 
+    __module__ = PUBLIC
+
 
 class MissingTool(StreamproofError):
     """A tool that isn't on this machine: the message names it and the command that installs it."""
+
+    __module__ = PUBLIC
 
 
 def install_command(extra: str) -> str:

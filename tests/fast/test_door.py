@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pickle
 import subprocess
 import sys
 import tomllib
+import traceback
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamproof
 from paths import ROOT
+from streamproof.properties.system.arguments import checked
 from streamproof.properties.testing import conformance
 from streamproof.reference.core.operator import OPERATORS
 
@@ -116,3 +120,35 @@ def test_every_folder_of_modules_is_listed_as_a_package() -> None:
     listed["streamproof.docs"] = "docs"  # the facts
     assert project["package-dir"] == listed
     assert set(project["packages"]) == set(listed)
+
+
+def test_errors_are_named_by_the_module_from_which_users_import_them() -> None:
+    errors = [one for name in streamproof.__all__ if isinstance(one := getattr(streamproof, name), type)]
+    errors = [one for one in errors if issubclass(one, Exception)]
+    assert len(errors) == 6
+    assert {one.__module__ for one in errors} == {"streamproof"}
+    assert pickle.loads(pickle.dumps(streamproof.BadInput("no"))).message == "no"
+
+
+def failing(clicks: Any) -> Any:
+    return clicks["nope"]
+
+
+def test_a_refusal_has_the_users_lines_alone_in_its_traceback() -> None:
+    with pytest.raises(streamproof.BadInput) as raised:
+        streamproof.check_job(failing, streamproof.Input("user string", key="user"), expect=failing, histories=0)
+    own = [entry.path.name for entry in raised.traceback]
+    assert own == ["test_door.py", "arguments.py"]  # which pytest hides
+
+    @checked
+    def call(function: Any) -> Any:
+        try:
+            return function({})
+        except KeyError as error:
+            raise streamproof.BadInput("it failed") from error
+
+    with pytest.raises(streamproof.BadInput) as raised:
+        call(failing)
+    cause = raised.value.__cause__
+    assert isinstance(cause, KeyError)
+    assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)][-1] == "failing"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ....reference.core.errors import PUBLIC
 from ...counterexamples.counterexample import Counterexample
 from ...counterexamples.notebook import Raised
 from ...counterexamples.of_jobs import JobCounterexample
@@ -26,6 +27,7 @@ class Inconclusive(CheckFailed):
         job: The job's name; empty where it isn't known.
     """
 
+    __module__ = PUBLIC
     verdict = "inconclusive"
 
     def __init__(self, message: str, *, job: str = "") -> None:
@@ -50,6 +52,7 @@ class Violated(CheckFailed):
         path: The path where the counterexample is saved; None if it isn't saved.
     """
 
+    __module__ = PUBLIC
     verdict = "violated"
 
     def __init__(
@@ -90,6 +93,7 @@ class UpgradeRefused(CheckFailed):
         cause: The cause, in Spark's or the code's words.
     """
 
+    __module__ = PUBLIC
     verdict = "violated"
 
     def __init__(self, message: str, *, job: str, cause: str) -> None:
