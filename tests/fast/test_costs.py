@@ -77,6 +77,15 @@ def test_cases_that_ci_does_not_run_are_weekly() -> None:
 
 
 def test_a_case_that_is_not_there_is_named_unless_single_cases_were_asked_for() -> None:
-    with pytest.raises(pytest.UsageError, match=r"test_table: \['z'\]"):
+    with pytest.raises(pytest.UsageError, match=r"test_table names cases that aren't there: z"):
         leave_to_weekly([Case("a", "a", "z")])  # type: ignore[list-item]
     leave_to_weekly([Case("a", "a", "z", asked="tests/exhaustive/test_a.py::test_table[a]")])  # type: ignore[list-item]
+
+
+def test_a_worker_lets_the_table_fail_that_lacks_a_case_for_it_could_only_end_without_a_word() -> None:
+    cases = [Case("a", "a", "b"), Case("c", "a", "b")]
+    for case in cases:
+        case.config.workerinput = {}
+    leave_to_weekly(cases)  # type: ignore[arg-type]
+    with pytest.raises(pytest.fail.Exception, match="test_table names cases that aren't there: b"):
+        cases[0].runtest()  # type: ignore[attr-defined]

@@ -39,10 +39,10 @@ def violated_in_columns(operator: str, number: int) -> int:
 
     def failed(self: Any, cohort: Any, run: Any, failure: Exception, count: int) -> list[TypedAnswer]:
         """Say of all histories that they fail, as the witness does after it has searched for one to blame."""
-        from streamproof.properties.outcomes.outcomes import Outcome
+        from streamproof.properties.outcomes.outcomes import Grain, Outcome
 
         dropped = Entry(-1, 0, Dropped(None, f"failed: {failure}"))
-        return [TypedAnswer(Outcome(one.name, self.grain, [dropped]), failed="together") for one in cohort.histories]
+        return [TypedAnswer(Outcome(one.name, Grain.BATCH, [dropped]), failed="together") for one in cohort.histories]
 
     registration, law, count = registration_of(operator), law_named("columns"), 0
     wanted = layouts_of(registration)[number].profile

@@ -193,7 +193,7 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 @pytest.mark.in_ci(
     "SPARK_HOME holds another Spark",
-    "a column's name steers the terminal",
+    "a name steers the terminal",
     "a file's name is not UTF-8",
     "a history is a pipe that never ends",
     "a verdict finds standard output full",

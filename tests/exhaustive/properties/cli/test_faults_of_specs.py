@@ -85,17 +85,6 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("case", [pytest.param(one, id=one.name) for one in FAULTS])
-@pytest.mark.in_ci(
-    "TLC crashes",
-    "TLC is killed",
-    "a binary file",
-    "a check out of time",
-    "a report over a history",
-    "a value that steers",
-    "half a graph",
-    "standard output is full",
-    "the disk is full",
-)
 def test_a_fault_of_specifications_ends_as_it_must(case: Fault, tmp_path: Path) -> None:
     assert_ends_as_it_must(case, tmp_path)
     assert [path.name for path in (tmp_path / "tmp").glob("pytla-*")] == []
