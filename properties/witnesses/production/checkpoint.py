@@ -67,17 +67,27 @@ class Checkpoint:
         """Whether it has the logs of all micro-batches; Spark removes all but the last 100."""
         return self.batches[0].number == 0
 
-    def files_read(self, source: str) -> list[tuple[int, str]]:
+    def files_read(self, source: str, last: int) -> list[tuple[int, str]]:
         """Return the files that a file source has read: each with the number of the source's own batch, in order.
 
+        Args:
+            source: The source's folder.
+            last: The source's last batch; -1 for none.
+
         Raises:
-            BadInput: The source's log can't be read.
+            BadInput: The log of one of its batches is missing, or can't be read.
         """
         folder = f"sources/{source}"
         names = self.files.names(folder)
         compact = last_compact(names)
         logs = [f"{compact}.compact"] * (compact >= 0)
-        logs += [str(number) for number in numbered(names) if number > compact]
+        kept = [number for number in numbered(names) if number > compact]
+        if missing := sorted({*range(compact + 1, last + 1)}.difference(kept)):
+            raise BadInput(
+                f"{self.files.where(f'{folder}/{missing[0]}')} is missing, which names files that the query has read: "
+                "copy the whole checkpoint"
+            )
+        logs += map(str, kept)
         found: dict[tuple[int, str], None] = {}
         for log in logs:
             for entry in entries(self.files, f"{folder}/{log}", least=1):

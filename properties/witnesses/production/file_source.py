@@ -18,13 +18,13 @@ def read_files(place: Place) -> Again:
     Before the checkpoint's first micro-batch the source's own batches count; each was a micro-batch.
 
     Raises:
-        BadInput: A file can't be read, or its format isn't known.
+        BadInput: A file or a log can't be read, or a format isn't known.
     """
     checkpoint, first = place.checkpoint, place.first
     ends = [(end or {}).get("logOffset", -1) for end in place.ends]
     begins = ends[0]
     numbers: dict[str, int] = {}
-    for own, path in checkpoint.files_read(place.folder):
+    for own, path in checkpoint.files_read(place.folder, ends[-1]):
         if own > ends[-1]:
             continue  # a micro-batch that isn't committed
         # Of batches up to the first whose log is kept, the order alone is known.
