@@ -38,6 +38,7 @@ SUMS: list[dict[str, Any]] = [
 ]
 DRAWN: list[tuple[str, int, list[Any]]] = [
     # operator, histories of each, options (None: any) or their seeds
+    ("session_windows", 150, [0, 1, 2, 3]),
     ("window_aggregate", 100, [0, 1, 2, 3]),
     ("windowed_table", 120, [0, 1, 2, 3]),
     ("stream_stream_join", 150, [1, 2, 3]),
@@ -81,6 +82,7 @@ def as_one_key(right: Arrive, record: Record) -> list[Output]:
 
 
 KEYED = [
+    "session_windows",
     "window_aggregate",
     "windowed_table",
     "stream_stream_join",
@@ -120,6 +122,7 @@ def of_counts(history: History, machine: Machine | None, times: int) -> Any:
 
 REPEATED: list[tuple[str, int, Callable[..., Any], int, list[dict[str, Any]]]] = [
     # operator, histories, what of them, and so many times of it once every record comes twice
+    ("session_windows", 100, of_table, 2, [{"gap_ms": 10, "grace_ms": grace} for grace in (0, 1000)]),
     ("window_aggregate", 100, of_table, 2, [{"size": 10, "step": 5}]),
     ("windowed_table", 100, of_table, 2, SUMS),
     ("stream_stream_join", 100, of_stream, 4, [{"before_ms": 10, "after_ms": 10, "grace_ms": 5}]),
