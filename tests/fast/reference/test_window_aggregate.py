@@ -335,11 +335,6 @@ def test_what_before_send_keeps_back_is_not_emitted_later() -> None:
     assert fed(Behaviour(windows, StreamTime()), "k@1 k@2 z@10") == []
 
 
-def test_no_history_file_can_give_a_callback() -> None:
-    with pytest.raises(BadInput, match="window_aggregate has no option 'before_send': it takes aggregate, early, late"):
-        operator_named(WINDOWS).declare({"size": 10, "before_send": "x"})
-
-
 # What is dropped.
 
 

@@ -12,8 +12,7 @@ from notation import (
     histories_drawn,
     history_of,
 )
-from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.operator import OPERATORS, operator_named
+from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Output, Record, bag
 from streamproof.reference.definitions.aggregates import SUM
@@ -73,13 +72,6 @@ def test_reading_without_the_filter_makes_another_join() -> None:
     machine.arrive(arrivals[0])
     assert machine.messages(0, 5) == [arrivals[0]]
     assert machine.messages(0, 5, id="o2") == []
-
-
-def test_the_join_without_bounds_is_refused() -> None:
-    with pytest.raises(BadInput, match="before_ms is missing: an unbounded stream-stream join is refused"):
-        operator_named("stream_stream_join").declare({})
-    with pytest.raises(BadInput, match="after_ms is missing: an unbounded stream-stream join is refused"):
-        operator_named("stream_stream_join").declare({"before_ms": 0})
 
 
 # Laws.

@@ -13,9 +13,7 @@ from notation import (
     rows_of,
     steps,
 )
-from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History
-from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Output, Record, Row
 from streamproof.reference.windowed_table import Aggregate, Behaviour
@@ -245,41 +243,6 @@ def test_a_stream_of_joined_windows_is_all_that_changed_in_their_table(emit: str
     options |= {"size_ms": 5, "grace_ms": grace, "emit": emit}
     for history in histories_drawn(TABLE, 100, 10, options=options):
         assert broken_prefix(history) is None
-
-
-# Declarations.
-
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({}, 'windowed_table needs the option size_ms: how long a window is, in milliseconds, such as "size_ms": 10'),
-    ({"size_ms": 0}, "size_ms is 0: give a whole number, 1 or more"),
-    ({"size_ms": 10, "step_ms": 0}, "step_ms is 0: give a whole number, 1 or more"),
-    ({"size_ms": 10, "step_ms": 11}, r"step_ms is 11, more than size_ms \(10\): records between two windows"),
-    ({"size_ms": 10, "grace_ms": -1}, "grace_ms is -1: it can't be negative; use 0 for none"),
-    ({"size_ms": 10, "emit": "final"}, "emit is 'final': use update or close"),
-    ({"size_ms": 10, "with": "stream"}, "with is 'stream': use table, windowed_table, stream_lookup or table_lookup"),
-    ({"size_ms": 10, "to_stream": "key"}, "to_stream is 'key': use window_in_key or window_in_value"),
-    (
-        {"size_ms": 10, "join": "left"},
-        "join is 'left', but no input is joined: give the option with, or leave join out",
-    ),
-    ({"size_ms": 10, "shift_ms": 10}, "shift_ms shifts the windows of another windowed table: use it with"),
-    ({"size_ms": 10, "with": "windowed_table", "shift_ms": 5}, "shift_ms is 5: no window starts there; use a multiple"),
-    ({"size_ms": 10, "with": "windowed_table", "shift_ms": 1.5}, "shift_ms is 1.5: give a whole number"),
-    ({"size_ms": 10, "with": "table", "shift_ms": 10}, "shift_ms shifts the windows of another windowed table"),
-    ({"size_ms": 10, "with": "stream_lookup"}, "a look-up needs window_start: the field that holds the start"),
-    ({"size_ms": 10, "window_start": "day"}, "window_start belongs to a look-up: leave it out, or use with"),
-    (
-        {"size_ms": 10, "with": "table_lookup", "window_start": "day", "to_stream": "window_in_key"},
-        "the result of a look-up has no window: leave to_stream out",
-    ),
-    ({"size_ms": 10, "aggregate": "average"}, "unknown aggregate 'average': use one of count, sum, min, max, list"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), REFUSED)
-def test_a_declaration_that_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        operator_named(TABLE).declare(options)
 
 
 # Laws.
