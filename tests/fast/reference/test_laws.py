@@ -36,11 +36,18 @@ LOOKUPS: list[dict[str, Any]] = [
 SUMS: list[dict[str, Any]] = [
     {"size_ms": 10, "aggregate": "sum", "step_ms": 5, "grace_ms": 3, "emit": emit} for emit in ("update", "close")
 ]
+STREAMED: list[dict[str, Any]] = [
+    {"size_ms": 5, "grace_ms": grace, "emit": emit, "with": "windowed_table", "join": "outer", "shift_ms": 5}
+    | {"to_stream": "window_in_value"}
+    for grace in (0, 3)
+    for emit in ("update", "close")
+]
 DRAWN: list[tuple[str, int, list[Any]]] = [
     # operator, histories of each, options (None: any) or their seeds
     ("session_windows", 150, [0, 1, 2, 3]),
     ("window_aggregate", 100, [0, 1, 2, 3]),
     ("windowed_table", 120, [0, 1, 2, 3]),
+    ("windowed_table", 100, STREAMED),
     ("stream_stream_join", 150, [1, 2, 3]),
     ("stream_stream_join", 60, BOUNDED),
     ("stream_table_join", 150, LOOKUPS),
