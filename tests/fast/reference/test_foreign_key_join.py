@@ -31,7 +31,6 @@ ALL = [
 
 # What Kafka Streams does (docs/facts.md), row by row: arrivals at 0, 1, 2 …
 
-
 NULL_KEYS = [
     # arrival, inner, left + keep, left + ignore
     ("R r=x", "-", "-", "-"),
@@ -59,52 +58,31 @@ def test_a_null_foreign_key_joins_nothing_and_left_may_emit_it(options: dict[str
     rows_of([(row[0], row[column]) for row in NULL_KEYS], JOIN, **options)
 
 
-INNER = {
-    "deleting a row that never joined": [("L k=a|r", "-"), ("L k=∅", "k=∅@1")],
-    "moving to a key without row": [("L k=a|r", "-"), ("L k=a|s", "k=∅@1")],
-    "an update under the same key without row": [("L k=a|r", "-"), ("L k=b|r", "-")],
-    "a second delete": [("L k=a|r", "-"), ("L k=∅", "k=∅@1"), ("L k=∅", "-")],
-    "a delete of what never was": [("L k=∅", "-")],
-    "a tombstone for a right row that never was": [("L k=a|r", "-"), ("R r=∅", "k=∅@1")],
-    "the same right row again": [("L k=a|r", "-"), ("R r=x", "k=(a|r,x)@1"), ("R r=x", "k=(a|r,x)@2")],
-    "the same left row again": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("L k=a|r", "k=(a|r,x)@2")],
-    "a key that another one begins with": [("L a=v|fk1", "-"), ("L b=v|fk", "-"), ("R fk=X", "b=(v|fk,X)@2")],
-    "a right row nobody names": [("R r=x", "-"), ("R r=∅", "-")],
-    "a right row goes": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("R r=∅", "k=∅@2")],
+LAST = {
+    # arrivals, then what the last of them sets off in an inner join, in a left one, and in an inner one with answer
+    "a new row without partner": ("L k=a|r", "-", "k=(a|r,null)@0", "k=∅@0"),
+    "deleting a row that never joined": ("L k=a|r k=∅", "k=∅@1", "k=∅@1", "k=∅@1"),
+    "moving to a key without row": ("L k=a|r k=a|s", "k=∅@1", "k=(a|s,null)@1", "k=∅@1"),
+    "an update under the same key without row": ("L k=a|r k=b|r", "-", "k=(b|r,null)@1", "k=∅@1"),
+    "a second delete": ("L k=a|r k=∅ k=∅", "-", "-", "-"),
+    "a delete of what never was": ("L k=∅", "-", "-", "-"),
+    "a tombstone for a right row that never was": ("L k=a|r R r=∅", "k=∅@1", "k=(a|r,null)@1", "k=∅@1"),
+    "the same right row again": ("L k=a|r R r=x r=x", "k=(a|r,x)@2", "k=(a|r,x)@2", "k=(a|r,x)@2"),
+    "the same left row again": ("R r=x L k=a|r k=a|r", "k=(a|r,x)@2", "k=(a|r,x)@2", "k=(a|r,x)@2"),
+    "a key that another one begins with": ("L a=v|fk1 b=v|fk R fk=X", "b=(v|fk,X)@2", "b=(v|fk,X)@2", "b=(v|fk,X)@2"),
+    "a right row nobody names": ("R r=x r=∅", "-", "-", "-"),
+    "a right row goes": ("R r=x L k=a|r R r=∅", "k=∅@2", "k=(a|r,null)@2", "k=∅@2"),
+    "a null key after a null key": ("L k=a|null k=b|null", "-", "-", "-"),
+    "a null key after a pair": ("R r=x L k=a|r k=b|null", "k=∅@2", "k=∅@2", "k=∅@2"),
 }
 
 
-@pytest.mark.parametrize("rows", INNER.values(), ids=INNER)
-def test_the_inner_join_emits_or_not_as_kafka_streams_does(rows: list[tuple[str, str]]) -> None:
-    rows_of(rows, JOIN)
-
-
-LEFT = {
-    "deleting a row that never joined": [("L k=a|r", "k=(a|r,null)@0"), ("L k=∅", "k=∅@1")],
-    "moving to a key without row": [("L k=a|r", "k=(a|r,null)@0"), ("L k=a|s", "k=(a|s,null)@1")],
-    "an update under the same key without row": [("L k=a|r", "k=(a|r,null)@0"), ("L k=b|r", "k=(b|r,null)@1")],
-    "a second delete": [("L k=a|r", "k=(a|r,null)@0"), ("L k=∅", "k=∅@1"), ("L k=∅", "-")],
-    "a tombstone for a right row that never was": [("L k=a|r", "k=(a|r,null)@0"), ("R r=∅", "k=(a|r,null)@1")],
-    "a right row goes": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("R r=∅", "k=(a|r,null)@2")],
-}
-
-
-@pytest.mark.parametrize("rows", LEFT.values(), ids=LEFT)
-def test_the_left_join_emits_or_not_as_kafka_streams_does(rows: list[tuple[str, str]]) -> None:
-    rows_of(rows, JOIN, join="left")
-
-
-ANSWERED = {
-    "a new row without partner": [("L k=a|r", "k=∅@0")],
-    "an update under the same key without row": [("L k=a|r", "k=∅@0"), ("L k=b|r", "k=∅@1")],
-    "a null key after a null key": [("L k=a|null", "-"), ("L k=b|null", "-")],
-    "a null key after a pair": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("L k=b|null", "k=∅@2")],
-}
-
-
-@pytest.mark.parametrize("rows", ANSWERED.values(), ids=ANSWERED)
-def test_with_answer_the_inner_join_answers_every_change_that_can_be_asked_about(rows: list[tuple[str, str]]) -> None:
-    rows_of(rows, JOIN, protocol="answer")
+@pytest.mark.parametrize(("text", "inner", "left", "answered"), LAST.values(), ids=LAST)
+def test_a_change_is_emitted_or_not_as_in_kafka_streams_and_answered_where_every_change_is(
+    text: str, inner: str, left: str, answered: str
+) -> None:
+    ways: list[dict[str, Any]] = [{}, {"join": "left"}, {"protocol": "answer"}]
+    assert [steps(text, JOIN, **options)[-1] for options in ways] == [inner, left, answered]
 
 
 @pytest.mark.parametrize("join", ["inner", "left"])
