@@ -16,17 +16,15 @@ from foreign_key_protocols import (
     Unchecked,
     WrittenAgain,
     manual,
+    played,
     with_left,
     with_right,
 )
 from foreign_key_schedules import BUG_SCHEDULES, GOOD, RACES, SHOWN, STALE
 from notation import changelog, history_of, lines_of, shown, steps
-from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import Delivery
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Accepted, Change, Record
-from streamproof.reference.definitions.joins import ForeignKeyJoin
 from streamproof.reference.foreign_key_join import meaning
 from streamproof.reference.foreign_key_protocol import (
     Protocol,
@@ -62,15 +60,7 @@ BUGS: dict[str, type[Protocol]] = {
 
 
 def emitted_by(text: str, machine: type[Protocol], options: dict[str, Any]) -> str:
-    """What comes out of a schedule, of which the deliveries are left out where nothing waits."""
-    protocol = machine(ForeignKeyJoin("fk", delivery="manual", **options), StreamTime())
-    emitted: list[Any] = []
-    for line in lines_of(text):
-        if isinstance(line, Record):
-            emitted += protocol.arrive(line)
-        elif isinstance(line, Delivery) and tuple(line) in protocol.waiting:
-            emitted += protocol.deliver(*line)
-    return " ".join(map(shown, emitted))
+    return " ".join(map(shown, played(text, machine, **options)[1]))
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -98,11 +88,10 @@ def quiet(text: str, **options: Any) -> Protocol:
 
 @pytest.mark.parametrize("text", RACES.values(), ids=RACES)
 def test_the_inner_join_of_kip_can_end_stale_for_ever(text: str) -> None:
-    history = history_of(text, JOIN, delivery="manual")
-    played = play(history)
-    assert played.result == STALE
+    ended = play(history_of(text, JOIN, delivery="manual"))
+    assert ended.result == STALE
     assert not quiet(text).waiting  # every message is delivered: nothing will ever correct it
-    assert meaning(played.definition, played.accepted, played.clock) == {}
+    assert meaning(ended.definition, ended.accepted, ended.clock) == {}
 
 
 @pytest.mark.parametrize("text", RACES.values(), ids=RACES)
