@@ -22,6 +22,7 @@ FIELDS = {"|": "fk", "/": "group", ":": "start"}
 USUAL: dict[str, dict[str, Any]] = {
     "foreign_key_join": {"foreign_key": "fk"},
     "one_to_many_join": {"foreign_key": "fk"},
+    "session_windows": {"gap_ms": 10},
     "table_aggregate": {"group_by": "group"},
 }
 Machine = Callable[[Any, Any], Behaviour]
@@ -135,7 +136,9 @@ def options_drawn(draw: random.Random, operator: str) -> dict[str, Any]:
     grace = draw.choice([0, 3, 20])
     match operator:
         case "session_windows":
-            return {"gap_ms": size, "grace_ms": grace, "aggregate": "list", "emit": draw.choice(["update", "close"])}
+            named = {"emit": draw.choice(["update", "close"]), "late": draw.choice(["merged", "own"])}
+            kept = {"retention_ms": size + grace + draw.choice([0, 1, 1000])}
+            return {"gap_ms": size, "grace_ms": grace, "aggregate": "list", **named, **kept}
         case "window_aggregate":
             early = draw.choice([None, {"every_tuples": draw.randint(1, 3)}, {"every_ms": draw.choice([1, 4, 10])}])
             late = draw.choice([{}, {"retention_ms": grace}, {"retention_ms": grace + 5, "late": "update"}])

@@ -112,3 +112,24 @@ ONE_TO_MANY = Replayable(
         "right_changes": "0",
     },
 )
+FOREIGN_KEYS = Replayable(
+    "ForeignKeyJoin",
+    {
+        "Join": "inner",
+        "Protocol": "kip",
+        "NullForeignKey": "ignore",
+        "Mutant": "none",
+        "None": ModelValue("None"),
+    },
+    {
+        "left": "[l |-> None]",
+        "right": "[r1 |-> None, r2 |-> None]",
+        "subscribed": "[r1 |-> [l |-> None], r2 |-> [l |-> None]]",
+        "subscriptions": "[r1 |-> <<>>, r2 |-> <<>>]",
+        "responses": "[r1 |-> [l |-> <<>>], r2 |-> [l |-> <<>>]]",
+        "result": "[l |-> None]",
+        "left_changes": "0",
+        "right_changes": "0",
+        "together": "{}",
+    },
+)

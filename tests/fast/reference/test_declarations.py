@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Any
 
 import pytest
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import OPERATORS, operator_named
 from streamproof.reference.core.records import Record
+from streamproof.reference.definitions.aggregates import COUNT
 from streamproof.reference.definitions.declarations import (
     PYTHON_ONLY,
     Definition,
@@ -19,6 +21,7 @@ from streamproof.reference.definitions.declarations import (
     text_field,
     whole_milliseconds,
 )
+from streamproof.reference.definitions.windows import SessionWindows
 
 
 @dataclass(frozen=True)
@@ -135,15 +138,21 @@ def test_a_definition_takes_events_and_gives_a_table_unless_it_says_otherwise() 
 NEEDED: dict[str, dict[str, Any]] = {
     "session_windows": {"gap_ms": 10},
     "window_aggregate": {"size": 10},
-    "range_aggregate": {"preceding_ms": 10},
+    "range_aggregate": {"preceding_ms": 600000},
     "stream_stream_join": {"before_ms": 5, "after_ms": 5},
     "stream_table_join": {},
     "table_table_join": {},
-    "table_aggregate": {"group_by": "group"},
+    "table_aggregate": {"group_by": "country"},
     "windowed_table": {"size_ms": 10},
-    "foreign_key_join": {"foreign_key": "fk"},
-    "one_to_many_join": {"foreign_key": "fk"},
+    "foreign_key_join": {"foreign_key": "artist"},
+    "one_to_many_join": {"foreign_key": "artist"},
 }
+
+
+def refusal(name: str, options: dict[str, Any]) -> str:
+    with pytest.raises(BadInput) as refused:
+        operator_named(name).declare(options)
+    return str(refused.value)
 
 
 def test_every_operator_is_here() -> None:
@@ -151,81 +160,179 @@ def test_every_operator_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_is_declared_with_what_it_needs(name: str) -> None:
-    definition = operator_named(name).declare(NEEDED[name])
-    assert isinstance(definition, operator_named(name).definition)
-    assert definition == operator_named(name).declare(dict(NEEDED[name]))
+def test_two_declarations_of_one_thing_are_equal_can_be_kept_in_a_set_and_do_not_change(name: str) -> None:
+    one, other = (operator_named(name).declare(dict(NEEDED[name])) for _ in range(2))
+    assert isinstance(one, operator_named(name).definition)
+    assert len({one, other}) == 1
+    with pytest.raises(FrozenInstanceError):
+        one.join = "left"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_has_no_option_that_it_does_not_know(name: str) -> None:
-    with pytest.raises(BadInput, match=f"^{name} has no option 'window': it takes .*"):
-        operator_named(name).declare({**NEEDED[name], "window": 1})
+    assert refusal(name, {**NEEDED[name], "window": 1}).startswith(f"{name} has no option 'window': it takes ")
 
 
-@pytest.mark.parametrize(("name", "option"), [(name, option) for name in NEEDED for option in NEEDED[name]])
-def test_an_operator_says_what_it_needs(name: str, option: str) -> None:
-    options = {other: value for other, value in NEEDED[name].items() if other != option}
-    with pytest.raises(BadInput, match=f"{option}"):
-        operator_named(name).declare(options)
+@pytest.mark.parametrize("name", [name for name, needed in NEEDED.items() if needed and name != "stream_stream_join"])
+def test_an_operator_says_what_it_needs_with_an_example(name: str) -> None:
+    ((option, example),) = NEEDED[name].items()
+    message = refusal(name, {})
+    assert message.startswith(f"{name} needs the option {option}: ")
+    assert message.endswith(f'such as "{option}": {json.dumps(example)}')
+    assert "leave it out" not in refusal(name, {option: None})
+
+
+NO_NUMBER = "give a whole number of milliseconds"
+ONE_OR_MORE = "give a whole number, 1 or more"
+NOT_NEGATIVE = "it can't be negative; use 0 for none"
+EARLY = 'use {"every_tuples": n} or {"every_ms": n}, or leave it out'
+UNBOUNDED = (
+    "is missing: an unbounded stream-stream join is refused, because its predicate must include timestamps from both "
+    "streams; give before_ms and after_ms"
+)
+FIVE_AGGREGATES = "use one of count, sum, min, max, list"
+LEFT_OUT: Any = object()
+REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
+    # options beside those that are needed, and what is said
+    "session_windows": [
+        ({"gap_ms": 0}, "gap_ms is 0: a session's gap must be positive"),
+        ({"gap_ms": 1.5}, f"gap_ms is 1.5: {NO_NUMBER}"),
+        ({"grace_ms": -1}, "grace_ms is -1: grace can't be negative; use 0 for none"),
+        ({"grace_ms": "5 minutes"}, f"grace_ms is '5 minutes': {NO_NUMBER}"),
+        ({"grace_ms": 5, "retention_ms": 14}, "retention_ms is 14, less than gap + grace (15): an open session would"),
+        ({"retention_ms": -1}, "retention_ms is -1, less than gap + grace (10)"),
+        ({"retention_ms": True}, f"retention_ms is True: {NO_NUMBER}"),
+        ({"retention_ms": None}, "retention_ms is null: give milliseconds, or leave it out for gap + grace"),
+        ({"aggregate": "avg"}, f"unknown aggregate 'avg': {FIVE_AGGREGATES}"),
+        ({"aggregate": ["sum"]}, FIVE_AGGREGATES),
+        ({"emit": "final"}, "emit is 'final': use update or close"),
+        ({"late": "never"}, "late is 'never': use merged or own"),
+    ],
+    "window_aggregate": [
+        ({"size": 0}, f"size is 0: {ONE_OR_MORE}"),
+        ({"size": 1.5}, f"size is 1.5: {ONE_OR_MORE}"),
+        ({"step": 0}, f"step is 0: {ONE_OR_MORE}"),
+        ({"step": 11}, "step is 11, more than size (10): records between two windows would be lost"),
+        ({"type": "sliding"}, "type is 'sliding': use fixed or session"),
+        ({"unit": "s"}, "unit is 's': use ms or tuple"),
+        ({"storage": "disk"}, "storage is 'disk': use aggregate or full"),
+        ({"late": "keep"}, "late is 'keep': use drop or update"),
+        ({"late": "update"}, "late messages can't update windows that aren't kept: give retention_ms, or use late dr"),
+        ({"retention_ms": -1}, f"retention_ms is -1: {NOT_NEGATIVE}"),
+        ({"type": "session", "unit": "tuple"}, "a session has a gap in time, no number of tuples: use unit ms"),
+        ({"type": "session", "step": 5}, "a session has no step, because it begins at its first record: leave step"),
+        ({"aggregate": "median"}, f"unknown aggregate 'median': {FIVE_AGGREGATES}, average"),
+        ({"early": 5}, f"early is 5: {EARLY}"),
+        ({"early": {}}, EARLY),
+        ({"early": {"every": 5}}, EARLY),
+        ({"early": {"every_ms": 5, "every_tuples": 5}}, EARLY),
+        ({"early": {"every_ms": 0}}, f"early has every_ms 0: {ONE_OR_MORE}"),
+        ({"early": {"every_tuples": 1.5}}, f"early has every_tuples 1.5: {ONE_OR_MORE}"),
+        ({"before_send": "x"}, "window_aggregate has no option 'before_send': it takes aggregate, early, late"),
+    ],
+    "range_aggregate": [
+        ({"preceding_ms": -1}, f"preceding_ms is -1: {NOT_NEGATIVE}"),
+        ({"aggregate": "avg"}, f"unknown aggregate 'avg': {FIVE_AGGREGATES}, average"),
+    ],
+    "stream_stream_join": [
+        ({"before_ms": LEFT_OUT}, f"before_ms {UNBOUNDED}"),
+        ({"after_ms": LEFT_OUT}, f"after_ms {UNBOUNDED}"),
+        *(({name: -1}, f"{name} is -1: {NOT_NEGATIVE}") for name in ("before_ms", "after_ms", "grace_ms")),
+        ({"grace_ms": 1.5}, f"grace_ms is 1.5: {NO_NUMBER}"),
+        ({"emit": "final"}, "emit is 'final': use arrival, eager or close"),
+        ({"join": "outer", "emit": "arrival"}, "emit is 'arrival', but both sides drive an outer join: use eager or"),
+        ({"null_key": "ignore"}, "null_key is 'ignore': use drop or keep"),
+        ({"null_key": None}, "null_key is null: give a value, or leave it out"),
+        ({"join": "cross"}, "unknown join 'cross': use inner, left or outer"),
+    ],
+    "stream_table_join": [
+        ({"null_key": "ignore"}, "null_key is 'ignore': use drop or keep"),
+        ({"join": ["inner"]}, "unknown join ['inner']: use inner, left or outer"),
+    ],
+    "table_table_join": [
+        ({"join": "right"}, "unknown join 'right': use inner, left or outer; for a right join, swap the sides"),
+        ({"join": None}, "join is null: give a value"),
+    ],
+    "table_aggregate": [
+        ({"group_by": 1}, "group_by is 1: give the name of a field of the value object"),
+        ({"field": 1}, "field is 1: give the name of a field of the value object"),
+        ({"aggregate": "sum"}, "sum needs the option field: the field that is summed"),
+        ({"aggregate": "max"}, "unknown aggregate 'max': use one of count, sum, list"),
+    ],
+    "windowed_table": [
+        ({"size_ms": 0}, f"size_ms is 0: {ONE_OR_MORE}"),
+        ({"step_ms": 11}, "step_ms is 11, more than size_ms (10): records between two windows would be lost"),
+        ({"grace_ms": -1}, f"grace_ms is -1: {NOT_NEGATIVE}"),
+        ({"emit": "final"}, "emit is 'final': use update or close"),
+        ({"with": "stream"}, "with is 'stream': use table, windowed_table, stream_lookup or table_lookup"),
+        ({"to_stream": "key"}, "to_stream is 'key': use window_in_key or window_in_value"),
+        ({"join": "left"}, "join is 'left', but no input is joined: give the option with, or leave join out"),
+        ({"with": "windowed_table", "join": "cross"}, "unknown join 'cross': use inner, left or outer"),
+        ({"shift_ms": 10}, "shift_ms shifts the windows of another windowed table: use it with windowed_table alone"),
+        ({"with": "table", "shift_ms": 10}, "shift_ms shifts the windows of another windowed table"),
+        ({"with": "windowed_table", "shift_ms": 5}, "shift_ms is 5: no window starts there; use a multiple of step"),
+        ({"with": "windowed_table", "shift_ms": 1.5}, f"shift_ms is 1.5: {NO_NUMBER}"),
+        ({"with": "stream_lookup"}, "a look-up needs window_start: the field that holds the start of the window"),
+        ({"window_start": "day"}, "window_start belongs to a look-up: leave it out, or use with stream_lookup or"),
+        (
+            {"with": "table_lookup", "window_start": "day", "to_stream": "window_in_key"},
+            "the result of a look-up has no window: leave to_stream out",
+        ),
+        ({"aggregate": "average"}, f"unknown aggregate 'average': {FIVE_AGGREGATES}"),
+    ],
+    "foreign_key_join": [({"delivery": "async"}, "delivery is 'async': use immediate or manual")],
+    "one_to_many_join": [({"delivery": "manual"}, "one_to_many_join has no option 'delivery': it takes foreign_key,")],
+}
+for by_foreign_key in ("foreign_key_join", "one_to_many_join"):
+    REFUSED[by_foreign_key] += [
+        ({"join": "outer"}, "there is no outer join by foreign key: a right row "),
+        ({"join": "cross"}, "unknown join 'cross': use inner or left"),
+        ({"foreign_key": 1}, "foreign_key is 1: give the name of a field of the left value object"),
+        ({"null_foreign_key": "drop"}, "null_foreign_key is 'drop': use ignore or keep"),
+        ({"protocol": "paxos"}, "protocol is 'paxos': use kip or answer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"), [(name, *row) for name, rows in REFUSED.items() for row in rows]
+)
+def test_a_declaration_that_cannot_be_is_refused(name: str, options: dict[str, Any], message: str) -> None:
+    given = {**NEEDED[name], **options}
+    assert message in refusal(name, {option: value for option, value in given.items() if value is not LEFT_OUT})
+
+
+# What is filled in.
+
+
+def test_the_retention_of_sessions_is_gap_and_grace_by_default_and_may_be_longer() -> None:
+    assert SessionWindows(10) == SessionWindows(10, 0, 10, COUNT, "update", "merged")
+    assert (SessionWindows(10, 5).retention_ms, SessionWindows(10, 5, 16).retention_ms) == (15, 16)
+    options = {"gap_ms": 10, "grace_ms": 5, "retention_ms": 20, "aggregate": "count", "emit": "close", "late": "own"}
+    assert operator_named("session_windows").declare(options) == SessionWindows(10, 5, 20, COUNT, "close", "own")
+
+
+def test_a_session_is_closed_gap_and_grace_behind_the_clock_and_expires_the_retention_behind_it() -> None:
+    windows = SessionWindows(10, 5, 40)
+    assert (windows.close_edge(100), windows.expiry_edge(100)) == (85, 60)
+    assert SessionWindows(1).close_edge(0) < 0  # a clock that has seen nothing closes nothing
+
+
+@pytest.mark.parametrize(("join", "emit"), [("inner", "arrival"), ("left", "arrival"), ("outer", "eager")])
+def test_the_default_of_emit_is_that_of_the_documents(join: str, emit: str) -> None:
+    assert operator_named("stream_stream_join").declare({**NEEDED["stream_stream_join"], "join": join}).emit == emit
+
+
+JOINS = [name for name in OPERATORS if name.endswith("_join")]
+STREAMS = ["range_aggregate", "stream_stream_join", "stream_table_join"]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_two_declarations_of_one_thing_are_equal_and_can_be_kept_in_a_set(name: str) -> None:
-    assert len({operator_named(name).declare(NEEDED[name]) for _ in range(2)}) == 1
+def test_a_join_has_two_inputs_and_a_stream_is_joined_to_a_stream(name: str) -> None:
+    definition = operator_named(name).declare(NEEDED[name])
+    assert definition.inputs == (("left", "right") if name in JOINS else ("events",))
+    assert (definition.is_stream, definition.unordered) == (name in STREAMS, False)
 
 
-# The options of Samza's operators.
-
-SAMZA: list[tuple[str, dict[str, Any], str]] = [
-    ("window_aggregate", {}, 'window_aggregate needs the option size: how long a window is, such as "size": 10'),
-    ("window_aggregate", {"size": 0}, "size is 0: give a whole number, 1 or more"),
-    ("window_aggregate", {"size": -10}, "size is -10: give a whole number, 1 or more"),
-    ("window_aggregate", {"size": 1.5}, "size is 1.5: give a whole number, 1 or more"),
-    ("window_aggregate", {"size": True}, "size is True: give a whole number, 1 or more"),
-    ("window_aggregate", {"size": 10, "step": 0}, "step is 0: give a whole number, 1 or more"),
-    ("window_aggregate", {"size": 10, "step": 11}, r"step is 11, more than size \(10\): records between two windows"),
-    ("window_aggregate", {"size": 10, "type": "sliding"}, "type is 'sliding': use fixed or session"),
-    ("window_aggregate", {"size": 10, "unit": "s"}, "unit is 's': use ms or tuple"),
-    ("window_aggregate", {"size": 10, "storage": "disk"}, "storage is 'disk': use aggregate or full"),
-    ("window_aggregate", {"size": 10, "late": "keep"}, "late is 'keep': use drop or update"),
-    (
-        "window_aggregate",
-        {"size": 10, "late": "update"},
-        "late messages can't update windows that aren't kept: give re",
-    ),
-    ("window_aggregate", {"size": 10, "retention_ms": -1}, "retention_ms is -1: it can't be negative; use 0 for none"),
-    ("window_aggregate", {"size": 10, "type": "session", "unit": "tuple"}, "a session has a gap in time, no number of"),
-    ("window_aggregate", {"size": 10, "type": "session", "step": 5}, "a session has no step, because it begins at its"),
-    (
-        "window_aggregate",
-        {"size": 10, "aggregate": "median"},
-        "unknown aggregate 'median': use one of count, sum, min,",
-    ),
-    *[
-        ("window_aggregate", {"size": 10, "early": early}, message)
-        for early, message in [
-            (5, r'early is 5: use {"every_tuples": n} or {"every_ms": n}, or leave it out'),
-            ({}, "early is {}: use"),
-            ({"every": 5}, "early is .*: use"),
-            ({"every_ms": 5, "every_tuples": 5}, "early is .*: use"),
-            ({"every_ms": 0}, "early has every_ms 0: give a whole number, 1 or more"),
-            ({"every_tuples": 1.5}, "early has every_tuples 1.5: give a whole number, 1 or more"),
-        ]
-    ],
-    ("range_aggregate", {}, 'range_aggregate needs the option preceding_ms: how far back .* such as "preceding_ms": 6'),
-    ("range_aggregate", {"preceding_ms": -1}, "preceding_ms is -1: it can't be negative; use 0 for none"),
-    ("range_aggregate", {"preceding_ms": "10 min"}, "preceding_ms is '10 min': give a whole number of milliseconds"),
-    ("range_aggregate", {"preceding_ms": 1, "aggregate": "avg"}, "unknown aggregate 'avg': use one of count, sum, min"),
-    ("table_aggregate", {}, 'table_aggregate needs the option group_by: the field .* such as "group_by": "country"'),
-    ("table_aggregate", {"group_by": 1}, "group_by is 1: give the name of a field of the value object"),
-    ("table_aggregate", {"group_by": "g", "field": 1}, "field is 1: give the name of a field of the value object"),
-    ("table_aggregate", {"group_by": "g", "aggregate": "sum"}, "sum needs the option field: the field that is summed"),
-    ("table_aggregate", {"group_by": "g", "aggregate": "max"}, "unknown aggregate 'max': use one of count, sum, list"),
-]
-
-
-@pytest.mark.parametrize(("name", "options", "message"), SAMZA)
-def test_a_declaration_that_cannot_be_is_refused(name: str, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput, match=f"^{message}"):
-        operator_named(name).declare(options)
+def test_a_windowed_table_is_made_only_by_a_windowed_aggregate() -> None:
+    # No operator takes a WTable as an input: its own are streams of events, or a stream or table of its other side.
+    assert operator_named("windowed_table").declare({"size_ms": 10, "with": "table"}).inputs == ("events", "right")

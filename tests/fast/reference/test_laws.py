@@ -36,10 +36,18 @@ LOOKUPS: list[dict[str, Any]] = [
 SUMS: list[dict[str, Any]] = [
     {"size_ms": 10, "aggregate": "sum", "step_ms": 5, "grace_ms": 3, "emit": emit} for emit in ("update", "close")
 ]
+STREAMED: list[dict[str, Any]] = [
+    {"size_ms": 5, "grace_ms": grace, "emit": emit, "with": "windowed_table", "join": "outer", "shift_ms": 5}
+    | {"to_stream": "window_in_value"}
+    for grace in (0, 3)
+    for emit in ("update", "close")
+]
 DRAWN: list[tuple[str, int, list[Any]]] = [
     # operator, histories of each, options (None: any) or their seeds
+    ("session_windows", 150, [0, 1, 2, 3]),
     ("window_aggregate", 100, [0, 1, 2, 3]),
     ("windowed_table", 120, [0, 1, 2, 3]),
+    ("windowed_table", 100, STREAMED),
     ("stream_stream_join", 150, [1, 2, 3]),
     ("stream_stream_join", 60, BOUNDED),
     ("stream_table_join", 150, LOOKUPS),
@@ -81,6 +89,7 @@ def as_one_key(right: Arrive, record: Record) -> list[Output]:
 
 
 KEYED = [
+    "session_windows",
     "window_aggregate",
     "windowed_table",
     "stream_stream_join",
@@ -120,6 +129,7 @@ def of_counts(history: History, machine: Machine | None, times: int) -> Any:
 
 REPEATED: list[tuple[str, int, Callable[..., Any], int, list[dict[str, Any]]]] = [
     # operator, histories, what of them, and so many times of it once every record comes twice
+    ("session_windows", 100, of_table, 2, [{"gap_ms": 10, "grace_ms": grace} for grace in (0, 1000)]),
     ("window_aggregate", 100, of_table, 2, [{"size": 10, "step": 5}]),
     ("windowed_table", 100, of_table, 2, SUMS),
     ("stream_stream_join", 100, of_stream, 4, [{"before_ms": 10, "after_ms": 10, "grace_ms": 5}]),

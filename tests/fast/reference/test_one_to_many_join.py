@@ -153,7 +153,6 @@ def test_a_scan_finds_the_rows_of_one_key_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("text", "emitted"),
     [
-        ("L a=v|fk1 b=v|fk R fk=X@9", '["fk", "b"]=(v|fk,X)@9'),
         ("L 1x=v|r x=v|r1 R r=X@9", '["r", "1x"]=(v|r,X)@9'),
         ("L 1x=v|r x=v|r1 R r1=X@9", '["r1", "x"]=(v|r1,X)@9'),
     ],
@@ -189,13 +188,6 @@ def test_it_holds_the_pairs_of_the_foreign_key_join_under_both_keys(join: str) -
         assert {row: value for row, (value, _) in mine.items()} == by_key
 
 
-class LeavesBehind(Behaviour):
-    """Doesn't emit that a row has left its old key."""
-
-    def _change_left(self, record: Record) -> list[Output]:
-        return super()._change_left(record)[-1:]
-
-
 class ScansByPrefix(Behaviour):
     """Scans all keys that begin with the one that changed."""
 
@@ -208,11 +200,6 @@ class ScansByPrefix(Behaviour):
             for change in [self._result(*pair, None, record.timestamp)]
             if record.value is not None
         ]
-
-
-def test_the_law_of_the_fold_finds_a_row_that_is_left_behind() -> None:
-    drawn = histories_drawn(JOIN, 60, options={"foreign_key": "fk"})
-    assert any(broken_prefix(history, LeavesBehind) for history in drawn)
 
 
 def test_the_law_of_the_fold_finds_a_scan_by_prefix() -> None:

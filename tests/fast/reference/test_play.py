@@ -43,52 +43,33 @@ def echoed(*lines: Line, clock: str = "stream_time") -> list[tuple[int, int, str
     return found
 
 
-def test_arrivals_count_from_0_and_cuts_are_not_counted() -> None:
-    entries = play(history(record(0), CUT, record(0), record(0)), Echo).entries
-    assert [entry.arrival for entry in entries if entry.output.key == "a"] == [0, 1, 2]
+ECHOED: dict[str, tuple[list[Line], str, list[tuple[int, int, str, int]]]] = {
+    "an empty history ends too": ([], "stream_time", [(0, 0, ".", 0)]),
+    "without arrivals one counts from 0 too": ([CUT], "stream_time", [(0, 1, ".", 0), (0, 1, ".", 0)]),
+    "what a last cut and the end set off belongs to the last arrival": (
+        *([record(5), CUT], "stream_time"),
+        [(0, 0, "a", 5), (0, 1, ".", 5), (0, 1, ".", 5)],
+    ),
+    "what a cut sets off belongs to the batch and the arrival after it, and cuts are no arrivals": (
+        *([record(0), CUT, CUT, record(5)], "stream_time"),
+        [(0, 0, "a", 0), (1, 1, ".", 0), (1, 2, ".", 0), (1, 2, "a", 5), (1, 2, ".", 5)],
+    ),
+    "the batch clock moves at cuts and at the end": (
+        *([record(5), CUT, record(7)], "batch"),
+        [(0, 0, "a", 0), (1, 1, ".", 5), (1, 1, "a", 5), (1, 1, ".", 7)],
+    ),
+    "a clock advance is an arrival and moves stream time at once": (
+        *([ClockAdvance(5), record(1)], "stream_time"),
+        [(0, 0, ".", 5), (1, 0, "a", 5), (1, 0, ".", 5)],
+    ),
+}
 
 
-def test_clock_advances_are_counted() -> None:
-    entries = play(history(record(0), ClockAdvance(5), record(0)), Echo).entries
-    assert [entry.arrival for entry in entries if entry.output.key == "a"] == [0, 2]
-
-
-def test_batches_are_the_stretches_between_cuts() -> None:
-    entries = play(history(record(0), CUT, CUT, record(0)), Echo).entries
-    assert [entry.batch for entry in entries if entry.output.key == "a"] == [0, 2]
-
-
-def test_what_a_cut_sets_off_belongs_to_the_batch_and_the_arrival_after_it() -> None:
-    assert echoed(record(0), CUT, record(5))[1] == (1, 1, ".", 0)
-
-
-def test_what_a_last_cut_sets_off_belongs_to_the_last_arrival() -> None:
-    assert echoed(record(0), CUT)[1] == (0, 1, ".", 0)
-
-
-def test_what_the_end_sets_off_belongs_to_the_last_batch_and_the_last_arrival() -> None:
-    assert echoed(record(0), CUT, record(5))[-1] == (1, 1, ".", 5)
-
-
-def test_a_history_without_arrivals_counts_from_0_too() -> None:
-    assert echoed(CUT) == [(0, 1, ".", 0), (0, 1, ".", 0)]
-
-
-def test_an_empty_history_ends_too() -> None:
-    assert echoed() == [(0, 0, ".", 0)]
-
-
-def test_the_batch_clock_moves_at_cuts_and_at_the_end() -> None:
-    assert echoed(record(5), CUT, record(7), clock="batch") == [
-        (0, 0, "a", 0),
-        (1, 1, ".", 5),
-        (1, 1, "a", 5),
-        (1, 1, ".", 7),
-    ]
-
-
-def test_a_clock_advance_moves_stream_time_at_once() -> None:
-    assert echoed(ClockAdvance(5), record(1)) == [(0, 0, ".", 5), (1, 0, "a", 5), (1, 0, ".", 5)]
+@pytest.mark.parametrize(("lines", "clock", "expected"), ECHOED.values(), ids=ECHOED)
+def test_what_is_emitted_has_its_arrival_its_batch_and_the_clock(
+    lines: list[Line], clock: str, expected: list[tuple[int, int, str, int]]
+) -> None:
+    assert echoed(*lines, clock=clock) == expected
 
 
 def test_a_record_is_accepted_with_what_the_clock_said_then() -> None:
@@ -100,26 +81,15 @@ def test_a_dropped_record_is_not_accepted() -> None:
     assert play(history(record(0, None)), Echo).accepted == []
 
 
-def test_the_clock_at_the_end_is_reported() -> None:
-    assert play(history(record(5), clock="batch"), Echo).clock == 5
-
-
 def test_each_batch_has_a_step_before_its_cut_moves_the_clock() -> None:
     played = play(history(record(5), record(6), CUT, CUT, record(7), clock="batch"), Echo)
     assert played.steps == [(2, 2, 0), (3, 2, 6), (6, 3, 7)]
 
 
-def test_the_last_step_includes_what_the_end_set_off() -> None:
-    played = play(history(record(5), CUT, record(7), emit="close"))
-    assert played.steps[-1] == (len(played.entries), len(played.accepted), played.clock)
-
-
 def test_the_reference_is_played_where_nothing_else_is_given() -> None:
-    assert play(history(record(5))).entries == [Entry(0, 0, Change("a", (5, 5), 1, 5))]
-
-
-def test_the_table_is_the_folded_changelog() -> None:
-    assert play(history(record(0), record(5))).result == {("a", (0, 5)): (2, 5)}
+    played = play(history(record(5), clock="batch"))
+    assert played.entries == [Entry(0, 0, Change("a", (5, 5), 1, 5))]
+    assert (played.result, played.clock, played.steps) == ({("a", (5, 5)): (1, 5)}, 5, [(1, 1, 5)])
 
 
 def test_a_delivery_to_an_operator_without_channels_is_refused() -> None:

@@ -35,48 +35,24 @@ BAD_HEADERS = {
     "a cut": ('{"cut": true}', "the first line must be the header"),
     "unknown field": (HEADER[:-1] + ', "grace": 1}', "the header has no 'grace': it takes clock, operator, options"),
     "unknown operator": ('{"operator": "sessions"}', "unknown operator 'sessions': use one of session_windows"),
-    "operator no string": ('{"operator": ["session_windows"]}', "use one of session_windows"),
     "operator null": ('{"operator": null}', "unknown operator None: use one of session_windows"),
     "operator twice": ('{"operator": "a", "operator": "session_windows"}', "'operator' stands twice .*: keep one"),
     "unknown clock": (HEADER[:-1] + ', "clock": "wall"}', "unknown clock 'wall': use one of stream_time, batch"),
     "clock no string": (HEADER[:-1] + ', "clock": ["batch"]}', "use one of stream_time, batch"),
-    "clock null": (HEADER[:-1] + ', "clock": null}', "use one of stream_time, batch"),
     "options no object": ('{"operator": "session_windows", "options": 10}', "options must be an object, such as"),
-    "options null": ('{"operator": "session_windows", "options": null}', "options must be an object, such as"),
     "options missing": ('{"operator": "session_windows"}', 'needs the option gap_ms.* such as "gap_ms": 10'),
-    "gap missing": ('{"operator": "session_windows", "options": {}}', 'such as "gap_ms": 10'),
     "option twice": (HEADER.replace("10", '10, "gap_ms": 20'), "'gap_ms' stands twice in one object: keep one"),
     "unknown option": (header(gap=10), "session_windows has no option 'gap': it takes aggregate, emit, gap_ms"),
     "gap 0": (header(gap_ms=0), "gap_ms is 0: a session's gap must be positive"),
-    "gap negative": (header(gap_ms=-5), "must be positive"),
-    "gap a fraction": (header(gap_ms=1.5), "gap_ms is 1.5: give a whole number of milliseconds"),
-    "gap a text": (header(gap_ms="10"), "gap_ms is '10': give a whole number"),
-    "gap a bool": (header(gap_ms=True), "gap_ms is True: give a whole number"),
-    "gap null": (header(gap_ms=None), "gap_ms is null: give "),
     "gap NaN": (HEADER.replace("10", "NaN"), "NaN is no JSON value"),
-    "grace negative": (header(grace_ms=-1), "grace can't be negative; use 0"),
-    "grace a text": (header(grace_ms="5 minutes"), "grace_ms is '5 minutes': give a whole number"),
-    "retention too small": (header(grace_ms=5, retention_ms=14), r"less than gap \+ grace \(15\).* raise it"),
-    "retention -1": (header(retention_ms=-1), r"retention_ms is -1, less than gap \+ grace \(10\).* leave it out"),
-    "retention null": (header(retention_ms=None), "retention_ms is null: give milliseconds, or leave it out"),
-    "unknown aggregate": (header(aggregate="avg"), "unknown aggregate 'avg': use one of count, sum, min, max, list"),
-    "aggregate no string": (header(aggregate=["sum"]), "use one of count, sum, min, max, list"),
-    "unknown emit": (header(emit="final"), "emit is 'final': use update or close"),
-    "emit no string": (header(emit=["close"]), "use update or close"),
-    "unknown late": (header(late="never"), "late is 'never': use merged or own"),
 }
 BAD_LINES = {
     "not JSON": ("a@0", "not JSON: .* at column 1"),
-    "cut short": (RECORD[:-1], "not JSON"),
     "two objects": (RECORD + RECORD, "not JSON: Extra data"),
-    "a trailing comma": (RECORD[:-1] + ",}", "not JSON"),
     "an array": ("[1]", "must be a JSON object, not list"),
-    "a number": ("1", "must be a JSON object, not int"),
-    "null": ("null", "must be a JSON object, not NoneType"),
     "nested too deeply": ("[" * 100_000, "nested too deeply"),
     "an empty object": ("{}", "without 'input': it needs input, key, value and timestamp"),
     "NaN": (RECORD.replace('"x"', "NaN"), "NaN is no JSON value: use null or leave the record out"),
-    "Infinity": (RECORD.replace('"x"', "Infinity"), "Infinity is no JSON value"),
     "-Infinity deep inside": (RECORD.replace('"x"', '{"a": [-Infinity]}'), "-Infinity is no JSON value"),
     "a field twice": (RECORD[:-1] + ', "key": "b"}', "'key' stands twice in one object: keep one of them"),
     "a field twice deep inside": (RECORD.replace('"x"', '[{"a": 1, "a": 2}]'), "'a' stands twice"),
@@ -89,25 +65,16 @@ BAD_LINES = {
         for name in ("input", "key", "value", "timestamp")
     },
     "an unknown input": (record(input="left"), "unknown input 'left': session_windows has events"),
-    "input no string": (record(input=["events"]), "session_windows has events"),
     "an int key": (record(key=1), "the key 1 is no string: quote it, or use null"),
-    "a bool key": (record(key=False), "the key False is no string"),
-    "a list key": (record(key=["a"]), "is no string: quote it"),
     "a bool timestamp": (record(timestamp=True), "the timestamp True is no whole number: give milliseconds"),
-    "a text timestamp": (record(timestamp="0"), "the timestamp '0' is no whole number"),
     "a fraction timestamp": (record(timestamp=0.5), "the timestamp 0.5 is no whole number"),
-    "a float timestamp": (record(timestamp=1.0), "the timestamp 1.0 is no whole number"),
-    "a null timestamp": (record(timestamp=None), "the timestamp None is no whole number"),
     "a negative timestamp": (record(timestamp=-1), "the timestamp -1 is out of range: give milliseconds since 1970"),
     "a timestamp too large": (record(timestamp=LATEST + 1), "is out of range: .* up to the year 9999"),
     "cut false": ('{"cut": false}', 'a cut is written {"cut": true}'),
     "cut 1": ('{"cut": 1}', 'a cut is written {"cut": true}'),
-    "cut null": ('{"cut": null}', 'a cut is written {"cut": true}'),
     "cut and more": ('{"cut": true, "at": 5}', "a cut has no 'at': it takes cut"),
-    "cut and heartbeat": ('{"cut": true, "heartbeat": 5}', "a cut has no 'heartbeat'"),
     "a negative heartbeat": ('{"heartbeat": -1}', "the heartbeat -1 is out of range: give milliseconds"),
     "a bool heartbeat": ('{"heartbeat": true}', "the heartbeat True is no whole number: give milliseconds"),
-    "a heartbeat too large": (f'{{"heartbeat": {LATEST + 1}}}', "is out of range"),
     "heartbeat and more": ('{"heartbeat": 5, "key": "a"}', "a heartbeat has no 'key': it takes heartbeat"),
     "a second header": (HEADER, "a second header: a history file has one, on its first line"),
     "a delivery": (
@@ -145,60 +112,10 @@ def on(side: str, value: Any, key: str | None = "a") -> str:
     return record(input=side, key=key, value=value)
 
 
-BAD_OPTIONS = {
-    "unknown join": (of("table_table_join", join="cross"), "unknown join 'cross': use inner, left or outer"),
-    "right join": (of("table_table_join", join="right"), "use inner, left or outer; for a right join, swap the sides"),
-    "join no string": (of("table_table_join", join=["left"]), "unknown join .*: use inner, left or outer"),
-    "outer stream-table": (
-        of("stream_table_join", join="outer"),
-        "no outer join of KStream and KTable: the stream alone",
-    ),
-    "outer by foreign key": (
-        of("foreign_key_join", foreign_key="a", join="outer"),
-        "no outer join .* use inner or left",
-    ),
-    "inner windowed table": (
-        of("windowed_table", size_ms=10, join="inner", **{"with": "table"}),
-        "no inner join of WTable and KTable: .*: use left",
-    ),
-    "unbounded": (of("stream_stream_join"), "unbounded stream-stream join is refused, .* give before_ms and after_ms"),
-    "half bounded": (of("stream_stream_join", before_ms=1), "after_ms is missing: an unbounded stream-stream join"),
-    "negative before": (
-        of("stream_stream_join", before_ms=-1, after_ms=1),
-        "before_ms is -1: it can't be negative; use 0",
-    ),
-    "negative after": (
-        of("stream_stream_join", before_ms=1, after_ms=-1),
-        "after_ms is -1: it can't be negative; use 0",
-    ),
-    "negative range": (of("range_aggregate", preceding_ms=-1), "preceding_ms is -1: it can't be negative; use 0"),
-    "no foreign key": (of("foreign_key_join"), 'needs the option foreign_key: .* such as "foreign_key": "artist"'),
-    "foreign key no string": (of("foreign_key_join", foreign_key=1), "foreign_key is 1: give the name of a field"),
-    "no group": (of("table_aggregate"), 'needs the option group_by: .* such as "group_by": "country"'),
-    "sum of nothing": (of("table_aggregate", group_by="g", aggregate="sum"), "sum needs the option field: .* such as"),
-    "early a number": (of("window_aggregate", size=10, early=5), 'early is 5: use {"every_tuples": n} or'),
-    "an option of another": (
-        of("one_to_many_join", foreign_key="a", delivery="manual"),
-        "has no option 'delivery': it",
-    ),
-    "a callback": (of("window_aggregate", size=10, before_send="f"), "has no option 'before_send': it takes aggregate"),
-    "with null": (
-        of("windowed_table", size_ms=10, join="left", **{"with": None}),
-        "but no input is joined: give the option with",
-    ),
-}
 BAD_VALUES = {
     "a foreign key missing": (BY_ARTIST, on("left", {"title": "x"}), "has no field 'artist': the foreign key is read"),
-    "a foreign key no string": (
-        BY_ARTIST,
-        on("left", {"artist": 1}),
-        "holds 1, which is no string: the foreign key is",
-    ),
-    "a left value no object": (BY_ARTIST, on("left", "x"), "is no object: .* field 'artist': write {\"artist\": …}"),
-    "one to many, missing": (ONE_TO_MANY, on("left", {}), "the value {} has no field 'artist': .* use null for none"),
     "one to many, no string": (ONE_TO_MANY, on("left", {"artist": []}), r"holds \[\], which is no string"),
     "a group missing": (COUNT_BY, on("events", {"amount": 1}), "has no field 'country': the group is read from it"),
-    "a group no string": (COUNT_BY, on("events", {"country": 1}), "holds 1, which is no string: the group is a string"),
     "a row no object": (
         COUNT_BY,
         on("events", 5),
@@ -216,12 +133,16 @@ BAD_VALUES = {
         on("right", {"day": "mon"}),
         "holds 'mon': give the window's start in wh",
     ),
-    "a looked-up value no object": (LOOKED_UP, on("right", 5), "the value 5 is no object: the window's start is read"),
     "an average of text": (
         of("window_aggregate", size=10, aggregate="average"),
         on("events", "x"),
         "average can't take the value 'x': it needs a number",
     ),
+    "a windowed sum of text": (
+        *(of("windowed_table", size_ms=10, aggregate="sum"), on("events", "x")),
+        "sum can't take the value 'x': it needs a number",
+    ),
+    "a session's sum of text": (header(aggregate="sum"), on("events", "x"), "sum can't take the value 'x'"),
     "a sum of nothing": (
         of("range_aggregate", preceding_ms=1, aggregate="sum"),
         on("events", None),
@@ -230,18 +151,6 @@ BAD_VALUES = {
 }
 LACKING = {
     "left of session windows": (HEADER, "left", "session_windows has events"),
-    "right of a window aggregate": (of("window_aggregate", size=10), "right", "window_aggregate has events"),
-    "left of a range aggregate": (of("range_aggregate", preceding_ms=1), "left", "range_aggregate has events"),
-    "left of a table aggregate": (COUNT_BY, "left", "table_aggregate has events"),
-    "events of a stream-stream join": (
-        of("stream_stream_join", before_ms=1, after_ms=1),
-        "events",
-        "stream_stream_join has left, right",
-    ),
-    "events of a stream-table join": (of("stream_table_join"), "events", "stream_table_join has left, right"),
-    "events of a table-table join": (of("table_table_join"), "events", "table_table_join has left, right"),
-    "events of a foreign-key join": (BY_ARTIST, "events", "foreign_key_join has left, right"),
-    "events of a one-to-many join": (ONE_TO_MANY, "events", "one_to_many_join has left, right"),
     "left of a windowed table": (
         of("windowed_table", size_ms=10),
         "left",
@@ -269,38 +178,19 @@ BAD_DELIVERIES = {
         {"deliver": "subscription", "foreign_key": "r"},
         "one_to_many_join has no channels to",
     ),
-    "another operator": (
-        of("table_table_join"),
-        {"deliver": "subscription", "foreign_key": "r"},
-        "table_table_join has no channels to deliver from: leave the line out",
-    ),
     "unknown channel": (
         MANUAL,
         {"deliver": "message", "foreign_key": "r"},
         "unknown channel 'message': deliver a subs",
     ),
-    "null channel": (MANUAL, {"deliver": None}, "unknown channel None: deliver a subscription or a response"),
-    "no key": (MANUAL, {"deliver": "response", "foreign_key": "r"}, "a response needs a key that is a string, for its"),
     "a null key": (MANUAL, {"deliver": "response", "foreign_key": "r", "key": None}, "needs a key that is a string"),
-    "no foreign key": (MANUAL, {"deliver": "subscription"}, "a subscription needs a foreign_key that is a string"),
     "a number": (MANUAL, {"deliver": "subscription", "foreign_key": 1}, "needs a foreign_key that is a string"),
     "a key too many": (
         MANUAL,
         {"deliver": "subscription", "foreign_key": "r", "key": "l"},
         "the delivery of a subscription has no 'key': it takes deliver, foreign_key",
     ),
-    "a value too": (
-        MANUAL,
-        {"deliver": "response", "foreign_key": "r", "key": "l", "value": 1},
-        "has no 'value': it takes",
-    ),
 }
-
-
-@pytest.mark.parametrize(("line", "message"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
-def test_bad_options_of_an_operator_are_refused(line: str, message: str) -> None:
-    with pytest.raises(BadInput, match=f"^h.jsonl: line 1: .*{message}"):
-        parse_history(text_of(line), source="h.jsonl")
 
 
 @pytest.mark.parametrize(("line", "bad", "message"), BAD_VALUES.values(), ids=BAD_VALUES)
@@ -312,13 +202,6 @@ def test_a_value_that_the_operator_cannot_take_is_refused(line: str, bad: str, m
 @pytest.mark.parametrize(("line", "bad", "message"), BAD_VALUES.values(), ids=BAD_VALUES)
 def test_without_key_it_may_be_anything(line: str, bad: str, message: str) -> None:
     assert len(parse_history(text_of(line, json.dumps({**json.loads(bad), "key": None}))).records) == 1
-
-
-@pytest.mark.parametrize("line", [header(gap_ms=None), of("foreign_key_join", foreign_key=None)])
-def test_an_option_that_is_needed_and_null_is_not_said_to_be_left_out(line: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        parse_history(text_of(line))
-    assert "leave it out" not in str(refused.value)
 
 
 def test_a_summed_field_that_is_missing_is_not_said_to_be_null() -> None:
@@ -361,19 +244,6 @@ def test_a_delivery_from_an_empty_channel_is_refused_when_it_is_played() -> None
     lines = (on("left", {"artist": "r"}), '{"deliver": "subscription", "foreign_key": "s"}')
     with pytest.raises(BadInput, match=r"^h: line 3: nothing waits .* on subscription s: .* \(subscription r\)"):
         play(parse_history(text_of(MANUAL, *lines), name="h"))
-
-
-@pytest.mark.parametrize(
-    ("aggregate", "value"),
-    [("sum", "x"), ("sum", None), ("sum", True), ("min", None), ("min", [1]), ("max", {"a": 1}), ("max", False)],
-)
-def test_a_value_that_the_aggregate_cannot_take_is_refused(aggregate: str, value: Any) -> None:
-    with pytest.raises(BadInput, match=f"^h.jsonl: line 2: {aggregate} can't take the value .*: it needs a number"):
-        parse_history(text_of(header(aggregate=aggregate), record(value=value)), source="h.jsonl")
-
-
-def test_the_value_of_a_null_key_may_be_anything() -> None:
-    assert parse_history(text_of(header(aggregate="sum"), record(key=None, value="x"))).records[0].value == "x"
 
 
 @pytest.mark.parametrize("text", ["", "\n", "  \n\t\n"])

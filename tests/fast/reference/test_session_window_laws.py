@@ -1,159 +1,262 @@
-"""The laws of session windows hold. Histories are drawn as in the gate, and free-form: any line after any other."""
+"""Laws of session windows alone, each with mutants that it kills; those of every operator are in test_laws.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
+import pytest
 from history_strategies import declarations, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from session_histories import history_of
-from session_laws import (
-    KEYS,
-    SCHEDULE,
-    closed_is_emitted_at_once,
-    closed_is_final,
-    closing_is_in_order,
-    cuts_play_no_part,
-    declaration,
-    drops_exactly_what_is_late,
-    every_accepted_record_counts_once,
-    folds_to_the_meaning,
-    keys_are_independent,
-    open_sessions_lie_apart,
-    order_plays_no_part,
-    repeats_count_again,
-)
-from streamproof.properties.generators.draws import HistorySettings
-from streamproof.reference.core.history import CUT, ClockAdvance, History
+from notation import broken_prefix, history_of
+from streamproof.properties.generators.draws import HistorySettings, draw_histories
+from streamproof.reference.core.clocks import Clock, make_clock
+from streamproof.reference.core.history import ClockAdvance, History, Line
+from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Dropped, Output, Record
+from streamproof.reference.core.records import Accepted, Change, Dropped, Key, Output, Record
+from streamproof.reference.definitions.windows import SessionWindows
+from streamproof.reference.session_store import Session, SessionStore
+from streamproof.reference.session_windows import Behaviour, meaning
 
+SESSIONS = "session_windows"
 QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
-THOROUGH = settings(QUIET, max_examples=60)
+Machine: TypeAlias = Callable[[SessionWindows, Clock], Behaviour]
 
 
-@st.composite
-def free_form(draw: st.DrawFn, /, **fixed: Any) -> History:
-    options = {**draw(declarations()), **fixed}
-    extra = draw(st.sampled_from([None, 0, 1, 1000]))
-    if extra is not None:
-        options["retention_ms"] = options["gap_ms"] + options["grace_ms"] + extra
-    key = st.sampled_from(["a", "a", "a", "ab", "b", None])
-    record = st.builds(Record, st.just("events"), key, st.integers(0, 3), st.integers(0, 60))
-    line = st.one_of(record, record, record, record, st.builds(ClockAdvance, st.integers(0, 80)), st.just(CUT))
-    lines = draw(st.lists(line, max_size=16))
-    return History("session_windows", options, tuple(lines), draw(st.sampled_from(["stream_time", "batch"])))
+class Step(NamedTuple):
+    """What one line sets off, and where the clock then stands."""
+
+    line: Line | None
+    emitted: list[Output]
+    clock: int
 
 
-def drawn(**fixed: Any) -> st.SearchStrategy[History]:
-    return declarations().flatmap(
-        lambda options: histories(HistorySettings("session_windows", {**options, **fixed}, SCHEDULE, 16, KEYS))
-    )
+def walk(history: History, machine: Machine) -> Iterator[Step]:
+    """Play a history line by line; the end is one more cut."""
+    clock = make_clock(history.clock)
+    behaviour = machine(declaration(history), clock)
+    for line in [*history.lines, None]:
+        if isinstance(line, Record):
+            emitted = behaviour.arrive(line)
+        else:
+            if isinstance(line, ClockAdvance):
+                clock.observe(line.timestamp)
+            else:
+                clock.cut()
+            emitted = behaviour.advance()
+        yield Step(line, emitted, clock.now)
 
 
-def either(**fixed: Any) -> st.SearchStrategy[History]:
-    return drawn(**fixed) | free_form(**fixed)
+def declaration(history: History) -> SessionWindows:
+    windows: SessionWindows = operator_named(history.operator).declare(history.options)
+    return windows
 
 
-@THOROUGH
-@given(either())
-def test_the_behaviour_folds_to_the_meaning_after_every_step(history: History) -> None:
-    assert folds_to_the_meaning(history)
+# The laws, each a question that a history answers with yes or no.
 
 
-@QUIET
-@given(either())
-def test_exactly_the_late_records_are_dropped(history: History) -> None:
-    assert drops_exactly_what_is_late(history)
+def folds_to_the_meaning(history: History, machine: Machine = Behaviour) -> bool:
+    return broken_prefix(history, machine) is None
 
 
-@QUIET
-@given(drawn(grace_ms=1000))
-def test_the_order_of_arrival_plays_no_part_when_nothing_is_late(history: History) -> None:
-    assert order_plays_no_part(history)
+def drops_exactly_what_is_late(history: History, machine: Machine = Behaviour) -> bool:
+    windows = declaration(history)
+    watched = SessionWindows(windows.gap_ms, windows.grace_ms)
+    taken: list[Accepted] = []
+    for step in walk(history, machine):
+        if isinstance(step.line, Record) and step.line.key is not None:
+            record, edge = step.line, windows.close_edge(step.clock)
+            end = record.timestamp
+            if windows.late == "merged":
+                for key, window in meaning(watched, taken, step.clock):
+                    assert window is not None
+                    start, last = window
+                    within = start - windows.gap_ms <= record.timestamp <= last + windows.gap_ms
+                    if key == record.key and last >= edge and within:
+                        end = max(end, last)
+            if (end < edge) != (Dropped(record.key, "late") in step.emitted):
+                return False
+            if end >= edge:
+                taken.append(Accepted(record, step.clock))
+    return True
 
 
-@QUIET
-@given(drawn(grace_ms=1000))
-def test_cuts_play_no_part_when_nothing_is_late(history: History) -> None:
-    assert cuts_play_no_part(history)
+def closed_is_final(history: History, machine: Machine = Behaviour) -> bool:
+    """Under update nothing is emitted for a closed session, under close nothing for an open one, and nothing twice."""
+    windows = declaration(history)
+    times: Counter[tuple[Key, Any]] = Counter()
+    for step in walk(history, machine):
+        for change in step.emitted:
+            if isinstance(change, Dropped):
+                continue
+            closed = change.timestamp < windows.close_edge(step.clock)
+            if closed != (windows.emit == "close"):
+                return False
+            times[change.key, change.window] += windows.emit == "close"
+            if times[change.key, change.window] > 1 or (closed and change.value is None):
+                return False
+    return True
 
 
-@QUIET
-@given(drawn(grace_ms=1000, aggregate="list"))
-def test_repeats_count_again(history: History) -> None:
-    assert repeats_count_again(history)
+def closing_is_in_order(history: History, machine: Machine = Behaviour) -> bool:
+    """Under close, what one step emits comes by end and then by key."""
+    for step in walk(history, machine):
+        order = [(change.timestamp, change.key) for change in step.emitted if isinstance(change, Change)]
+        if declaration(history).emit == "close" and order != sorted(order):
+            return False
+    return True
 
 
-@QUIET
-@given(drawn())
-def test_keys_are_independent_under_clock_advances(history: History) -> None:
-    assert keys_are_independent(history)
+# Mutants.
 
 
-@QUIET
-@given(either())
-def test_a_closed_session_is_final(history: History) -> None:
-    assert closed_is_final(history)
+class MutableStore(SessionStore):
+    """A session store that knows its windows, for mutants to override."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows.retention_ms)
+        self.windows = windows
 
 
-@QUIET
-@given(either(emit="close"))
-def test_closing_is_always_in_order(history: History) -> None:
-    assert closing_is_in_order(history)
+class ExclusiveGap(MutableStore):
+    """A record exactly one gap away starts a session of its own."""
+
+    def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
+        return super().fetch(key, earliest_end + 1, latest_start - 1)
 
 
-@QUIET
-@given(either(emit="close"))
-def test_a_closed_session_is_emitted_at_once(history: History) -> None:
-    assert closed_is_emitted_at_once(history)
+class MergesOneNeighbour(MutableStore):
+    """A bridge joins the first session and leaves the second."""
+
+    def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
+        return super().fetch(key, earliest_end, latest_start)[:1]
 
 
-@QUIET
-@given(either(emit="update"))
-def test_sessions_open_at_the_same_time_lie_more_than_a_gap_apart(history: History) -> None:
-    assert open_sessions_lie_apart(history)
+class RevisesTheClosed(MutableStore):
+    """Closed sessions that are still stored are merged."""
+
+    def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
+        return super().fetch(key, min(earliest_end, latest_start - 2 * self.windows.gap_ms), latest_start)
 
 
-@QUIET
-@given(either(emit="update", aggregate="count"))
-def test_every_accepted_record_is_counted_exactly_once(history: History) -> None:
-    assert every_accepted_record_counts_once(history)
+class ForgetsTombstones(Behaviour):
+    def arrive(self, record: Record) -> list[Output]:
+        return [output for output in super().arrive(record) if isinstance(output, Dropped) or output.value is not None]
 
 
-@QUIET
-@given(either(emit="update", late="merged"))
-def test_what_is_emitted_on_close_is_what_updates_come_to(history: History) -> None:
-    closing = History(history.operator, {**history.options, "emit": "close"}, history.lines, history.clock)
-    updated, closed = play(history), play(closing)
-    edge = declaration(history).close_edge(updated.clock)
-    assert closed.result == {row: at for row, at in updated.result.items() if at[1] < edge}
+class LateAlone(Behaviour):
+    """The record alone is tested, whatever the declaration says."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        if record.key is not None:
+            self.clock.observe(record.timestamp)
+            if record.timestamp < self.windows.close_edge(self.clock.now):
+                return [*self.advance(), Dropped(record.key, "late")]
+        return super().arrive(record)
 
 
-@QUIET
-@given(either())
-def test_the_retention_changes_nothing(history: History) -> None:
-    longer = History(history.operator, {**history.options, "retention_ms": 10**6}, history.lines, history.clock)
-    assert play(history).entries == play(longer).entries
+class TakesTheLate(Behaviour):
+    """Nothing is ever dropped as late: the record starts a session of its own."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        outputs = super().arrive(record)
+        if Dropped(record.key, "late") in outputs:
+            assert record.key is not None
+            at = record.timestamp
+            return [*outputs[:-1], Change(record.key, (at, at), 1, at)]
+        return outputs
 
 
-@QUIET
-@given(either())
-def test_playing_twice_gives_the_same(history: History) -> None:
-    assert play(history) == play(history)
+class Shifted(SessionWindows):
+    """A session closes 1 ms early."""
+
+    def close_edge(self, clock: int) -> int:
+        return super().close_edge(clock) + 1
 
 
-@QUIET
-@given(drawn())
-def test_own_lateness_never_takes_what_the_merged_one_drops_at_first(history: History) -> None:
-    def first_dropped(late: str) -> int:
-        options = {**history.options, "late": late}
-        entries = play(History(history.operator, options, history.lines, history.clock)).entries
-        return next((entry.arrival for entry in entries if isinstance(entry.output, Dropped)), len(history.lines))
+class EmitsTwice(Behaviour):
+    """A session that closes is emitted again at the next step."""
 
-    assert first_dropped("own") <= first_dropped("merged")
+    again: tuple[Output, ...] = ()
+
+    def advance(self) -> list[Output]:
+        emitted = super().advance()
+        before, self.again = self.again, tuple(emitted)
+        return [*before, *emitted]
+
+
+class EmitsLatestFirst(Behaviour):
+    def advance(self) -> list[Output]:
+        return super().advance()[::-1]
+
+
+class EmitsOneAtATime(Behaviour):
+    """Where several sessions close at once, all but the first wait for the next step."""
+
+    waiting: tuple[Output, ...] = ()
+
+    def advance(self) -> list[Output]:
+        waiting = [*self.waiting, *super().advance()]
+        self.waiting = tuple(waiting[1:])
+        return waiting[:1]
+
+
+def machine_of(mutant: type[Behaviour | MutableStore | SessionWindows]) -> Machine:
+    def machine(windows: SessionWindows, clock: Clock) -> Behaviour:
+        if issubclass(mutant, Behaviour):
+            return mutant(windows, clock)
+        if issubclass(mutant, SessionWindows):
+            return Behaviour(mutant(**vars(windows)), clock)
+        behaviour = Behaviour(windows, clock)
+        behaviour.store = mutant(windows)
+        return behaviour
+
+    return machine
+
+
+UPDATE: dict[str, Any] = {"gap_ms": 10, "grace_ms": 5}
+OWN: dict[str, Any] = {**UPDATE, "late": "own"}
+CLOSE: dict[str, Any] = {**UPDATE, "emit": "close"}
+LONG: dict[str, Any] = {**UPDATE, "retention_ms": 1000}
+KILLED: list[tuple[Callable[..., bool], type[Any], dict[str, Any]]] = [
+    (folds_to_the_meaning, ExclusiveGap, UPDATE),
+    (folds_to_the_meaning, MergesOneNeighbour, UPDATE),
+    (folds_to_the_meaning, ForgetsTombstones, UPDATE),
+    (folds_to_the_meaning, Shifted, CLOSE),
+    (folds_to_the_meaning, EmitsOneAtATime, CLOSE),
+    (drops_exactly_what_is_late, LateAlone, UPDATE),
+    (drops_exactly_what_is_late, TakesTheLate, OWN),
+    (drops_exactly_what_is_late, Shifted, OWN),
+    (drops_exactly_what_is_late, RevisesTheClosed, LONG),
+    (closed_is_final, RevisesTheClosed, LONG),
+    (closed_is_final, TakesTheLate, UPDATE),
+    (closed_is_final, EmitsTwice, CLOSE),
+    (closing_is_in_order, EmitsLatestFirst, CLOSE),
+]
+
+
+@pytest.mark.parametrize(("law", "mutant", "options"), KILLED, ids=lambda part: getattr(part, "__name__", None))
+def test_the_law_holds_and_kills_the_mutant(
+    law: Callable[..., bool], mutant: type[Any], options: dict[str, Any]
+) -> None:
+    profile = HistorySettings(SESSIONS, options, (20, 45, 45, 90, 140), 20, ("a", "ab", "b"))
+    drawn = list(draw_histories(profile, count=60, seed=94))
+    assert all(law(history) for history in drawn)
+    assert not all(law(history, machine_of(mutant)) for history in drawn)
+
+
+@settings(QUIET, max_examples=100)
+@given(declarations(), st.sampled_from([0, 1, 1000]), st.data())
+def test_every_law_holds_whatever_the_options(options: dict[str, Any], longer: int, data: st.DataObject) -> None:
+    """That the retention is no part of the answer is asked too."""
+    history = data.draw(histories(HistorySettings(SESSIONS, options, (20, 45, 45, 90, 140), 16, ("a", "ab", "b"))))
+    for law in (folds_to_the_meaning, drops_exactly_what_is_late, closed_is_final, closing_is_in_order):
+        assert law(history)
+    kept = {**options, "retention_ms": options["gap_ms"] + options["grace_ms"] + longer}
+    assert play(History(SESSIONS, kept, history.lines, history.clock)).entries == play(history).entries
 
 
 def connected(timestamps: Sequence[int], gap: int) -> set[tuple[int, int]]:
@@ -172,15 +275,17 @@ def connected(timestamps: Sequence[int], gap: int) -> set[tuple[int, int]]:
 @QUIET
 @given(st.lists(st.integers(0, 100)), st.integers(1, 12))
 def test_when_nothing_is_late_sessions_are_the_connected_components(timestamps: list[int], gap: int) -> None:
-    history = history_of(" ".join(f"k@{timestamp}" for timestamp in timestamps), gap_ms=gap, grace_ms=1000)
-    assert {window for _, window in play(history).result} == connected(timestamps, gap)
+    text = " ".join(f"k@{timestamp}" for timestamp in timestamps)
+    result = play(history_of(text, SESSIONS, gap_ms=gap, grace_ms=1000)).result
+    assert {window for _, window in result} == connected(timestamps, gap)
 
 
 @QUIET
 @given(st.lists(st.integers(0, 60), min_size=1), st.integers(0, 1000))
 def test_the_answer_moves_with_the_origin_of_time(timestamps: list[int], shift: int) -> None:
     def emitted(by: int) -> list[Output]:
-        return [entry.output for entry in play(history_of(" ".join(f"k@{at + by}" for at in timestamps))).entries]
+        text = " ".join(f"k@{at + by}" for at in timestamps)
+        return [entry.output for entry in play(history_of(text, SESSIONS)).entries]
 
     def moved(output: Output) -> Output:
         if isinstance(output, Dropped) or output.window is None:

@@ -1,25 +1,27 @@
-"""What session windows emit: merges, aggregates, and their meaning."""
+"""What session windows emit: merges, aggregates, what is late, what closes, and their meaning."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from notation import lines_of
-from session_histories import accepted, changelog, history_of, shown
-from streamproof.reference.core.clocks import StreamTime
+from notation import changelog, history_of, result_of, steps
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Record
+from streamproof.reference.core.records import Accepted, Change, Record
 from streamproof.reference.definitions.aggregates import Aggregate, reduce
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.reference.session_windows import Behaviour, meaning
 
+SESSIONS = "session_windows"
+
 
 def declared(text: str, windows: SessionWindows) -> str:
-    """The changelog under a declaration that no history file can emit: an aggregate of one's own."""
-    machine, emitted = Behaviour(windows, StreamTime()), []
-    for line in lines_of(text):
-        assert isinstance(line, Record)
-        emitted += machine.arrive(line)
-    return " ".join(map(shown, emitted))
+    """The changelog under a declaration that no history file can give: an aggregate of one's own."""
+    return changelog(text, SESSIONS, lambda _, clock: Behaviour(windows, clock))
+
+
+def accepted(*records: tuple[str, int, int]) -> list[Accepted]:
+    return [Accepted(Record("events", key, timestamp, timestamp), clock) for key, timestamp, clock in records]
 
 
 # What Kafka Streams does (docs/facts.md): gap 10.
@@ -28,68 +30,41 @@ def declared(text: str, windows: SessionWindows) -> str:
 @pytest.mark.parametrize(
     ("arrivals", "expected"),
     [
-        ("k=a@0 k=b@10 k=c@21", "k[0,0]=a k[0,0]=∅ k[0,10]=a,b k[21,21]=c"),
-        ("k=a@0 k=b@20 k=c@10", "k[0,0]=a k[20,20]=b k[0,0]=∅ k[20,20]=∅ k[0,20]=a,b,c"),
-        ("k=a@0 k=b@10 k=c@5", "k[0,0]=a k[0,0]=∅ k[0,10]=a,b k[0,10]=∅ k[0,10]=a,b,c"),
-        ("k=a@0 k=b@0", "k[0,0]=a k[0,0]=a,b"),
-        ("k=a@20 k=b@0 k=c@10", "k[20,20]=a k[0,0]=b k[0,0]=∅ k[20,20]=∅ k[0,20]=b,a,c"),
+        ("k=a@0 k=b@10 k=c@21", "k[0,0]=(a)@0 k[0,0]=∅@0 k[0,10]=(a,b)@10 k[21,21]=(c)@21"),
+        ("k=a@10 k=b@0", "k[10,10]=(a)@10 k[10,10]=∅@10 k[0,10]=(a,b)@10"),
+        ("k=a@11 k=b@0", "k[11,11]=(a)@11 k[0,0]=(b)@0"),
+        ("k=a@0 k=b@10 k=c@5", "k[0,0]=(a)@0 k[0,0]=∅@0 k[0,10]=(a,b)@10 k[0,10]=∅@10 k[0,10]=(a,b,c)@10"),
+        ("k=a@0 k=b@0", "k[0,0]=(a)@0 k[0,0]=(a,b)@0"),
+        ("k=a@0 k=b@20 k=c@9", "k[0,0]=(a)@0 k[20,20]=(b)@20 k[0,0]=∅@0 k[0,9]=(a,c)@9"),
+        ("k=a@0 k=b@20 k=c@11", "k[0,0]=(a)@0 k[20,20]=(b)@20 k[20,20]=∅@20 k[11,20]=(b,c)@20"),
+        ("k=a@20 k=b@0 k=c@10", "k[20,20]=(a)@20 k[0,0]=(b)@0 k[0,0]=∅@0 k[20,20]=∅@20 k[0,20]=(b,a,c)@20"),
+        ("a=x@0 b=y@0 a=z@10", "a[0,0]=(x)@0 b[0,0]=(y)@0 a[0,0]=∅@0 a[0,10]=(x,z)@10"),
+        ("k=null@0 k=null@0", "k[0,0]=(null)@0 k[0,0]=(null,null)@0"),
     ],
-    ids=["exactly a gap apart", "a bridge", "inside a session", "the same instant again", "merge in session order"],
-)
-def test_the_changelog_is_the_one_that_kafka_streams_gives(arrivals: str, expected: str) -> None:
-    assert changelog(arrivals, grace_ms=100, aggregate="list") == expected
-
-
-@pytest.mark.parametrize(
-    ("arrivals", "expected"),
-    [
-        ("k@0 k@10", "k[0,0]=1 k[0,0]=∅ k[0,10]=2"),
-        ("k@0 k@11", "k[0,0]=1 k[11,11]=1"),
-        ("k@11 k@0", "k[11,11]=1 k[0,0]=1"),
-        ("k@10 k@0", "k[10,10]=1 k[10,10]=∅ k[0,10]=2"),
-        ("k@0 k@10 k@20 k@30", "k[0,0]=1 k[0,0]=∅ k[0,10]=2 k[0,10]=∅ k[0,20]=3 k[0,20]=∅ k[0,30]=4"),
-        ("k@0 k@11 k@5", "k[0,0]=1 k[11,11]=1 k[0,0]=∅ k[11,11]=∅ k[0,11]=3"),
-        ("k@0 k@20 k@9", "k[0,0]=1 k[20,20]=1 k[0,0]=∅ k[0,9]=2"),
-        ("k@0 k@20 k@11", "k[0,0]=1 k[20,20]=1 k[20,20]=∅ k[11,20]=2"),
-        ("k@0 k@10 k@0", "k[0,0]=1 k[0,0]=∅ k[0,10]=2 k[0,10]=∅ k[0,10]=3"),
-        ("k@0 k@10 k@10", "k[0,0]=1 k[0,0]=∅ k[0,10]=2 k[0,10]=∅ k[0,10]=3"),
-        ("a@0 b@0 a@10", "a[0,0]=1 b[0,0]=1 a[0,0]=∅ a[0,10]=2"),
+    ids=[
+        "exactly a gap apart",
+        "out of order",
+        "out of order, a gap and 1 apart",
+        "inside a session",
+        "the same instant again",
+        "the earlier session alone",
+        "the later session alone",
+        "a bridge, merged in session order",
+        "two keys",
+        "null values",
     ],
 )
 def test_records_no_more_than_a_gap_apart_share_a_session(arrivals: str, expected: str) -> None:
-    assert changelog(arrivals, grace_ms=100) == expected
-
-
-def test_a_change_carries_its_windows_end_and_a_tombstone_the_old_windows() -> None:
-    changes = [entry.output for entry in play(history_of("k@0 k@20 k@10", grace_ms=100)).entries]
-    assert changes == [
-        Change("k", (0, 0), 1, 0),
-        Change("k", (20, 20), 1, 20),
-        Change("k", (0, 0), None, 0),
-        Change("k", (20, 20), None, 20),
-        Change("k", (0, 20), 3, 20),
-    ]
-
-
-def test_an_out_of_order_record_leaves_the_timestamp_at_the_windows_end() -> None:
-    assert play(history_of("k@10 k@0", grace_ms=100)).result == {("k", (0, 10)): (2, 10)}
-
-
-def test_a_null_key_is_dropped() -> None:
-    assert changelog("-=x@0") == "- dropped: null key"
+    assert changelog(arrivals, SESSIONS, grace_ms=100, aggregate="list") == expected
 
 
 @pytest.mark.parametrize("clock", ["stream_time", "batch"])
-def test_a_null_key_moves_no_clock(clock: str) -> None:
-    assert changelog("k@0 | -@100 | k@0", clock) == "k[0,0]=1 - dropped: null key k[0,0]=2"
-
-
-def test_a_null_value_is_counted() -> None:
-    assert changelog("k=null@0 k=null@5") == "k[0,0]=1 k[0,0]=∅ k[0,5]=2"
+def test_a_null_key_is_dropped_and_moves_no_clock(clock: str) -> None:
+    assert changelog("k@0 | -@100 | k@0", SESSIONS, clock=clock) == "k[0,0]=1@0 -!null key k[0,0]=2@0"
 
 
 def test_an_empty_string_is_a_key_like_any_other() -> None:
-    history = history_of("").with_lines([Record("events", "", "x", 0), Record("events", "", "x", 1)])
+    history = history_of("", SESSIONS).with_lines([Record("events", "", "x", 0), Record("events", "", "x", 1)])
     assert play(history).result == {("", (0, 1)): (2, 1)}
 
 
@@ -99,72 +74,30 @@ def test_an_empty_string_is_a_key_like_any_other() -> None:
 @pytest.mark.parametrize(
     ("arrivals", "gap", "expected"),
     [
-        ("k@0 other@5 k@0", 5, "k[0,0]=1 other[5,5]=1 k[0,0]=2"),
-        ("k@0 other@6 k@0", 5, "k[0,0]=1 other[6,6]=1 k dropped: late"),
-        ("a@0 z@5 a@3", 10, "a[0,0]=1 z[5,5]=1 a[0,0]=∅ a[0,3]=2"),
+        ("k@0 other@5 k@0", 5, "k[0,0]=1@0 other[5,5]=1@5 k[0,0]=2@0"),
+        ("k@0 other@6 k@0", 5, "k[0,0]=1@0 other[6,6]=1@6 k!late"),
+        ("a@0 z@5 a@3", 10, "a[0,0]=1@0 z[5,5]=1@5 a[0,0]=∅@0 a[0,3]=2@3"),
+        ("m@0 m@11 m@5", 10, "m[0,0]=1@0 m[11,11]=1@11 m[11,11]=∅@11 m[5,11]=2@11"),
         (
-            "mel@0 mel@300001 mel@150000",
+            "m@10000000 m@10300001 m@10150000",
             300_000,
-            "mel[0,0]=1 mel[300001,300001]=1 mel[300001,300001]=∅ mel[150000,300001]=2",
+            "m[10000000,10000000]=1@10000000 m[10300001,10300001]=1@10300001 "
+            "m[10300001,10300001]=∅@10300001 m[10150000,10300001]=2@10300001",
         ),
-        (
-            "mel@10000000 mel@10300001 mel@10150000",
-            300_000,
-            "mel[10000000,10000000]=1 mel[10300001,10300001]=1 mel[10300001,10300001]=∅ mel[10150000,10300001]=2",
-        ),
-        ("k@0 o@5 k@0", 5, "k[0,0]=1 o[5,5]=1 k[0,0]=2"),
-        ("k@1000000 o@1000005 k@1000000", 5, "k[1000000,1000000]=1 o[1000005,1000005]=1 k[1000000,1000000]=2"),
-        ("k@0 j@10 k@0", 10, "k[0,0]=1 j[10,10]=1 k[0,0]=2"),
     ],
-    ids=["12 on the edge", "12 past it", "13", "16", "17", "17b", "17b far from 0", "a defect of Kafka Streams"],
+    ids=["12 on the edge", "12 past it", "13", "16", "17"],
 )
 def test_histories_of_bugs_that_shipped_have_the_right_result(arrivals: str, gap: int, expected: str) -> None:
-    assert changelog(arrivals, gap_ms=gap) == expected
-
-
-def test_a_session_is_not_finalised_before_gap_and_grace_are_over() -> None:
-    assert changelog("a@0 z@1 z@10", emit="close") == ""
+    assert changelog(arrivals, SESSIONS, gap_ms=gap) == expected
 
 
 # Aggregates.
 
 
-@pytest.mark.parametrize(
-    ("aggregate", "expected"),
-    [
-        ("count", "k[0,0]=1 k[20,20]=1 k[0,0]=∅ k[20,20]=∅ k[0,20]=3"),
-        ("sum", "k[0,0]=5 k[20,20]=2 k[0,0]=∅ k[20,20]=∅ k[0,20]=10"),
-        ("min", "k[0,0]=5 k[20,20]=2 k[0,0]=∅ k[20,20]=∅ k[0,20]=2"),
-        ("max", "k[0,0]=5 k[20,20]=2 k[0,0]=∅ k[20,20]=∅ k[0,20]=5"),
-        ("list", "k[0,0]=5 k[20,20]=2 k[0,0]=∅ k[20,20]=∅ k[0,20]=5,2,3"),
-    ],
-)
-def test_every_aggregate_survives_a_merge_of_three(aggregate: str, expected: str) -> None:
-    assert changelog("k=5@0 k=2@20 k=3@10", grace_ms=50, aggregate=aggregate) == expected
-
-
-AVERAGE = Aggregate(
-    "average",
-    initializer=lambda: (0, 0),
-    aggregator=lambda key, value, total: (total[0] + value, total[1] + 1),
-    merger=lambda key, one, two: (one[0] + two[0], one[1] + two[1]),
-)
-
-
-def test_an_aggregate_of_ones_own_is_used() -> None:
-    assert declared("k=5@0 k=2@20 k=3@10", SessionWindows(10, 50, aggregate=AVERAGE)) == (
-        "k[0,0]=(5, 1) k[20,20]=(2, 1) k[0,0]=∅ k[20,20]=∅ k[0,20]=(10, 3)"
-    )
-
-
-def test_a_reducers_first_value_stands_for_itself() -> None:
-    windows = SessionWindows(10, 50, aggregate=reduce(lambda one, two: f"({one}{two})"))
-    assert declared("k=a@0 k=b@5", windows) == "k[0,0]=a k[0,0]=∅ k[0,5]=(ab)"
-
-
-def test_a_reducer_merges_sessions_in_session_order_and_takes_the_new_value_last() -> None:
-    windows = SessionWindows(10, 50, aggregate=reduce(lambda one, two: f"({one}{two})"))
-    assert declared("k=a@20 k=b@0 k=c@10", windows).endswith("k[0,20]=((ba)c)")
+@pytest.mark.parametrize(("aggregate", "merged"), [("count", "3"), ("sum", "10"), ("min", "2"), ("max", "5")])
+def test_every_aggregate_survives_a_merge_of_three(aggregate: str, merged: str) -> None:
+    emitted = changelog("k=5@0 k=2@20 k=3@10", SESSIONS, grace_ms=50, aggregate=aggregate)
+    assert emitted.endswith(f"k[0,0]=∅@0 k[20,20]=∅@20 k[0,20]={merged}@20")
 
 
 def test_the_aggregator_and_the_merger_get_the_key() -> None:
@@ -174,13 +107,126 @@ def test_the_aggregator_and_the_merger_get_the_key() -> None:
         aggregator=lambda key, value, text: f"{text}{key}{value}",
         merger=lambda key, one, two: f"{one}<{key}>{two}",
     )
-    assert declared("k=1@0 k=2@5", SessionWindows(10, aggregate=keyed)).endswith("k[0,5]=<k>k1k2")
+    assert declared("k=1@0 k=2@5", SessionWindows(10, aggregate=keyed)).endswith("k[0,5]=<k>k1k2@5")
+
+
+def test_a_reducers_first_value_stands_for_itself_and_it_merges_in_session_order_and_takes_the_new_value_last() -> None:
+    windows = SessionWindows(10, 50, aggregate=reduce(lambda one, two: f"({one}{two})"))
+    assert declared("k=a@20 k=b@0 k=c@10", windows) == (
+        "k[20,20]=a@20 k[0,0]=b@0 k[0,0]=∅@0 k[20,20]=∅@20 k[0,20]=((ba)c)@20"
+    )
 
 
 def test_a_list_emitted_earlier_does_not_change_afterwards() -> None:
-    first = play(history_of("k=a@0 k=b@0", aggregate="list")).entries[0].output
+    first = play(history_of("k=a@0 k=b@0", SESSIONS, aggregate="list")).entries[0].output
     assert isinstance(first, Change)
     assert first.value == ["a"]
+
+
+# What is late.
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "options", "last"),
+    [
+        ("z@10 k@0", {}, "k[0,0]=1@0"),
+        ("z@11 k@0", {}, "k!late"),
+        ("~11 k@0", {}, "k!late"),
+        ("k@0 k@11 k@0", {}, "k!late"),
+        ("k@0 z@15 k@0", {"grace_ms": 5}, "k[0,0]=2@0"),
+        ("k@0 z@16 k@0", {"grace_ms": 5}, "k!late"),
+        ("k@10 z@20 k@0", {}, "k[10,10]=∅@10 k[0,10]=2@10"),
+        ("k@20 z@30 k@10 k@0", {}, "k[10,20]=∅@20 k[0,20]=3@20"),
+        ("k@20 z@30 k@9", {}, "k!late"),
+        ("j@10 z@20 k@0", {}, "k!late"),
+        ("z@21 k@10 k@20", {}, "k[20,20]=1@20"),
+        ("k@10 z@20 k@9", {"late": "own"}, "k!late"),
+        ("k@10 z@20 k@10", {"late": "own"}, "k[10,10]=2@10"),
+        ("z@1000 k@0", {"clock": "batch"}, "k[0,0]=1@0"),
+        ("z@1000 k@0", {"clock": "batch", "late": "own"}, "k[0,0]=1@0"),
+        ("z@1000 | k@0", {"clock": "batch"}, "k!late"),
+        ("~1000 k@0", {"clock": "batch"}, "k[0,0]=1@0"),
+        ("~1000 k@0 | k@0", {"clock": "batch"}, "k!late"),
+        ("k@0 | | k@10", {}, "k[0,0]=∅@0 k[0,10]=2@10"),
+    ],
+    ids=[
+        "on the edge",
+        "past it",
+        "by a clock advance",
+        "beside a closed session",
+        "on the edge of grace",
+        "past grace",
+        "rescued by a live session",
+        "rescued by a rescued one",
+        "out of the live session's reach",
+        "another key's session rescues nothing",
+        "a dropped record leaves no trace",
+        "by its own timestamp",
+        "on the edge by its own timestamp",
+        "never within a batch",
+        "never within a batch by its own timestamp",
+        "after the cut",
+        "a clock advance within the batch",
+        "a clock advance and a cut",
+        "a cut means nothing to stream time",
+    ],
+)
+def test_a_record_is_late_when_its_session_ends_before_the_clock_less_gap_and_grace(
+    arrivals: str, options: dict[str, Any], last: str
+) -> None:
+    assert steps(arrivals, SESSIONS, **options)[-1] == last
+
+
+# Emit on close: the final value alone, once.
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "options", "expected"),
+    [
+        ("a@0 a@5 z@15 z@16", {}, ["-", "-", "-", "a[0,5]=2@5"]),
+        ("a@0 ~10 ~11", {}, ["-", "-", "a[0,0]=1@0"]),
+        ("b@1 a@1 c@0 ~100", {}, ["-", "-", "-", "c[0,0]=1@0 a[1,1]=1@1 b[1,1]=1@1"]),
+        ("a@0 ~10 b@100 c@0", {}, ["-", "-", "a[0,0]=1@0", "c!late"]),
+        ("a@0 z@11 | z@11 | z@11", {"clock": "batch"}, ["-", "-", "a[0,0]=1@0", "-"]),
+        ("a@0 | z@11", {"clock": "batch"}, ["-", "a[0,0]=1@0"]),
+        ("a@0 | a@5", {"clock": "batch"}, ["-", "-"]),
+        ("a@0 | ~11 | ~12 | ~1000", {"retention_ms": 500}, ["-", "a[0,0]=1@0", "-", "-"]),
+        ("a@0 a@20 a@10 ~100", {"grace_ms": 50}, ["-", "-", "-", "a[0,20]=3@20"]),
+        ("a@0 a@5 a@3 a@3 ~100", {}, ["-", "-", "-", "-", "a[0,5]=4@5"]),
+    ],
+    ids=[
+        "by the record that closes it",
+        "by a clock advance, and not on the edge",
+        "by end, then by key",
+        "before the record that is late",
+        "after the cut",
+        "at the end",
+        "not while it is open",
+        "once",
+        "merged",
+        "grown inside",
+    ],
+)
+def test_a_session_is_emitted_once_when_it_closes(arrivals: str, options: dict[str, Any], expected: list[str]) -> None:
+    assert steps(arrivals, SESSIONS, emit="close", **options) == expected
+
+
+# A closed session is final.
+
+
+OVERLAP = "a@0 a@5 z@16 a@15 a@5 ~100"
+
+
+@pytest.mark.parametrize("retention", [10, 11, 1000])
+def test_a_closed_session_is_neither_merged_nor_revised_whatever_the_retention(retention: int) -> None:
+    opened = ["a[0,0]=1@0", "a[0,0]=∅@0 a[0,5]=2@5", "z[16,16]=1@16", "a[15,15]=1@15"]
+    kept = {"retention_ms": retention}
+    assert steps(OVERLAP, SESSIONS, **kept) == [*opened, "a[15,15]=∅@15 a[5,15]=2@15", "-"]
+    assert steps(OVERLAP, SESSIONS, late="own", **kept) == [*opened, "a!late", "-"]
+    closed = ["-", "-", "a[0,5]=2@5", "-", "-", "a[5,15]=2@15 z[16,16]=1@16"]
+    assert steps(OVERLAP, SESSIONS, emit="close", **kept) == closed
+    bridge = steps("a@0 a@12 a@6", SESSIONS, **kept)
+    assert bridge == ["a[0,0]=1@0", "a[12,12]=1@12", "a[12,12]=∅@12 a[6,12]=2@12"]
 
 
 # The meaning.
@@ -191,19 +237,15 @@ def test_the_meaning_of_nothing_is_the_empty_table() -> None:
 
 
 def test_the_meaning_splits_a_keys_records_at_gaps() -> None:
-    taken = accepted(("a", 0, 0), ("a", 10, 10), ("a", 21, 21), ("b", 5, 21))
-    assert meaning(SessionWindows(10, 100), taken, 21) == {
-        ("a", (0, 10)): (2, 10),
-        ("a", (21, 21)): (1, 21),
-        ("b", (5, 5)): (1, 5),
-    }
+    taken = accepted(("a", 0, 0), ("b", 5, 21), ("a", 10, 10), ("a", 21, 21))
+    expected = {("a", (0, 10)): (2, 10), ("a", (21, 21)): (1, 21), ("b", (5, 5)): (1, 5)}
+    assert meaning(SessionWindows(10, 100), taken, 21) == meaning(SessionWindows(10, 100), taken[::-1], 21) == expected
 
 
-def test_the_meaning_under_close_has_the_closed_sessions_alone() -> None:
-    taken = accepted(("a", 0, 0), ("a", 21, 21))
-    assert meaning(SessionWindows(10, emit="close"), taken, 31) == {("a", (0, 0)): (1, 0)}
-
-
-def test_the_meaning_does_not_depend_on_the_order_of_keys_that_come_in_turns() -> None:
-    taken = accepted(("a", 0, 0), ("b", 0, 0), ("a", 5, 5), ("b", 5, 5))
-    assert meaning(SessionWindows(10), taken, 5) == meaning(SessionWindows(10), taken[::-1], 5)
+def test_the_meaning_leaves_closed_sessions_alone_and_under_close_it_has_no_others() -> None:
+    played = play(history_of("a@0 a@5 z@16 a@15 a@5", SESSIONS))
+    closed = {("a", (0, 5)): (2, 5)}
+    every = {**closed, ("a", (5, 15)): (2, 15), ("z", (16, 16)): (1, 16)}
+    assert meaning(SessionWindows(10), played.accepted, played.clock) == every
+    assert meaning(SessionWindows(10, emit="close"), played.accepted, played.clock) == closed
+    assert result_of(f"{OVERLAP} a@90", SESSIONS, emit="close") == every

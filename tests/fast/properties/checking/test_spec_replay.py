@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import pytest
-import tla_models
 from foreign_key_models import MODULE, counterexample
+from replayed_modules import FOREIGN_KEYS
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Key, Record
 from streamproof.reference.foreign_key_protocol import Protocol
-from streamproof.specs.pytla import ModelValue, Step, Trace, Value
-from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
+from streamproof.specs.pytla import Trace, Value
+from streamproof.specs.replay import Replayed, history_of, replay
 from streamproof.specs.replays import foreign_key_mutants
 from streamproof.specs.replays.common import steps_of
 from streamproof.specs.replays.foreign_key_join import ForeignKeyJoinReplay, contrast
 
-CONSTANTS: Mapping[str, Value] = {
-    "Join": "inner",
-    "Protocol": "kip",
-    "NullForeignKey": "ignore",
-    "Mutant": "none",
-    "None": ModelValue("None"),
-}
-INITIAL = {
-    "left": "[l |-> None]",
-    "right": "[r1 |-> None, r2 |-> None]",
-    "subscribed": "[r1 |-> [l |-> None], r2 |-> [l |-> None]]",
-    "subscriptions": "[r1 |-> <<>>, r2 |-> <<>>]",
-    "responses": "[r1 |-> [l |-> <<>>], r2 |-> [l |-> <<>>]]",
-    "result": "[l |-> None]",
-    "left_changes": "0",
-    "right_changes": "0",
-    "together": "{}",
-}
 L1, L2 = (f'[version |-> {number}, foreign_key |-> "r1"]' for number in (1, 2))
 X = '[version |-> 1, key |-> "r1"]'
 SILENT = '"PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"'
-trace_of = partial(tla_models.trace_of, initial=INITIAL)
+CONSTANTS = FOREIGN_KEYS.constants
+trace_of = FOREIGN_KEYS.trace
 
 
 def asks(row: str, instruction: str = SILENT, key: str = "l") -> str:
@@ -98,13 +80,6 @@ RACE = [
 STALE = {"subscribed": f"[r1 |-> [l |-> {L1}], r2 |-> [l |-> None]]"}
 
 
-def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
-    replayed = replay([trace], {**CONSTANTS, **constants}, MODULE)
-    assert replayed.behaviours == 1
-    (found,) = replayed.disagreements
-    return found
-
-
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
     assert replay([trace_of(*RACE), trace_of(*RACE)], CONSTANTS, MODULE) == Replayed(2, 16, ())
 
@@ -157,7 +132,7 @@ ALTERED = {
 @pytest.mark.parametrize("what", ALTERED)
 def test_what_the_model_has_and_the_reference_not_is_found_wherever_it_is(what: str) -> None:
     variable, text = ALTERED[what]
-    found = first_disagreement(trace_of(initial={**INITIAL, variable: text}))
+    found = replace(FOREIGN_KEYS, changed={variable: text}).disagreement()
     assert (found.step, found.what, found.ours) == (1, what, None)
     assert found.model is not None
 
@@ -175,9 +150,8 @@ def test_what_the_model_has_and_the_reference_not_is_found_wherever_it_is(what: 
 def test_another_hash_instruction_or_value_is_a_disagreement(variable: str, right: str, wrong: str, what: str) -> None:
     steps = RACE[:3] if variable != "subscriptions" else RACE[:2]
     action, changed = steps[-1]
-    found = first_disagreement(
-        trace_of(*steps[:-1], (action, {**changed, variable: changed[variable].replace(right, wrong)}))
-    )
+    altered = {**changed, variable: changed[variable].replace(right, wrong)}
+    found = FOREIGN_KEYS.disagreement(*steps[:-1], (action, altered))
     assert (found.step, found.what) == (len(steps) + 1, what)
 
 
@@ -189,12 +163,12 @@ def test_a_protocol_that_forgets_what_it_has_shown_is_seen_to(monkeypatch: pytes
             return emitted
 
     monkeypatch.setitem(foreign_key_mutants.MUTANTS, "none", Forgets)  # type: ignore[arg-type]
-    assert first_disagreement(trace_of(*RACE)).what == "shown l"
+    assert FOREIGN_KEYS.disagreement(*RACE).what == "shown l"
 
 
 def test_a_disagreement_names_the_behaviour_the_step_the_action_and_both_values() -> None:
     wrong = [*RACE[:3], (RACE[3][0], {"responses": RACE[3][1]["responses"]})]
-    found = first_disagreement(trace_of(*wrong))
+    found = FOREIGN_KEYS.disagreement(*wrong)
     assert str(found) == (
         'behaviour 1, step 5 (DeliverResponse): result l: the replay has [{"version": 1, "foreign_key": "r1"}, '
         '{"version": 1, "key": "r1"}], the model nothing'
@@ -204,7 +178,7 @@ def test_a_disagreement_names_the_behaviour_the_step_the_action_and_both_values(
 def line_of(before: dict[str, str], after: dict[str, str], action: str = "Next", **constants: Value) -> Any:
     """What is read of one step, without a replay."""
     read = ForeignKeyJoinReplay({**CONSTANTS, **constants})
-    trace = trace_of((action, after), initial={**INITIAL, **before})
+    trace = replace(FOREIGN_KEYS, changed=before).trace((action, after))
     ((_, found),) = steps_of(trace, read)
     return found.line
 
@@ -336,26 +310,9 @@ def test_a_step_that_no_action_makes_is_refused_by_its_number(
         line_of(before, after, action)
 
 
-def test_the_behaviour_of_another_module_is_refused() -> None:
-    other = Trace((Step(1, "Initial", {"sessions": frozenset()}), Step(2, "Arrive", {"sessions": frozenset()})))
-    with pytest.raises(
-        BadInput, match=r"^step 1 \(Initial\): it has no variable left: replay the behaviours of Foreign"
-    ):
-        replay([other], CONSTANTS, MODULE)
-
-
 def test_a_module_without_a_replay_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^the behaviours of Life can't be replayed: use one of ForeignKeyJoin"):
         replay([], CONSTANTS, "Life")
-
-
-def test_constants_that_are_missing_or_unknown_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^the constant Join of ForeignKeyJoin is missing: give all constants"):
-        replay([], {name: value for name, value in CONSTANTS.items() if name != "Join"}, MODULE)
-    with pytest.raises(BadInput, match=r"^no mutant of ForeignKeyJoin is 'typo': use one of none, no hash check"):
-        replay([], {**CONSTANTS, "Mutant": "typo"}, MODULE)
-    with pytest.raises(BadInput, match="unknown join 'rigth'"):
-        replay([], {**CONSTANTS, "Join": "rigth"}, MODULE)
 
 
 def test_a_message_that_overtakes_another_is_replayed_and_is_no_line_of_a_history() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_histories import history_of
+from notation import history_of
 from streamproof.properties.generators.coverage import count_goals_met
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.operators.session_windows import GOALS
@@ -12,7 +12,7 @@ from streamproof.reference.core.records import Dropped
 
 
 def met(text: str, clock: str = "stream_time", **options: Any) -> set[str]:
-    return set(count_goals_met([history_of(text, clock, **options)])) & set(GOALS)
+    return set(count_goals_met([history_of(text, "session_windows", clock, **options)])) & set(GOALS)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,17 @@ def test_under_the_batch_clock_lateness_begins_at_the_cut() -> None:
 
 
 def test_a_goal_counts_once_a_history() -> None:
-    assert count_goals_met([history_of("k@0 k@0 k@0 k@0")])["same timestamp twice"] == 1
+    assert count_goals_met([history_of("k@0 k@0 k@0 k@0", "session_windows")])["same timestamp twice"] == 1
 
 
 def test_histories_are_counted_together() -> None:
-    found = count_goals_met([history_of("k@0 k@0"), history_of("k@0 k@0 k@5"), history_of("k@0")])
+    found = count_goals_met(
+        [
+            history_of("k@0 k@0", "session_windows"),
+            history_of("k@0 k@0 k@5", "session_windows"),
+            history_of("k@0", "session_windows"),
+        ]
+    )
     assert (found["same timestamp twice"], found["merge of two"]) == (2, 1)
     assert not count_goals_met([])
 

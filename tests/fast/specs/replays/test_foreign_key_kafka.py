@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from foreign_key_protocols import played
+from foreign_key_schedules import SHOWN
 from notation import lines_of
-from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import Delivery, History
+from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
-from streamproof.reference.definitions.joins import ForeignKeyJoin
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.specs import races
 from streamproof.specs.catalogue import catalogue
@@ -17,7 +17,6 @@ from streamproof.specs.pytla import Value
 from streamproof.specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay
 from streamproof.specs.replays.foreign_key_kafka import KAFKA, WITHOUT_KEY
 
-SHOWN = "R r1=x L l=a|r1 >r1 <r1/l"
 OF_KAFKA = [
     model
     for specification in catalogue()
@@ -29,22 +28,15 @@ RACES = ["delete_insert", "delete_insert_same_key", "delete_insert_without_key",
 RACES += ["lose_gain", "move_update", "update"]
 
 
-def played(text: str, protocol: str, **options: str) -> Protocol:
-    """Plays a schedule; deliveries are left out where nothing waits."""
-    machine = KAFKA[protocol][1](ForeignKeyJoin("fk", delivery="manual", **options), StreamTime())  # type: ignore[arg-type]
-    for line in lines_of(text):
-        if isinstance(line, Record):
-            machine.arrive(line)
-        elif isinstance(line, Delivery) and tuple(line) in machine.waiting:
-            machine.deliver(*line)
-    return machine
+def kafka_after(text: str, protocol: str, **options: str) -> Protocol:
+    return played(text, KAFKA[protocol][1], **options)[0]
 
 
 def asked(text: str, protocol: str, **options: str) -> list[str]:
     """What waits after a schedule, as `r1 DELETE_KEY_NO_PROPAGATE`; without a key as `- …`."""
     return [
         f"{'-' if message.foreign_key == WITHOUT_KEY else message.foreign_key} {message.instruction}"
-        for messages in played(text, protocol, **options).waiting.values()
+        for messages in kafka_after(text, protocol, **options).waiting.values()
         for message in messages
         if hasattr(message, "instruction")
     ]
@@ -96,7 +88,7 @@ def test_a_left_join_asks_always_and_before_4_3_the_key_that_is_left_too(
 
 
 def test_a_message_without_a_key_is_answered_with_null_and_stored_nowhere() -> None:
-    machine = played(f"{SHOWN} L l=∅", "kafka 4.3", join="left", null_foreign_key="keep")
+    machine = kafka_after(f"{SHOWN} L l=∅", "kafka 4.3", join="left", null_foreign_key="keep")
     assert machine.deliver("subscription", WITHOUT_KEY, None) == []
     (change,) = machine.deliver("response", WITHOUT_KEY, "l")
     assert change.value is None
@@ -111,9 +103,9 @@ def stale(first: str, lefts: str, protocol: str = "kafka 4.3") -> tuple[int, set
     for place in range(len(changes) + 1):
         lines = lines_of(" ".join([*changes[:place], "R r1=∅", *changes[place:]]))
         history = History("foreign_key_join", {"foreign_key": "fk", "delivery": "manual"}, tuple(lines))
-        for one in races.interleavings(history, lambda *_: played(first, protocol)):
+        for one in races.interleavings(history, lambda *_: kafka_after(first, protocol)):
             count += 1
-            machine = played(first, protocol)
+            machine = kafka_after(first, protocol)
             for line in one.lines:
                 machine.arrive(line) if isinstance(line, Record) else machine.deliver(*line)  # type: ignore[misc]
             if machine.left.shown:

@@ -6,7 +6,7 @@ import re
 from functools import partial
 
 import pytest
-from replayed_modules import ONE_TO_MANY, SESSIONS, STREAMS, TABLES, Replayable
+from replayed_modules import FOREIGN_KEYS, ONE_TO_MANY, SESSIONS, STREAMS, TABLES, Replayable
 from streamproof.reference.core.errors import BadInput
 from streamproof.specs.pytla import Step, Trace, Value
 from streamproof.specs.replay import replay
@@ -59,7 +59,13 @@ def test_a_step_that_no_action_makes_is_refused_by_its_number(
 
 @of_each(
     ("module", "variable"),
-    [(SESSIONS, "accepted"), (STREAMS, "arrived"), (TABLES, "emitted"), (ONE_TO_MANY, "collected")],
+    [
+        (SESSIONS, "accepted"),
+        (STREAMS, "arrived"),
+        (TABLES, "emitted"),
+        (ONE_TO_MANY, "collected"),
+        (FOREIGN_KEYS, "left"),
+    ],
 )
 def test_the_behaviour_of_another_module_is_refused(module: Replayable, variable: str) -> None:
     other = Trace((Step(1, "Initial", {"sessions": 1}),))
@@ -67,7 +73,10 @@ def test_the_behaviour_of_another_module_is_refused(module: Replayable, variable
         replay([other], module.constants, module.name)
 
 
-@of_each(("module", "name"), [(SESSIONS, "Gap"), (STREAMS, "Grace"), (TABLES, "Join"), (ONE_TO_MANY, "Join")])
+@of_each(
+    ("module", "name"),
+    [(SESSIONS, "Gap"), (STREAMS, "Grace"), (TABLES, "Join"), (ONE_TO_MANY, "Join"), (FOREIGN_KEYS, "Join")],
+)
 def test_a_missing_constant_is_refused(module: Replayable, name: str) -> None:
     with pytest.raises(BadInput, match=rf"^the constant {name} of {module.name} is missing: give all constants"):
         replay([], {other: value for other, value in module.constants.items() if other != name}, module.name)
@@ -81,6 +90,8 @@ def test_a_missing_constant_is_refused(module: Replayable, name: str) -> None:
         (STREAMS, {"Mutant": "typo"}, "^no mutant of StreamStreamJoin is 'typo': use one of none, pair for every w"),
         (TABLES, {"Mutant": "typo"}, "^no mutant of TableTableJoin is 'typo': use one of none, left tombstone ignored"),
         (TABLES, {"Tombstones": "never"}, "^Tombstones of TableTableJoin is 'never': use again or once"),
+        (FOREIGN_KEYS, {"Mutant": "typo"}, "^no mutant of ForeignKeyJoin is 'typo': use one of none, no hash check"),
+        (FOREIGN_KEYS, {"Join": "rigth"}, "unknown join 'rigth'"),
         (ONE_TO_MANY, {"Mutant": "old key kept"}, "^the reference can't be the mutant 'old key kept', for it has no m"),
     ],
 )
