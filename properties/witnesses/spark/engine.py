@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import StreamproofError
 from ...system.visible import visible_path
 from ..run_options import BEFORE, BETWEEN, Crash, Moment, RunOptions
-from .failures import PlannedCrash, refused, reported_failures
+from .failures import PlannedCrash, is_users, refused, reported_failures
 from .platform.callbacks import Callbacks
 
 if TYPE_CHECKING:
@@ -272,10 +272,9 @@ def within(seconds: float) -> Iterator[None]:
 
 def line_of_user(frame: FrameType | None) -> str:
     """Return the line of the user's code that runs, for a message."""
-    standard = str(Path(threading.__file__).parent)
     while frame is not None:
         module, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
-        if not (module.startswith(("pyspark.", "py4j.", _OWN)) or file.startswith((standard, "<"))):
+        if is_users(file) and not (module.startswith(_OWN) or file.startswith("<")):
             return f" (it was in line {frame.f_lineno} of {visible_path(file)})"
         frame = frame.f_back
     return ""
