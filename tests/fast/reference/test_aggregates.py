@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.aggregates import (
     AGGREGATES,
+    AGGREGATES_OF_SAMZA,
     COUNT,
     LIST,
     MAX,
@@ -113,3 +114,8 @@ def test_min_and_max_refuse_what_is_neither_number_nor_string(aggregate: Aggrega
 @pytest.mark.parametrize("value", [None, "x", True, 1.5, [1], {"a": 1}])
 def test_count_list_and_a_plain_reducer_take_anything(aggregate: Aggregate, value: Any) -> None:
     aggregate.check(value)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES_OF_SAMZA.values(), ids=AGGREGATES_OF_SAMZA)
+def test_two_parts_that_are_merged_are_the_whole(aggregate: Aggregate) -> None:
+    assert aggregate.merger("k", of(aggregate, 1, 2), of(aggregate, 6)) == of(aggregate, 1, 2, 6)

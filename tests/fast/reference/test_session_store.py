@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from streamproof.reference.core.errors import BadInput
 from streamproof.reference.session_store import MIN_SEGMENT_INTERVAL_MS, Session, SessionStore
 
 QUIET = settings(deadline=None, max_examples=40, derandomize=True, database=None)
@@ -139,3 +140,14 @@ def test_segments_play_no_part_in_what_a_fetch_finds(
     sessions = store(100, 3, 7, *windows)
     found = {(start, end) for start, end in windows if end >= earliest_end and start <= latest_start}
     assert windows_of(sessions.fetch("k", earliest_end, latest_start)) == sorted(found, key=lambda window: window[::-1])
+
+
+def test_a_store_of_one_segment_is_refused() -> None:
+    with pytest.raises(BadInput, match="segments is 1: a store needs two or more"):
+        SessionStore(10, segments=1)
+
+
+def test_a_session_that_is_removed_leaves_its_segment() -> None:
+    made = store(10, 3, 5, (0, 3))
+    made.remove("k", Session(3, 0, None))
+    assert [*made.segments.values()] == [set()]
