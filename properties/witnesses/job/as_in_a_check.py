@@ -49,7 +49,7 @@ def as_in_a_check(
             with without_exit(location(function)):  # Spark would wait for it forever
                 try:
                     connect.call(sent, rows, batch_id)
-                except (KeyboardInterrupt, GeneratorExit) as error:  # and for what is no Exception
+                except (KeyboardInterrupt, GeneratorExit) as error:  # py4j's thread would die without an answer
                     raise BadInput(f"{location(function)} raised {type(error).__name__}") from error
 
         def by_itself(rows: DataFrame, batch_id: int) -> None:

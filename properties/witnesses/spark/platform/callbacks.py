@@ -41,7 +41,7 @@ class Callbacks:
     def frames(self) -> list[FrameType]:
         """Where the threads are that call the functions, or wait to be asked."""
         all_frames = sys._current_frames()
-        return [all_frames[thread] for thread in self._threads.values() if thread in all_frames]
+        return [all_frames[thread] for thread in [*self._threads.values()] if thread in all_frames]
 
     def close(self) -> None:
         """Close the connections; a query whose function hasn't returned fails, and can be stopped."""
