@@ -200,9 +200,9 @@ class Judge:
         Raises:
             BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
         """
+        self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
         for output in outputs:
             self._note(output, variation)
-        self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
         self.met.columns = [column for column in self.met.columns if column not in self.met.nondeterministic]
         expected, emitted = self.side_by_side(self.expected(histories, variation), emitted, variation)
         if self.met.alike is not None and any(each.comparing != "batches" for each in expected):

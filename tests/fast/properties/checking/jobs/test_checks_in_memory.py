@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
-from streamproof import BadInput, Inconclusive, Violated, check_job, static_join
+from streamproof import BadInput, Inconclusive, Sink, Violated, check_job, static_join
 from streamproof.properties.checking.jobs.arguments import check_options
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import JobCheck
@@ -20,7 +23,9 @@ from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.job.witness import OTHER_RELATION, OTHER_STATE, keyed_tables, why_unkeyed
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 
 
@@ -213,6 +218,51 @@ def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() 
     assert len(counterexample.history.arrivals) == 2
 
 
+@dataclass(frozen=True)
+class Stamping(MemoryRunner):
+    """Its plan says that the columns `id` and `at_second` are of randomness and of the clock."""
+
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
+        return Declared(plan=Plan(nondeterministic=frozenset({"id"}), of_clock=frozenset({"at_second"})))
+
+    def run(self, *given: Any, times_ms: Sequence[int] = (), **named: Any) -> Output:
+        return super().run(*given, **named)
+
+
+def with_id(batches: Batches) -> Batches:
+    return [[{**row, "id": next(STAMPS)} for row in rows] for rows in batches]
+
+
+def with_second(batches: Batches) -> Batches:
+    return [[{**row, "at_second": next(STAMPS)} for row in rows] for rows in batches]
+
+
+STAMPS = count()
+LEFT_OUT = "the columns at_second, id, which have other values in each run"
+
+
+@pytest.mark.parametrize("job", [with_id, with_second])
+def test_columns_that_have_other_values_in_each_run_are_left_out_and_listed(job: Any) -> None:
+    assert len(_Invariants(options(job, Stamping)).report(20, ()).held) > 4
+    report = JobCheck(options(job, Stamping), Copies(), Variation(RUN)).check(20)
+    assert any(one.startswith(LEFT_OUT) for one in report.not_checked)
+    with pytest.raises(Violated):
+        _Invariants(options(job)).report(20, ())
+
+
+def test_a_column_of_the_clock_is_compared_where_batches_run_at_the_times_of_the_history() -> None:
+    at_times = Variation(replace(RUN, processing_time=True))
+    for job, kind in ((with_id, None), (with_second, Violated)):
+        check = JobCheck(options(job, Stamping), JobOracle(job=job), at_times)
+        with pytest.raises(kind) if kind else contextlib.nullcontext():
+            check.check(20)
+
+
+def test_a_column_that_identifies_rows_is_compared() -> None:
+    with pytest.raises(Violated):
+        JobCheck(options(with_id, Stamping, unique=["id"]), JobOracle(job=with_id), Variation(RUN)).check(20)
+
+
 def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
     @dataclass(frozen=True)
     class Forgetting(MemoryRunner):
@@ -236,3 +286,52 @@ def test_a_history_of_an_invariant_is_refused_with_who_takes_it() -> None:
     header = f'{{"job": "h", "inputs": {{"clicks": "{CLICKS.schema}"}}, "variation": {variation}}}\n'
     with pytest.raises(BadInput, match=r"violates the invariant 'a crash' .*: give it to invariants\(…\)"):
         JobCheck(options(copy), Copies(), Variation(RUN)).replay([header])
+
+
+@pytest.mark.parametrize(
+    ("used", "keyed", "why"),
+    [
+        (TablesUsed({"names": {"uid": "user", "n": "amount"}, "days": {"n": "amount"}}), {"names": "uid"}, None),
+        (TablesUsed({"names": {"uid": "user", "of": "user"}}), {"names": "of"}, OTHER_RELATION),
+        (TablesUsed(elsewhere=frozenset({"user"})), {}, OTHER_RELATION),
+        (TablesUsed(elsewhere=frozenset({"amount"})), {}, None),
+        (TablesUsed({"names": {"uid": "user"}}, frozenset({"names"})), {"names": "uid"}, None),
+        (TablesUsed(initial=frozenset({None})), {}, OTHER_STATE),
+    ],
+)
+def test_a_table_has_rows_of_each_history_if_its_key_is_looked_up_in_one_column(
+    used: TablesUsed, keyed: dict[str, str], why: str | None
+) -> None:
+    sources = options(copy).runner.sources
+    assert (keyed_tables(sources, used), why_unkeyed(sources, used)) == (keyed, why)
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_histories_of_a_key_that_is_looked_up_elsewhere_run_alone(is_declared: bool) -> None:
+    used = TablesUsed(elsewhere=frozenset({"user"}))
+
+    @dataclass(frozen=True)
+    class LookingUp(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(tables=used if is_declared else TablesUsed())
+
+        def run(self, *given: Any, **named: Any) -> Output:
+            return replace(super().run(*given, **named), tables=used)
+
+    assert JobCheck(options(copy, LookingUp), Copies(), Variation(RUN)).check(20).alone == OTHER_RELATION
+
+
+def test_a_sink_whose_query_shows_where_it_looks_its_key_up_is_run_again_with_rows_of_each_history() -> None:
+    sizes: list[int] = []
+
+    @dataclass(frozen=True)
+    class OfSink(MemoryRunner):
+        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+            sizes.append(self.static["names"].num_rows)
+            rows = [row for batch in batches for row in batch["clicks"].to_pylist()]
+            return Output([rows], tables=TablesUsed({"names": {"uid": "user"}}))
+
+    given = options(copy, OfSink)
+    runner = replace(given.runner, job=Sink(copy, copy), static={"names": pa.table({"uid": ["a", "b"]})})
+    report = JobCheck(replace(given, runner=runner), Copies(), Variation(RUN)).check(20)
+    assert (report.alone, sizes[:2]) == ("", [2, 40])
