@@ -112,6 +112,15 @@ ONE_TO_MANY = Replayable(
         "right_changes": "0",
     },
 )
+NO_FOREIGN_KEYS = {
+    "left": "[l |-> None]",
+    "right": "[r1 |-> None, r2 |-> None]",
+    "subscribed": "[r1 |-> [l |-> None], r2 |-> [l |-> None]]",
+    "subscriptions": "[r1 |-> <<>>, r2 |-> <<>>]",
+    "responses": "[r1 |-> [l |-> <<>>], r2 |-> [l |-> <<>>]]",
+    "result": "[l |-> None]",
+}
+"""The first state of the foreign-key join of a left row and two right rows."""
 FOREIGN_KEYS = Replayable(
     "ForeignKeyJoin",
     {
@@ -121,15 +130,5 @@ FOREIGN_KEYS = Replayable(
         "Mutant": "none",
         "None": ModelValue("None"),
     },
-    {
-        "left": "[l |-> None]",
-        "right": "[r1 |-> None, r2 |-> None]",
-        "subscribed": "[r1 |-> [l |-> None], r2 |-> [l |-> None]]",
-        "subscriptions": "[r1 |-> <<>>, r2 |-> <<>>]",
-        "responses": "[r1 |-> [l |-> <<>>], r2 |-> [l |-> <<>>]]",
-        "result": "[l |-> None]",
-        "left_changes": "0",
-        "right_changes": "0",
-        "together": "{}",
-    },
+    {**NO_FOREIGN_KEYS, "left_changes": "0", "right_changes": "0", "together": "{}"},
 )

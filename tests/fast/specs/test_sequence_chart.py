@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
+from replayed_modules import NO_FOREIGN_KEYS
 from streamproof.specs.pytla import Function, Trace, Value
 from streamproof.specs.sequence_chart import DESCRIPTIONS, Channel, Description, Table, sequence_chart, short
 from streamproof.specs.steps import read_module
@@ -16,14 +17,6 @@ from tla_models import trace_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 MODULE = ROOT / "specs" / "ForeignKeyJoin" / "ForeignKeyJoin.tla"
-FIRST = {
-    "left": "[l |-> None]",
-    "right": "[r1 |-> None, r2 |-> None]",
-    "subscribed": "[r1 |-> [l |-> None], r2 |-> [l |-> None]]",
-    "subscriptions": "[r1 |-> <<>>, r2 |-> <<>>]",
-    "responses": "[r1 |-> [l |-> <<>>], r2 |-> [l |-> <<>>]]",
-    "result": "[l |-> None]",
-}
 ROW = '[version |-> 1, foreign_key |-> "r1"]'
 MOVED = '[version |-> 2, foreign_key |-> "r2"]'
 ASKED = f'[key |-> "l", hash |-> {ROW}, instruction |-> "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"]'
@@ -72,7 +65,7 @@ def lines(chart: ElementTree.Element, kind: str) -> Iterator[ElementTree.Element
 
 @pytest.fixture
 def race() -> ElementTree.Element:
-    return drawn(trace_of(*RACE, initial=FIRST), violated="QuietIsJoined")
+    return drawn(trace_of(*RACE, initial=NO_FOREIGN_KEYS), violated="QuietIsJoined")
 
 
 def test_every_message_is_one_arrow_and_its_end_is_shown(race: ElementTree.Element) -> None:
@@ -107,15 +100,15 @@ def test_every_key_has_a_lifeline(race: ElementTree.Element) -> None:
 
 def test_a_response_that_is_joined_is_not_crossed_and_the_result_is_emitted() -> None:
     pair = f'[left |-> {ROW}, right |-> [version |-> 1, key |-> "r1"]]'
-    emitted = {"responses": FIRST["responses"], "result": f"[l |-> {pair}]"}
-    chart = drawn(trace_of(*RACE[:3], ("DeliverResponse", emitted), initial=FIRST))
+    emitted = {"responses": NO_FOREIGN_KEYS["responses"], "result": f"[l |-> {pair}]"}
+    chart = drawn(trace_of(*RACE[:3], ("DeliverResponse", emitted), initial=NO_FOREIGN_KEYS))
     assert "discarded" not in texts(chart)
     assert len(groups(chart, "answer")) == 1
     assert "l = [(1, r1), (1, r1)]" in texts(chart)
 
 
 def test_messages_that_wait_from_the_start_are_drawn() -> None:
-    chart = drawn(trace_of(initial={**FIRST, "subscriptions": f"[r1 |-> <<{ASKED}>>, r2 |-> <<>>]"}))
+    chart = drawn(trace_of(initial={**NO_FOREIGN_KEYS, "subscriptions": f"[r1 |-> <<{ASKED}>>, r2 |-> <<>>]"}))
     assert len(list(lines(chart, "dashed"))) == 1
 
 
@@ -128,7 +121,7 @@ def test_a_reader_who_sees_nothing_hears_the_steps(race: ElementTree.Element) ->
 
 
 def test_the_file_stands_alone_in_light_and_dark() -> None:
-    text = sequence_chart(trace_of(*RACE, initial=FIRST), MODULE, "A race", "QuietIsJoined")
+    text = sequence_chart(trace_of(*RACE, initial=NO_FOREIGN_KEYS), MODULE, "A race", "QuietIsJoined")
     assert set(re.findall(r"https?://[^\"' ]*", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"<script|<image|<foreignObject|@import|url\(|href|<!DOCTYPE|\son\w+=", text)
     assert "prefers-color-scheme: dark" in text
@@ -143,7 +136,10 @@ def test_text_of_a_model_is_escaped(tmp_path: Path) -> None:
 
 
 def test_a_character_that_xml_forbids_is_replaced() -> None:
-    assert drawn(trace_of(*RACE, initial=FIRST), title="a\x00b\x1bc").findtext(f"{SVG}title") == "a\ufffdb\ufffdc"
+    assert (
+        drawn(trace_of(*RACE, initial=NO_FOREIGN_KEYS), title="a\x00b\x1bc").findtext(f"{SVG}title")
+        == "a\ufffdb\ufffdc"
+    )
 
 
 def test_a_module_without_a_description_gets_its_changes(tmp_path: Path) -> None:
@@ -160,10 +156,10 @@ def test_another_module_of_a_described_name_gets_its_changes(tmp_path: Path) -> 
 
 
 def test_an_endless_counterexample_is_shown_as_one_and_its_loop_drawn() -> None:
-    ended, looping = (drawn(trace_of(*RACE[:2], initial=FIRST, loop=loop)) for loop in (None, 2))
+    ended, looping = (drawn(trace_of(*RACE[:2], initial=NO_FOREIGN_KEYS, loop=loop)) for loop in (None, 2))
     assert "then back to step 2, and so on for ever" in texts(looping)
     assert len(list(looping.iter(f"{SVG}path"))) > len(list(ended.iter(f"{SVG}path")))
-    stuttering = drawn(trace_of(*RACE[:2], initial=FIRST, stutters=True))
+    stuttering = drawn(trace_of(*RACE[:2], initial=NO_FOREIGN_KEYS, stutters=True))
     assert "then nothing more happens, for ever (stuttering)" in texts(stuttering)
 
 
