@@ -27,7 +27,7 @@ Machine: TypeAlias = Callable[[SessionWindows, Clock], Behaviour]
 
 
 class Step(NamedTuple):
-    """What one line sets off, and where the clock then stands."""
+    """The outputs that a line sets off, and the clock after it."""
 
     line: Line | None
     emitted: list[Output]

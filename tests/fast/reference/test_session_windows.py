@@ -1,4 +1,4 @@
-"""What session windows emit: merges, aggregates, what is late, what closes, and their meaning."""
+"""Session windows: their merges, aggregates, late records, closings and meaning."""
 
 from __future__ import annotations
 
