@@ -75,6 +75,7 @@ class CheckOptions:
         timeouts_us: How long the job's timeouts and timers of processing time are, in microseconds.
         timers_us: How long its timeouts and timers of event time are, in microseconds.
         equality: When two values count as equal.
+        without: The columns of the result that aren't compared.
         least_alone: The least number of histories, where each runs in a query of its own; fewer are inconclusive.
         folder: The folder that counterexamples are saved in; None: none is saved.
     """
@@ -89,6 +90,7 @@ class CheckOptions:
     timeouts_us: Sequence[int] = ()
     timers_us: Sequence[int] = ()
     equality: Equality = TWELVE_DIGITS
+    without: frozenset[str] = frozenset()
     least_alone: int = 0
     folder: Path | None = None
 
@@ -139,6 +141,7 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         timeouts_us=() if by_event_time else timeouts_us,
         timers_us=timeouts_us if by_event_time else (),
         equality=Equality(given["digits"]),
+        without=frozenset(given.get("without", ())),
         least_alone=math.ceil(LEAST_SHARE * histories),
         folder=None if folder is None else folder_at(folder),
         **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},

@@ -135,6 +135,8 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
         if out_of_order is None and judge.is_sink:
             left.append('rows that are late by whole batches: out_of_order="10 minutes" draws rows that late')
     left += getattr(judge.witness.runner.job, "notes", ())
+    if judge.without:
+        left.append(f"the columns {', '.join(sorted(judge.without))}: without= leaves them out")
     if met.nondeterministic:
         left.append(
             f"the columns {', '.join(sorted(met.nondeterministic))}, which have other values in each run: those of "

@@ -72,7 +72,7 @@ def invariants(
         timeouts: As `check_job`.
         settings: As `check_job`.
         without: Invariants that the job needn't keep, by the names that the report has for them, such as "rows one at a
-            time".
+            time"; and columns of the result that aren't compared, as for `check_job`.
         seconds: As `check_job`.
         digits: As `check_job`.
         examples: As `check_job`; a counterexample of an invariant also says which invariant, and how to run the query.
@@ -89,11 +89,11 @@ def invariants(
     """
     __tracebackhide__ = True
     names = [law.of_jobs for law in laws_of_jobs()]
-    for name in without:
-        if name not in names or {*without} == {*names}:
-            why = "which is no invariant" if name not in names else "and no invariant is left"
-            raise BadInput(f"without has {name!r}, {why}: leave out some of {', '.join(names)}")
-    return _Invariants(check_options(locals()), without).report(histories or HISTORIES, examples)
+    laws = [name for name in without if name in names]
+    if {*laws} == {*names}:
+        raise BadInput(f"without has {laws[-1]!r}, and no invariant is left: leave out some of {', '.join(names)}")
+    given = {**locals(), "without": [name for name in without if name not in names]}
+    return _Invariants(check_options(given), laws).report(histories or HISTORIES, examples)
 
 
 class _Invariants:
@@ -105,7 +105,15 @@ class _Invariants:
         # A history that is drawn for append mode has one batch more, which closes everything.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         asked = [variation for variation in variations if variation.law not in without]
-        plan = options.runner.declare(options.run).plan
+        declared = options.runner.declare(options.run)
+        for name in options.without:
+            if name not in declared.names:
+                columns = f", or the columns {', '.join(declared.names)}" if declared.names else ""
+                raise BadInput(
+                    f"without has {name!r}, which is no invariant{' and no column' if columns else ''}: leave out some "
+                    f"of {', '.join(law.of_jobs for law in laws_of_jobs())}{columns}"
+                )
+        plan = declared.plan
         self.checks = [self.check_of(one) for one in asked if plan.has_function or not one.run.row_by_row]
 
     def check_of(self, variation: Variation) -> JobCheck:
@@ -128,6 +136,7 @@ class _Invariants:
         held: dict[str, int] = {}
         unsure = [f"{law}: without= leaves it out" for law in self.without]
         for check in self.checks:
+            check.judge.leave_out(before.judge.met.nondeterministic)
             law = check.variation.law
             if why := _why_not_asked(check.variation, before, held):
                 unsure.append(why)

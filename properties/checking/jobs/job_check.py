@@ -49,9 +49,14 @@ OTHER_KEYS = (
     "as a number that other rows round"
 )
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
+TWO_RUNS = "Two plain runs of it differ, too: its result depends on something beside its rows."
 MAX_KEYS_ALONE = 4
 """Histories that are run alone if a job computes with keys."""
 _LOG = logging.getLogger("streamproof")
+
+
+class _Again(Exception):
+    """Columns are left out from now on, so the check begins again."""
 
 
 class JobCheck:
@@ -70,7 +75,7 @@ class JobCheck:
     """
 
     def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
-        self.variation, self.depends_on_others = variation, False
+        self.variation, self.depends_on_others, self.two_runs = variation, False, ""
         declared = options.runner.declare(variation.run)
         self.options = options = around_constants(options, declared.plan, oracle)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
@@ -85,7 +90,8 @@ class JobCheck:
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
         """Make the judge that compares the job with the oracle."""
-        return Judge(witness, oracle, declared, self.options.unique, self.options.equality)
+        options = self.options
+        return Judge(witness, oracle, declared, options.unique, options.equality, options.without)
 
     def _refuse(self) -> None:
         """Refuse columns that the result doesn't have, and a job of which the oracle can't say what is expected."""
@@ -97,6 +103,7 @@ class JobCheck:
                 f"unique has {unknown[0]!r}, and the result of {name} has the columns {', '.join(known)}: "
                 "name those that tell the rows of the table apart"
             )
+        self.judge.refuse_without(declared.names)
         inexact = sorted(declared.plan.inexact)
         if inexact and self.options.equality.digits is None:
             raise BadInput(
@@ -143,6 +150,8 @@ class JobCheck:
         for history, variation in replayed:
             with self.named_failure([history], variation):
                 compared = self.judge.compare_alone(history, variation)
+                if compared.differs and self.leaves_out_columns(history, variation):
+                    compared = self.judge.compare_alone(history, variation)
             if compared.differs:
                 failing.append((history, variation, compared))
         if failing:
@@ -157,6 +166,8 @@ class JobCheck:
         while True:
             try:
                 return self.check_drawn(count)
+            except _Again:
+                continue
             except TablesOfKeys as found:
                 self.judge = self.judge.with_tables(found.keyed)
             except UnreadableKey as unreadable:
@@ -303,6 +314,8 @@ class JobCheck:
     ) -> None:
         """Save a history that differs, and shrink it; return only if the smallest history agrees alone."""
         __tracebackhide__ = True
+        if self.leaves_out_columns(history, variation):
+            raise _Again
         kept = self.store.keep(replace(history, variation=variation.saved), variation.run)
         deadline = deadline_of_shrinking(started, variation.run.seconds)
         smallest, part = shrunk(self.judge, self.draws, history, variation, output=compared.output, deadline=deadline)
@@ -310,6 +323,15 @@ class JobCheck:
             plain, plain_compared = plainest(self.judge, self.draws, smallest, part, deadline=deadline)
             raise self.violation(plain, part, plain_compared, head, unshrunk=kept, deadline=deadline)
         self.store.forget(kept)
+
+    def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:
+        """Return whether two plain runs of a history have shown columns that must not be compared; leave them out."""
+        if not self.judge.oracle.runs_job:
+            return False
+        found = self.judge.other_in_each_run(history, variation)
+        self.two_runs = TWO_RUNS if found is None else ""
+        self.judge.leave_out(found or ())
+        return bool(found)
 
     def violation(
         self,
@@ -332,7 +354,7 @@ class JobCheck:
             deadline: When shrinking had to end; None: it wasn't shrunk.
         """
         judge, run = self.judge, variation.run
-        head = f"{head} {variation.remedy}".strip()
+        head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in run.crash_in):
             head = f"{head} It died {compared.output.died_at}."
         counterexample = JobCounterexample(

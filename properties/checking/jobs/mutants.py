@@ -123,7 +123,8 @@ class _MutantCheck(JobCheck):
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
         """Make the judge that compares the job with the oracle."""
         options = self.options
-        return _MutantJudge(witness, oracle, declared, options.unique, options.equality, memory=self.memory)
+        given = options.unique, options.equality, options.without
+        return _MutantJudge(witness, oracle, declared, *given, memory=self.memory)
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
         """Run histories in one query, and keep what it emitted; run some alone too if the job computes with keys."""
@@ -153,7 +154,7 @@ class _MutantCheck(JobCheck):
                 return False
             return True
         own = self.judge
-        judge = Judge(own.witness, original, own.declared, own.unique, own.equality)
+        judge = Judge(own.witness, original, own.declared, own.unique, own.equality, own.without)
         with self.memory.lock:
             return not any(compared.differs for compared in judge.compared(*self.ran, self.variation))
 

@@ -258,9 +258,8 @@ class UpgradeCheck(JobCheck):
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
         """Make the judge of the upgrade."""
-        unique, equality = self.options.unique, self.options.equality
-        from_start = not isinstance(oracle, BothOracle)
-        return UpgradeJudge(witness, oracle, declared, unique, equality, from_start=from_start)
+        given = self.options.unique, self.options.equality, self.options.without
+        return UpgradeJudge(witness, oracle, declared, *given, from_start=not isinstance(oracle, BothOracle))
 
     @property
     def moved(self) -> int:

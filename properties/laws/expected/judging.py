@@ -76,7 +76,8 @@ class Met:
         wanted: For a sink, the kinds of expected values.
         came: For a sink, the kinds of values that were read.
         alike: A message that names two rows of a batch that can't be told apart; None: there are no such rows.
-        nondeterministic: The columns that have other values in another run, as plans show; they aren't compared.
+        nondeterministic: The columns that have other values in another run, as plans and runs show; they aren't
+            compared.
         plan: The last query's plan.
     """
 
@@ -104,6 +105,7 @@ class Judge:
         declared: The job's declaration.
         unique: The columns that tell the rows of an updated table apart, if they are given.
         equality: When two values count as equal.
+        without: The columns that the user leaves out of the comparison.
         met: The coverage and the facts that the queries have shown so far.
     """
 
@@ -112,6 +114,7 @@ class Judge:
     declared: Declared
     unique: Sequence[str] | None = None
     equality: Equality = TWELVE_DIGITS
+    without: frozenset[str] = frozenset()
     met: Met = field(default_factory=Met)
     _alone: dict[str, Compared] = field(default_factory=dict, init=False)
 
@@ -200,10 +203,12 @@ class Judge:
         Raises:
             BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
         """
-        self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
+        if not self.met.columns:  # of a sink the first rows show them
+            self.refuse_without({name: None for batches in emitted for rows in batches for row in rows for name in row})
+            self.met.columns = columns_of(flat(rows) for batches in emitted for rows in batches)
         for output in outputs:
             self._note(output, variation)
-        self.met.columns = [column for column in self.met.columns if column not in self.met.nondeterministic]
+        self.met.columns = [column for column in self.met.columns if column not in self._not_compared]
         expected, emitted = self.side_by_side(self.expected(histories, variation), emitted, variation)
         if self.met.alike is not None and any(each.comparing != "batches" for each in expected):
             raise BadInput(self.met.alike)
@@ -277,13 +282,62 @@ class Judge:
         self, expected: Sequence[Expected], emitted: Sequence[Emitted], variation: Variation
     ) -> tuple[list[Expected], list[Emitted]]:
         """Return the expected and the emitted rows of histories as they are compared: in the columns that count."""
-        if self.met.nondeterministic:
-            expected = [replace(one, rows=[*map(self._deterministic, one.rows)]) for one in expected]
-            emitted = [[*map(self._deterministic, batches)] for batches in emitted]
+        if self._not_compared:
+            expected = [replace(one, rows=[*map(self._compared_part, one.rows)]) for one in expected]
+            emitted = [[*map(self._compared_part, batches)] for batches in emitted]
         return in_their_form(expected, emitted, self.witness.sources), [*emitted]
 
-    def _deterministic(self, rows: Sequence[Row]) -> list[Row]:
-        return [{name: row[name] for name in row if name not in self.met.nondeterministic} for row in rows]
+    @property
+    def _not_compared(self) -> frozenset[str]:
+        return self.met.nondeterministic | self.without
+
+    def _compared_part(self, rows: Sequence[Row]) -> list[Row]:
+        left_out = self._not_compared
+        return [{name: row[name] for name in row if name not in left_out} for row in rows]
+
+    def refuse_without(self, names: Collection[str]) -> None:
+        """Refuse columns to leave out that the result doesn't have, as far as its columns are known.
+
+        Raises:
+            BadInput: There is one, or no column is left.
+        """
+        unknown = sorted(self.without - {*names}) if names else []
+        if unknown or (names and not {*names} - self.without):
+            why = f"has {unknown[0]!r}, which is none of the" if unknown else "leaves out all"
+            raise BadInput(
+                f"without {why} columns of {self.name}, {', '.join(names)}: name columns that aren't to be compared"
+            )
+
+    def leave_out(self, columns: Collection[str]) -> None:
+        """Compare columns no longer: they have other values in each run."""
+        self.met.nondeterministic |= {*columns}
+        self._alone.clear()
+
+    def other_in_each_run(self, history: JobHistory, variation: Variation) -> frozenset[str] | None:
+        """Run a history twice alike, and return the columns that have other values in each run.
+
+        Args:
+            history: The history.
+            variation: How the job's query differs from a plain run, which is what is run.
+
+        Returns:
+            The columns without which the runs agree, empty if they agree as it is; None: they differ otherwise.
+        """
+        run = getattr(self.oracle, "run", None) or variation.run
+        runs = [self.witness.evaluate([history], run)[0][0] for _ in range(2)]
+        one, other = ([self._compared_part(rows) for rows in batches] for batches in runs)
+
+        def differs(names: Collection[str]) -> bool:
+            sides = [
+                [[{name: row.get(name) for name in names} for row in rows] for rows in each] for each in (one, other)
+            ]
+            return difference(Expected("batches", sides[0]), sides[1], "append", None, self.equality) is not None
+
+        names = {name: None for rows in (*one, *other) for row in rows for name in row}
+        found = frozenset(name for name in names if differs([name]))
+        if len(one) != len(other) or differs([name for name in names if name not in found]):
+            return None
+        return found - {*(self.unique_columns or ())}
 
     def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:
         """Return the first difference between the emitted rows and the expected ones; None: they agree."""
@@ -333,3 +387,7 @@ class Judge:
                         f"tell apart, {both[0]} and {both[1]}: {remedy}"
                     )
                 seen[key] = row
+
+
+def _only(names: Collection[str], rows: Sequence[Row]) -> list[Row]:
+    return [{name: row.get(name) for name in names} for row in rows]

@@ -20,12 +20,14 @@ class Oracle(ABC):
         distances_us: The durations that it depends on, in microseconds: gaps, sizes, delays.
         allows_fewer_columns: Whether a job's result may lack some of the columns that it expects.
         follows_clock: Whether it goes by the clock of the inputs' event times.
+        runs_job: Whether it runs a job, and so can't expect values that are others in each run.
     """
 
     takes_late: bool = False
     distances_us: Sequence[int] = ()
     allows_fewer_columns: bool = False
     follows_clock: bool = True
+    runs_job: bool = False
 
     if TYPE_CHECKING:  # at runtime a property would stand in the way of a dataclass's field of this name
 

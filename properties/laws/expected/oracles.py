@@ -250,6 +250,7 @@ class OracleOfJob(Oracle):
 
     witness: RowsWitness | None = field(default=None, kw_only=True)
     follows_clock = False
+    runs_job = True
 
     def beside(self, witness: RowsWitness) -> OracleOfJob:
         return replace(self, witness=witness)
