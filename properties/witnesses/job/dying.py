@@ -1,7 +1,7 @@
 """Lets a user's own code die in the middle of its work: between two of its lines, or between two rows that it writes.
 
-A process that dies runs nothing more. Here an exception ends the work, so the code's own `finally` and the ends of its
-`with` blocks still run.
+A process that dies runs nothing more. Here an exception ends the work, and raises itself again at whatever the code's
+`finally` and `except` blocks call, unless the call closes or rolls back, as the end of a process does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from ...system.visible import visible_path
 from ..spark.failures import PlannedCrash, is_users
@@ -20,6 +20,10 @@ from ..spark.failures import PlannedCrash, is_users
 VISITS = 2
 """How often a line counts as a step: a loop can die before its first row, and between two rows."""
 
+ENDS = frozenset({"close", "rollback", "release", "unlock", "disconnect", "shutdown", "stop", "cancel", "__exit__"})
+"""The names of functions that do what the end of a process does to files, locks, connections and transactions."""
+MOST_DEATHS = 100
+"""How often a function that catches whatever is raised dies again."""
 GENERATED = "<string>"
 """The file of code that the standard library generates, such as a named tuple's: it is no line of the user's."""
 
@@ -36,6 +40,7 @@ class Death:
     """
 
     place = ""
+    _again = 0
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call a function, and let it die.
@@ -43,7 +48,7 @@ class Death:
         Raises:
             PlannedCrash: It has died.
         """
-        before = sys.gettrace()
+        before, profile = sys.gettrace(), sys.getprofile()
         sys.settrace(self._called)
         try:
             self._call(function, *arguments)
@@ -51,6 +56,7 @@ class Death:
             pass
         finally:
             sys.settrace(before)
+            sys.setprofile(profile)
         if self.place:  # the function may catch whatever is raised
             # A dead process has nothing open: SQLite's connections, for one, are in a cycle, and lock their database.
             gc.collect()
@@ -62,6 +68,28 @@ class Death:
     def _called(self, frame: FrameType, event: str, given: Any) -> Any:
         """Return the trace of a function that is called within it."""
         raise NotImplementedError
+
+    def _die(self) -> NoReturn:
+        """Die, and die again at the next call of the user's code: Python removes a trace that raises an exception."""
+        self._again += 1
+        sys.setprofile(self._calls if self._again < MOST_DEATHS else None)
+        raise Killed
+
+    def _calls(self, frame: FrameType, event: str, given: Any) -> None:
+        caller, name = frame.f_back, frame.f_code.co_name
+        if event == "c_call":
+            caller, name = frame, getattr(given, "__name__", "")
+        if event in ("call", "c_call") and name not in ENDS and caller and is_users(caller.f_code.co_filename):
+            while caller is not None:
+                caller.f_trace = self._lines
+                caller = caller.f_back
+            sys.settrace(self._lines)  # Python removes a profile that raises an exception, too
+            raise Killed
+
+    def _lines(self, frame: FrameType, event: str, given: Any) -> Any:
+        if event == "line" and is_users(frame.f_code.co_filename):
+            self._die()
+        return self._lines
 
 
 class Steps(Death):
@@ -88,7 +116,7 @@ class Steps(Death):
         if self._visits[at] <= VISITS:
             if self.reached == self.last:
                 self.place = f"before {line_of(frame, ' came again' * (self._visits[at] > 1))}"
-                raise Killed
+                self._die()
             self.reached += 1
         return self._at_line
 

@@ -15,7 +15,7 @@ from unittest import mock
 
 from ..spark.failures import PlannedCrash, is_users
 from ..spark.platform import connect
-from .dying import Death, Killed, line_of
+from .dying import Death, line_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,7 +101,7 @@ class Writes(Death):
     def _raised(self, frame: FrameType, event: str, given: Any) -> Any:
         if event == "exception" and not self.place and _is_planned(given[1]):
             self.place = f"{self._cut_in_words()}, in {line_of(frame)}"
-            raise Killed
+            self._die()
         return self._raised
 
     def _cut_in_words(self) -> str:

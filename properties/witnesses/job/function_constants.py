@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+from .users_code import NO_FILE, OF_CLASSES, is_users_class, is_users_file, names_of
 
 MAX_CONSTANTS = 100
 MAX_OBJECTS = 10_000
@@ -24,13 +23,6 @@ _PLAIN = (0, 1, -1, "")
 """Constants that have values of their own among those of each type."""
 _IN_TEXT = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:_\d+)*(?:\.\d+)?)(?![\w.])")
 """A text or a number in a statement of SQL."""
-_OURS = Path(__file__).resolve().parents[3]
-_LIBRARIES = (
-    *(Path(sysconfig.get_paths()[name]) for name in ("stdlib", "purelib", "platlib")),
-    *(_OURS / name for name in ("properties", "reference", "spark_impl", "streamproof")),
-)
-"""The folders of code that isn't the user's."""
-_NO_FILE = str(_LIBRARIES[0] / "built in")
 
 
 def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
@@ -76,10 +68,6 @@ def _plain(value: Any) -> Iterator[Any]:
                 yield float(number) if "." in number else int(number) if number else text.replace("''", "'")
 
 
-_OF_CLASSES = ("__module__", "__qualname__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__")
-"""Members of a class that Python adds, and that no code of the user's compares with."""
-
-
 def _within(root: Any, own: CodeType | None) -> tuple[list[Any], list[Any]]:
     """Return the constants of an object's code, and the objects that it refers to."""
     if isinstance(root, CodeType):
@@ -99,32 +87,21 @@ def _within(root: Any, own: CodeType | None) -> tuple[list[Any], list[Any]]:
     if isinstance(root, property):
         return [], [one for one in (root.fget, root.fset) if one is not None]
     if isinstance(root, type):
-        members = [value for name, value in vars(root).items() if name not in _OF_CLASSES]
-        return ([], [*members, *root.__bases__]) if _is_users(root) else ([], [])
-    if _is_users(type(root)):
+        members = [value for name, value in vars(root).items() if name not in OF_CLASSES]
+        return ([], [*members, *root.__bases__]) if is_users_class(root) else ([], [])
+    if is_users_class(type(root)):
         return [], [type(root), *getattr(root, "__dict__", {}).values()]
     return [], []
 
 
-def _is_users(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    return kind.__module__ == "__main__" or (file is not None and _is_users_file(file))
-
-
-def _is_users_file(file: str) -> bool:
-    path = Path(file).resolve()
-    return not any(path.is_relative_to(folder) for folder in _LIBRARIES)
-
-
 def _of_function(function: Any, own: CodeType | None) -> tuple[list[Any], list[Any]]:
     code = getattr(function, "__code__", None)
-    if code is None or not _is_users_file(code.co_filename):
+    if code is None or not is_users_file(code.co_filename):
         return [], []
-    constants, names = [*_of_code(code, own)], {*_names_of(code)}
+    constants, names = [*_of_code(code, own)], {*names_of(code)}
     globals_ = function.__globals__
     referred = [globals_[name] for name in sorted(names) if name in globals_]
-    modules = [one for one in referred if isinstance(one, ModuleType) and _is_users_file(one.__file__ or _NO_FILE)]
+    modules = [one for one in referred if isinstance(one, ModuleType) and is_users_file(one.__file__ or NO_FILE)]
     referred += [getattr(module, name) for module in modules for name in sorted(names) if hasattr(module, name)]
     for cell in function.__closure__ or ():
         try:
@@ -147,10 +124,3 @@ def _of_code(code: CodeType, own: CodeType | None) -> Iterator[Any]:
 def _has_doc(code: CodeType) -> bool:
     """Whether a function's first constant is its documentation."""
     return not hasattr(inspect, "CO_HAS_DOCSTRING") or bool(code.co_flags & inspect.CO_HAS_DOCSTRING)
-
-
-def _names_of(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names_of(constant)

@@ -42,6 +42,7 @@ from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .declaring import PATCHING
 from .dying import Steps, dying_writer
 from .dying_writes import Writes
+from .memory import Memory
 from .plan.grouping import Grouping, grouping_of
 from .plan.plans import Plan, plan_of
 from .plan.tables import TablesUsed, tables_used
@@ -198,6 +199,7 @@ class Runner:
         static: The tables that don't change: what the job's further parameters are given, by name.
         earlier: The earlier version of the job, from whose checkpoint it goes on after a stop; None: it has none.
         on: The PySpark that the job runs on; None: this process's.
+        memory: What the code of sinks keeps in this process, which each start of a query finds as the first did.
     """
 
     job: Job
@@ -205,6 +207,7 @@ class Runner:
     static: Mapping[str, pa.Table] = field(default_factory=dict)
     earlier: Earlier | None = None
     on: OtherPySpark | None = None
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     def run(
         self,
@@ -672,6 +675,8 @@ class JobQuery(PreparedQuery):
             writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
             with self.storing(result):
                 return writer.start()
+        self.runner.memory.put_back()
+        self.runner.memory.learn(job.code, job.read)
         with as_in_a_check(self.dying, self.dying_writer, name_of(job)):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)

@@ -23,7 +23,7 @@ from ....system.visible import first_line, visible
 from ...spark.platform.connect import to_check
 from ..declaring import PATCHING
 from .answers import Notebook, answers
-from .lifting import Lift, Waiting
+from .lifting import Lift, Source, Waiting
 from .writes import Write
 
 _STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
@@ -108,15 +108,29 @@ def _exec(lift: Lift) -> None:
         named["sc"] = lift.spark.sparkContext
     vars(module).update({"__file__": str(path), "get_ipython": lambda: Notebook(lift), **named})
     vars(module).update(lift.source.names)
-    text = source_of(path) if lift.source.text is None else lift.source.text
+    text = _text_of(lift.source)
     for number, line in enumerate(text.splitlines(), 1):
         if _MAGIC.match(line):
             lift.notes.append(f"line {number} of {lift.source.where}: {visible(line.lstrip('# '))} isn't run")
     folder = str(path.parent.resolve())
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]  # the workers import from there, too
-    code = compile(text, str(path), "exec")
+    code = compiled(lift.source)
     with mock.patch.dict(sys.modules, {"__main__": module}):
         exec(code, vars(module))
+
+
+def compiled(source: Source) -> types.CodeType:
+    """Return the code of a script's file.
+
+    Raises:
+        SyntaxError: It isn't Python.
+    """
+    return compile(_text_of(source), str(source.code), "exec")
+
+
+def _text_of(source: Source) -> str:
+    assert isinstance(source.code, Path)
+    return source_of(source.code) if source.text is None else source.text
 
 
 def source_of(path: Path) -> str:
@@ -146,7 +160,7 @@ def _rest(lift: Lift, error: BaseException) -> str:
     if callable(code):
         lines, first = inspect.getsourcelines(inspect.unwrap(code))
         return "".join(lines[max(line - first, 0) :])
-    text = source_of(code) if lift.source.text is None else lift.source.text
+    text = _text_of(lift.source)
     # A statement of several lines is said to fail in its first, or in the line of one of its calls.
     statements = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.stmt)]
     begun = [one.lineno for one in statements if one.lineno <= line <= (one.end_lineno or 0)]

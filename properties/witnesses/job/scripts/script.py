@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from ....generators.columns.inputs import Input
 from ....system.arguments import checked
 from ....system.visible import visible
 from ..sinks.sink import Sink
-from .execution import run
+from .execution import compiled, run
 from .lifting import Lift, Source
 from .reads import Frames
 from .writes import Write
@@ -142,6 +143,16 @@ class Script:
         """The script's actions that aren't checked."""
         return self.found.notes
 
+    @functools.cached_property
+    def code(self) -> Any:
+        """The function, or the code of the file, as it is compiled to be run; None: it is no Python."""
+        if callable(self.source):
+            return self.source
+        try:
+            return compiled(self._source())
+        except (SyntaxError, ValueError):  # its run says so
+            return None
+
     def __call__(self, *frames: DataFrame) -> DataFrame:
         """Run the script over frames, and return what its query writes; no query is started.
 
@@ -260,6 +271,11 @@ class StartOf:
     def notes(self) -> list[str]:
         """The script's actions that aren't checked."""
         return self.script.notes
+
+    @property
+    def code(self) -> Any:
+        """The script's function, or the code of its file."""
+        return self.script.code
 
     def __call__(self, *frames: Any) -> StreamingQuery:
         """Run the script over frames, and start its query in a folder, the last of the arguments."""

@@ -47,6 +47,11 @@ class Sink:
         notes: Sequence[str] = getattr(self.start, "notes", ())
         return notes
 
+    @property
+    def code(self) -> Any:
+        """The user's function that starts the query, or the code of the script that does."""
+        return getattr(self.start, "code", self.start)
+
     @staticmethod
     @checked
     def parquet(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:

@@ -1,0 +1,228 @@
+"""What the code of a job keeps in this process: another start finds it as a new process would."""
+
+import collections
+import functools
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from streamproof.properties.witnesses.job.memory import Memory
+
+SEEN: set = set()
+COUNT = 0
+NESTED: dict = {"a": [1], "b": {"c": collections.deque([1])}}
+LATE: list = []
+CONNECTION = None
+
+
+class Kept:
+    """A class whose attributes are memory, as those of its instances."""
+
+    total = 0
+    rows: ClassVar[list] = []
+    slots: "Slotted"
+
+    def __init__(self) -> None:
+        self.seen, self.last = {1}, 0
+
+    def write(self) -> None:
+        Kept.total += 1
+        Kept.rows.append(Kept.total)
+        Kept.new = 1
+        self.seen.add(2)
+        self.last = 5
+        self.more = 1
+
+
+class Slotted:
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last = [0]
+
+
+@functools.lru_cache
+def known(key: str) -> list:
+    return []
+
+
+def globals_of_each_kind() -> None:
+    global COUNT, NEW
+    SEEN.add(1)
+    COUNT += 1
+    NEW = 2
+    NESTED["a"].append(2)
+    NESTED["b"]["c"].append(2)
+    NESTED["d"] = 1
+    known("a").append(1)
+
+
+def default(rows: list = [0], *, by: dict = {}) -> None:  # noqa: B006
+    rows.append(1)
+    by["a"] = 1
+    default.calls = 1
+
+
+def closure():
+    seen, count = {1}, 0
+
+    def write() -> None:
+        nonlocal count
+        seen.discard(1)
+        count += 1
+
+    write.state = lambda: (set(seen), count)
+    return write
+
+
+def state_of(job) -> object:
+    """Return all values that the jobs of this file keep."""
+    cells = [repr(cell.cell_contents) for cell in getattr(job, "__closure__", None) or ()]
+    instance = getattr(job, "__self__", None)
+    own = {} if instance is None else {**vars(instance)}
+    kind = {key: value for key, value in vars(Kept).items() if not key.startswith("_") and not callable(value)}
+    kept = [SEEN, COUNT, globals().get("NEW"), NESTED, known.cache_info().currsize, cells, own, kind]
+    return repr([*kept, default.__defaults__, default.__kwdefaults__, {**vars(default)}])
+
+
+class Called:
+    """A job that is an object."""
+
+    def __init__(self) -> None:
+        self.slotted = Slotted()
+
+    def __call__(self) -> None:
+        self.slotted.last.append(1)
+        self.slotted.last = [*self.slotted.last, 2]
+
+
+JOBS = {
+    "globals": globals_of_each_kind,
+    "defaults and attributes of a function": default,
+    "a closure": closure(),
+    "attributes of a class and of an object": Kept().write,
+    "a partial function": functools.partial(default, by=NESTED),
+    "a function within a decorator": functools.wraps(globals_of_each_kind)(lambda: globals_of_each_kind()),
+}
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_what_a_job_changes_is_put_back(job) -> None:
+    memory, given = Memory(), state_of(job)
+    memory.learn(job)
+    for _ in range(2):
+        job()
+        assert state_of(job) != given
+        memory.learn(job)  # each start learns what it may refer to now
+        memory.put_back()
+        assert state_of(job) == given
+
+
+def test_objects_with_slots_are_put_back() -> None:
+    memory, job = Memory(), Called()
+    memory.learn(job)
+    job()
+    memory.put_back()
+    assert job.slotted.last == [0]
+
+
+def test_an_attribute_of_a_module_is_put_back_that_the_function_itself_imports(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "of_a_user.py").write_text("SEEN = []\n")
+    (tmp_path / "imported_late.py").write_text("SEEN = []\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write() -> None:
+        import imported_late
+        from of_a_user import SEEN as seen
+
+        seen.append(1)
+        imported_late.SEEN.append(1)
+
+    import of_a_user
+
+    memory = Memory()
+    memory.learn(write)
+    write()
+    memory.put_back()
+    assert of_a_user.SEEN == []
+    assert "imported_late" not in sys.modules
+    assert sys.modules["of_a_user"] is of_a_user
+
+
+def test_what_reads_the_target_refers_to_no_memory() -> None:
+    database: dict = {}
+    memory = Memory()
+    memory.learn(lambda: database.update(a=SEEN.add(3)), lambda: database)
+    database["a"] = SEEN.add(3)
+    memory.put_back()
+    assert database == {"a": None}
+    assert not SEEN
+
+
+def test_a_library_s_cache_is_put_back_and_what_it_keeps_in_a_file_is_not(tmp_path: Path) -> None:
+    import shelve
+
+    from pyspark.sql import Row
+
+    cache = collections.UserDict(a=1)
+    with shelve.open(str(tmp_path / "shelf")) as shelf:
+
+        def write() -> None:
+            cache["b"] = shelf["b"] = Row(a=1)
+
+        memory = Memory()
+        memory.learn(write)
+        write()
+        memory.put_back()
+        assert dict(cache) == {"a": 1}
+        assert [*shelf] == ["b"]
+
+
+@pytest.mark.parametrize("opened", ["by the first call", "by the module"])
+def test_a_pending_transaction_is_rolled_back(tmp_path: Path, opened: str) -> None:
+    database = str(tmp_path / "rows.db")
+    with sqlite3.connect(database) as other:
+        other.execute("CREATE TABLE rows (number)")
+
+    def connect() -> sqlite3.Connection:
+        global CONNECTION
+        CONNECTION = CONNECTION or sqlite3.connect(database)
+        return CONNECTION
+
+    def write() -> None:
+        connect().execute("INSERT INTO rows VALUES (1)")
+
+    memory = Memory()
+    if opened == "by the module":
+        connect()
+    memory.learn(write)
+    write()
+    memory.put_back()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "CONNECTION", None)
+    assert other.execute("SELECT count(*) FROM rows").fetchone() == (0,)
+    other.execute("INSERT INTO rows VALUES (2)")  # nothing holds its lock
+    other.close()
+    globals()["CONNECTION"] = None
+
+
+def test_an_object_that_can_not_be_looked_at_is_left_as_it_is() -> None:
+    class Hostile:
+        __slots__ = ("a",)
+
+        def __getattribute__(self, name: str) -> object:
+            raise RuntimeError(name)
+
+    hostile, seen, lock = Hostile(), [], threading.Lock()
+
+    def write() -> None:
+        seen.append((hostile, lock))
+
+    memory = Memory()
+    memory.learn(write)
+    write()
+    memory.put_back()
+    assert seen == []
