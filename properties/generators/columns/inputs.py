@@ -48,6 +48,8 @@ class Input:
             them: a job is expected to skip them.
         null_values: The share of Kafka records whose payload is null, from 0 to 1. A job is expected to skip them too.
         deletes: The share of Debezium's changes that delete their row, from 0 to 1.
+        identity: The column or columns that identify an event: two rows of a history that agree in them are copies of
+            each other, as after a redelivery. By default any two rows may differ.
     """
 
     schema: Any = None
@@ -65,6 +67,7 @@ class Input:
     malformed: float = 0
     null_values: float = 0
     deletes: float = 0.2
+    identity: str | Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class ResolvedInput:
         malformed: The share of records with a malformed payload.
         null_values: The share of records without a payload.
         deletes: The share of a table's changes that delete their row.
+        identity: The columns that identify an event; empty: any two rows may differ.
         constants: The values to draw around the constants of the job that is checked.
     """
 
@@ -116,6 +120,7 @@ class ResolvedInput:
     malformed: float = 0
     null_values: float = 0
     deletes: float = 0
+    identity: tuple[str, ...] = ()
     constants: Constants = field(default_factory=Constants)
 
     @property
@@ -138,6 +143,10 @@ class ResolvedInput:
     def keys_of(self, column: str, around: datetime) -> list[Kind]:
         """Return the kinds of keys of a column; as `key_kinds`."""
         return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
+
+    def identity_of(self, row: Row) -> str:
+        """Return what identifies the event of a row, as a text."""
+        return repr([row[column] for column in self.identity])
 
     def taken(self, kind: Kind) -> Kind:
         """Return the values that the source's form keeps: in CSV, for example, Spark reads an empty text as null."""

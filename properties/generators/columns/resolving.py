@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...system.arguments import short
 from ...system.exits import without_exit
 from . import debezium
 from .forms.payloads import DEBEZIUM
@@ -118,7 +119,18 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
                 f"give some, values={{{column.name!r}: [...]}}"
             )
     shares = given.null_times, given.malformed, given.null_values, given.deletes
-    return ResolvedInput(source, _real_keys(given, source, seed), pools, rows, *shares)
+    return ResolvedInput(source, _real_keys(given, source, seed), pools, rows, *shares, _identity(given, source))
+
+
+def _identity(given: Input, source: Source) -> tuple[str, ...]:
+    if not isinstance(given.identity, (str, Sequence)):
+        raise BadInput(f'its identity is {short(given.identity)}: name a column or several, identity="id"')
+    identity = (given.identity,) if isinstance(given.identity, str) else tuple(given.identity)
+    for column in identity:
+        _column(source.schema, column, "named in its identity")
+    if identity and source.is_change_log:
+        raise BadInput(f"the key {', '.join(source.key)} identifies the rows of a table: leave identity out")
+    return identity
 
 
 def _share_of_deletes(share: float) -> tuple[bool, ...]:

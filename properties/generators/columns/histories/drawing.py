@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, combinations
@@ -83,7 +83,8 @@ def draw_histories(
     sources = [given.source for given in inputs]
     drawn = [debezium.in_order(drawer.history(generator, f"h{number}"), sources) for number in range(count)]
     drawn = [near_constants(one, inputs, delay_us, f"{seed} of the constants of {one.name}") for one in drawn]
-    return [with_flaws(history, inputs, f"{seed} of the flaws of {history.name}") for history in drawn]
+    drawn = [with_flaws(history, inputs, f"{seed} of the flaws of {history.name}") for history in drawn]
+    return [_with_copies(history, drawer) for history in drawn]
 
 
 def start_of(seed: int) -> datetime:
@@ -99,6 +100,40 @@ def grain_of(inputs: Sequence[ResolvedInput]) -> int:
 def up(time_us: int, grain_us: int) -> int:
     """Round a time up to a multiple of the grain."""
     return -(-time_us // grain_us) * grain_us
+
+
+def are_copies(rows: Iterable[tuple[str, Row]], inputs: Mapping[str, ResolvedInput]) -> bool:
+    """Return whether all rows that are one event, by the identities of their inputs, are copies of each other."""
+    first: dict[tuple[str, str], Row] = {}
+    identified = ((name, row) for name, row in rows if inputs[name].identity)
+    return all(
+        repr(first.setdefault((name, inputs[name].identity_of(row)), row)) == repr(row) for name, row in identified
+    )
+
+
+def _with_copies(history: JobHistory, drawer: _Drawer) -> JobHistory:
+    """Return a history in which each row of an event that came before is a copy; it is left out if it may not be late.
+
+    Args:
+        history: The history.
+        drawer: What drew it.
+    """
+    inputs = {given.name: given for given in drawer.inputs}
+    if not any(given.identity for given in drawer.inputs):
+        return history
+    first: dict[tuple[str, str], Arrival] = {}
+    batches: list[list[Arrival]] = []
+    for batch, horizon in zip(history.batches, drawer.horizons, strict=True):
+        batches.append([])
+        for drawn in batch:
+            given, arrival = inputs[drawn.input], drawn
+            if given.identity:
+                arrival = first.setdefault((drawn.input, given.identity_of(drawn.row)), drawn)
+            time_us = given.source.time_us_of(arrival.row)
+            is_late = horizon is not None and time_us is not None and time_us <= horizon
+            if arrival is drawn or drawer.late or not is_late:
+                batches[-1].append(arrival)
+    return history.with_batches(batches)
 
 
 def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) -> JobHistory:

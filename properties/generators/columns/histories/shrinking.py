@@ -22,7 +22,7 @@ from ..inputs import ResolvedInput
 from ..key_spaces import key_family
 from ..model import Arrival, JobHistory, Source
 from ..values import kinds, plain_values
-from .drawing import MS
+from .drawing import MS, are_copies
 
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
 """A millisecond, a second, a minute, ten minutes, an hour: a time is simpler, the more of them divide it."""
@@ -123,6 +123,7 @@ class _Steps:
 
     def __init__(self, history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int | None = None) -> None:
         self.original, self.sources = history, {given.name: given.source for given in inputs}
+        self.inputs = {given.name: given for given in inputs}
         self.times = _Times(history, self.sources, delay_us)
         self.keys = _Keys(inputs)
         self.values = _Values(inputs, self.times.start_us)
@@ -161,14 +162,18 @@ class _Steps:
         """Yield the rows one step simpler, in each way; if thorough, also every choice of up to three."""
         of_times = chain(self.times.sooner(rows), self.times.simpler(rows))
         simpler = chain(fewer(rows, thorough), of_times, self.keys.simpler(rows), self.values.simpler(rows))
-        return filter(self.times.are_allowed, simpler)
+        return filter(self.are_allowed, simpler)
 
     def combined(self, rows: _Rows, failing: Sequence[_Rows]) -> Iterator[_Rows]:
         """Yield the rows with the changes of all failing candidates together, and of each half of them."""
         same = [candidate for candidate in failing if len(candidate) == len(rows)]
         half = len(same) // 2
         merged = [_merged(rows, some) for some in (same, same[:half], same[half:]) if len(some) > 1]
-        return filter(self.times.are_allowed, merged)
+        return filter(self.are_allowed, merged)
+
+    def are_allowed(self, rows: _Rows) -> bool:
+        """Return whether rows could be drawn: by their times, and as copies of events that come again."""
+        return self.times.are_allowed(rows) and are_copies(((name, row) for _, name, row in rows), self.inputs)
 
 
 class _Times:

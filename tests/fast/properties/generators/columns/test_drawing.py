@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from streamproof import BadInput
 from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
-from streamproof.properties.generators.columns.histories.drawing import BASES, calendar_edges, closed, draw_histories
+from streamproof.properties.generators.columns.histories.drawing import (
+    BASES,
+    are_copies,
+    calendar_edges,
+    closed,
+    draw_histories,
+)
 from streamproof.properties.generators.columns.histories.goals import LATE, covered, goals
+from streamproof.properties.generators.columns.histories.shrinking import shrink
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
 from streamproof.properties.generators.columns.model import JobHistory
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
@@ -229,3 +238,54 @@ def test_coverage_names_only_what_came_up(clicks: ResolvedInput) -> None:
 )
 def test_a_duration_is_said_in_its_largest_whole_unit(time_us: int, said: str) -> None:
     assert duration(time_us) == said
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_rows_of_one_event_are_copies_and_none_is_late_where_none_may_be(late: bool) -> None:
+    events = Input(
+        "id string, user string, at timestamp, n int",
+        key="user",
+        identity="id",
+        null_times=0.2,
+        values={"id": ["a", "b"]},
+    )
+    given = {one.name: one for one in resolve_all([events])}
+    drawn = draw_histories([*given.values()], [60_000_000], 200, 0, late=late, delay_us=1_000)
+    assert all(are_copies(history.arrivals, given) for history in drawn)
+    assert any(len({repr(row) for _, row in history.arrivals}) < len(history.arrivals) for history in drawn)
+    late_rows = [
+        row
+        for history in drawn
+        for number, batch in enumerate(history.batches[1:])
+        for _, row in batch
+        if row["at"] is not None and microseconds(row["at"]) <= history.clock[number] - 1_000
+    ]
+    assert bool(late_rows) is late
+    freely = draw_histories(resolve_all([replace(events, identity=())]), [60_000_000], 200, 0)
+    assert not all(are_copies(history.arrivals, given) for history in freely)
+
+
+def test_a_history_is_shrunk_to_copies_of_an_event() -> None:
+    events = Input("id string, user string, at timestamp, n int", key="user", identity=["id"])
+    inputs = resolve_all([events])
+    fails = [one for one in draw_histories(inputs, [60_000_000], 100, 0) if len(one.arrivals) > 4]
+    smallest = shrink(
+        fails[0], inputs, lambda some: [len({row["id"] for _, row in one.arrivals}) < len(one.arrivals) for one in some]
+    )
+    assert [row for _, row in smallest.arrivals] == [smallest.arrivals[0].row] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"identity": "order"}, "there is no column 'order', named in its identity: it has"),
+        ({"identity": 5}, "its identity is 5: name a column or several"),
+        (
+            {"identity": "id", "format": "kafka", "value": "debezium"},
+            "the key id identifies the rows of a table",
+        ),
+    ],
+)
+def test_an_identity_that_identifies_nothing_is_refused(given: dict, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        resolve_all([Input("id string, n int, at timestamp", key="id", **given)])
