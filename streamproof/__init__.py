@@ -11,7 +11,8 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   checkpoint, `replay` for a run in production; they return `JobReport`, `InvariantsReport`, `UpgradeReport` and
   `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
   `Script` (a script as it is). Expected are the rules of Spark's own operators (`session_windows`, `windows`,
-  `drop_duplicates`, `stream_join`, `static_join`), a function or a class, `sql`, `as_batch` or `other_job`.
+  `drop_duplicates`, `stream_join`, `static_join`), a function or a class (with a `Watermark`, which tells late rows as
+  Spark does), `sql`, `as_batch` or `other_job`.
   `write_report` writes what came of it as a page, text, JSON and JUnit XML.
 - Checking: `conforms` (a job, by an operator's reference), which returns a `ConformanceReport`, `check` (an operator's
   Spark implementation), `assert_holds` (one counterexample again).
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
         TableTableJoin,
     )
     from .reference.definitions.windows import RangeAggregate, SessionWindows, WindowAggregate, WindowedTable
+    from .reference.spark.watermarks import Watermark
     from .spark_impl.state import read_state
 
     __version__: str
@@ -126,6 +128,7 @@ __all__ = [
     "UpgradeRefused",
     "UpgradeReport",
     "Violated",
+    "Watermark",
     "WindowAggregate",
     "WindowedTable",
     "__version__",
@@ -200,6 +203,7 @@ _HOMES = {
         "TableTableJoin",
     ),
     ".reference.definitions.windows": ("RangeAggregate", "SessionWindows", "WindowAggregate", "WindowedTable"),
+    ".reference.spark.watermarks": ("Watermark",),
     ".spark_impl.state": ("read_state",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -8,7 +8,12 @@ against the watermark of the batch before), `IncrementalExecution.shouldRunAnoth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
+
+from .durations import Duration, microseconds_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MicroBatch(NamedTuple):
@@ -64,3 +69,45 @@ def micro_batches(
             executed.append(MicroBatch(number, False, before, watermark))
             before = watermark
     return executed
+
+
+class Watermark:
+    """A query's watermark under the default trigger, for a model of a job: which rows are late, and what is closed.
+
+    Spark floors event times and delays to milliseconds where it moves the watermark, and compares rows' times, in
+    microseconds, with that. It moves the watermark between batches alone.
+
+    Args:
+        delay: The delay of `withWatermark`, the longest of several.
+
+    Raises:
+        BadInput: The delay is no duration.
+    """
+
+    def __init__(self, delay: Duration) -> None:
+        self._delay_ms = microseconds_of("delay", delay) // 1_000
+        self._now_us = 0  # no watermark is ever less than 1970
+
+    def advance(self, clock: datetime) -> None:
+        """Move it at the end of a batch.
+
+        Args:
+            clock: The largest event time so far; without a zone it is in UTC.
+        """
+        self._now_us = max(self._now_us, 1_000 * (_microseconds(clock) // 1_000 - self._delay_ms))
+
+    def is_late(self, time: datetime) -> bool:
+        """Return whether Spark drops a row: `time` is its event time, its window's end, or its time and the gap."""
+        return _microseconds(time) <= self._now_us
+
+    def has_closed(self, end: datetime) -> bool:
+        """Return whether a window, a session or a join is done with by its end, or a timer of its time has fired."""
+        return _microseconds(end) <= self._now_us
+
+    def has_timed_out(self, timeout: datetime) -> bool:
+        """Return whether a timeout of `applyInPandasWithState` has come: Spark waits until the watermark is later."""
+        return 1_000 * (_microseconds(timeout) // 1_000) < self._now_us
+
+
+def _microseconds(time: datetime) -> int:
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+from streamproof import Watermark
 from streamproof.reference.spark.watermarks import MicroBatch, micro_batches
 
 SECOND = 1_000_000
@@ -57,3 +60,16 @@ def test_of_several_watermarks_the_least_counts_and_a_quiet_input_holds_it_at_19
 
 def test_without_a_watermark_it_stays_at_1970() -> None:
     assert micro_batches([{"events": SECOND}], {}) == [MicroBatch(0, True, 0, 0)]
+
+
+def test_a_model_s_watermark_is_floored_to_milliseconds_and_compared_to_the_microsecond() -> None:
+    watermark, noon = Watermark("1500 microseconds"), datetime(2024, 7, 15, 12, tzinfo=UTC)
+    assert not watermark.is_late(noon)
+    watermark.advance(noon + timedelta(microseconds=1_999))  # to noon, for both are floored
+    late = [noon + timedelta(microseconds=by) for by in (-1, 0, 1)]
+    assert [*map(watermark.is_late, late)] == [*map(watermark.has_closed, late)] == [True, True, False]
+    assert [*map(watermark.has_timed_out, late)] == [True, False, False]
+    assert watermark.is_late(noon.replace(tzinfo=None))
+    watermark.advance(noon - timedelta(hours=1))
+    assert watermark.is_late(noon)
+    assert Watermark("1 second").is_late(datetime(1970, 1, 1, tzinfo=UTC))
