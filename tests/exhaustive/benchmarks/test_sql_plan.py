@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SCHEMA = "key string, order bigint, time bigint, amount bigint, deleted boolean"
 
 
+@pytest.mark.weekly("a plan that only a figure uses")
 def test_the_join_in_sql_emits_what_the_reference_emits_and_stores_no_more_than_its_runs(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
 ) -> None:

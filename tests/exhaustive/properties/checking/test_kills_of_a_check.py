@@ -26,6 +26,7 @@ SLICES = 6
 
 
 @pytest.mark.parametrize("operator", registered())
+@pytest.mark.in_ci("session_windows", "table_table_join", "stream_table_join")
 def test_each_mutant_of_an_operator_is_killed_in_ten_histories_of_a_check(
     operator: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def test_a_wrong_reading_of_columns_is_killed_and_confirmed_alone(
     assert (found.law, found.confirmed) == ("columns", True)
 
 
+@pytest.mark.weekly("half a minute: CI asks the law itself of two wrong readings")
 def test_the_gate_itself_finds_rounded_microseconds_by_this_law_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

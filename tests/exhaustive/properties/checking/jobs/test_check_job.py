@@ -131,12 +131,14 @@ def test_a_job_whose_keys_cannot_be_read_back_is_run_alone_and_conforms(job: Any
     assert report.histories >= 10
 
 
+@pytest.mark.weekly("CI asks of a right job, and a wrong job in memory")
 def test_a_job_whose_keys_cannot_be_read_back_is_violated_where_it_is_wrong() -> None:
     with pytest.raises(Violated) as raised:
         check_job(words, CLICKS, expect=sql('select "user", amount from clicks where amount > 0'), histories=20)
     assert len(raised.value.counterexample.history.arrivals) == 1
 
 
+@pytest.mark.weekly("CI asks of the columns in memory, and of deduplications among the shapes")
 def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() -> None:
     def once(clicks: DataFrame) -> DataFrame:
         watermarked = clicks.withWatermark("at", "10 minutes")
@@ -149,6 +151,7 @@ def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() 
         check_job(lambda clicks: clicks.withWatermark("at", "10 minutes").select("user"), CLICKS, expect=expected)
 
 
+@pytest.mark.weekly("half a minute: CI asks of keys of the user's own, which run alone, too")
 def test_a_global_count_needs_no_key() -> None:
     def total(clicks: DataFrame) -> DataFrame:
         return clicks.agg(F.count("*").alias("n"))
@@ -169,6 +172,7 @@ def test_an_input_may_have_any_name() -> None:
         check_job(union, *inputs, expect=expect, histories=20)
 
 
+@pytest.mark.weekly("the rules' own test asks of joins with two delays")
 def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its_settings() -> None:
     def nearby(clicks: DataFrame, views: DataFrame) -> DataFrame:
         left, right = (

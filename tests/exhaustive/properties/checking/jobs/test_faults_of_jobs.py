@@ -525,6 +525,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("fault", COMMANDS, ids=attrgetter("name"))
+@pytest.mark.in_ci("a module leaves at once", "a counterexample is printed where it can't be saved")
 def test_a_fault_of_the_command_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
     assert_command_ends_as_it_must(fault, tmp_path)
 
@@ -544,6 +545,7 @@ TEST = f"{MODULE}\n\ndef test_wrong(check_job):\n    check_job(wrong, CLICKS, ex
     ("program", "number"),
     [(streamproof, signal.SIGINT), (pytest_of, signal.SIGINT), (pytest_of, signal.SIGTERM)],
 )
+@pytest.mark.in_ci("pytest_of-2")
 def test_a_signal_while_a_counterexample_is_shrunk_loses_nothing(
     program: Callable[..., list[str]], number: signal.Signals, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def test_a_bug_behind_a_limit_is_found_and_the_right_job_conforms(wrong: Job, ri
     assert not [line for line in report.not_checked if "no drawn row" in line], report
 
 
+@pytest.mark.weekly("CI asks of several limits, and follows payloads and arithmetic in memory")
 @pytest.mark.usefixtures("unshrunk")
 def test_a_limit_behind_a_payload_a_new_name_and_arithmetic_is_reached() -> None:
     orders = Input("user string, amount bigint", key="user", name="orders", format="kafka")
@@ -133,6 +134,7 @@ def totals(*fields: Any) -> Job:
     return lambda orders: orders.where("rate > 0.1 AND rate <> 0.7").groupBy("user").agg(*fields)
 
 
+@pytest.mark.weekly("half a minute, for digits that change seldom")
 @pytest.mark.usefixtures("spark")
 def test_right_aggregates_of_doubles_around_a_constant_conform() -> None:
     total, spread, mean = F.sum("rate").alias("total"), F.stddev("rate").alias("spread"), F.avg("rate").alias("mean")

@@ -79,6 +79,7 @@ def test_a_strong_test_kills_what_a_weak_test_lets_live(tmp_path: Path, monkeypa
     assert Counter(one.fate for one in strong.mutants.judged)["killed"] >= 8
 
 
+@pytest.mark.weekly("a minute: the fates themselves are asked of a script, and of mutants in memory")
 def test_fates_are_those_of_queries_as_the_test_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_of(tmp_path, TOTALS, "totals")
     some_mutants(monkeypatch, lambda mutants: mutants[::3])  # they are enough to compare the ways in which they run

@@ -238,6 +238,7 @@ class LongerLifetimes(Lifetimes):
         return until < clock
 
 
+@pytest.mark.weekly("half a minute: CI asks of timeouts, by the same clock")
 @pytest.mark.usefixtures("unshrunk")
 def test_state_lives_as_long_as_its_time_to_live_by_the_clock() -> None:
     check_job(remembered, CLICKS, expect=Lifetimes, timeouts=[SILENT])

@@ -176,6 +176,7 @@ def test_a_writer_of_rows_that_appends_is_found() -> None:
         checked(of_rows(appends=True))
 
 
+@pytest.mark.weekly("each sink dies some thirty times: CI asks one of each kind")
 def test_files_that_are_read_without_spark_s_log_are_found() -> None:
     def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
         return in_files(clicks, str(folder / "out"), str(folder / "checkpoint"))

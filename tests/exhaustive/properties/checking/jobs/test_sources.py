@@ -261,6 +261,7 @@ def test_a_job_that_reads_avro_from_a_registry_conforms() -> None:
     assert not report.alone
 
 
+@pytest.mark.weekly("CI asks what the job emits, and of the invariants of other jobs")
 def test_a_right_job_over_debezium_s_changes_keeps_the_invariants() -> None:
     report = invariants(latest, ACCOUNTS, mode="update", unique=["id"], histories=40)
     assert "the order within a batch" in report.held

@@ -185,6 +185,7 @@ def test_a_bug_in_state_or_timers_is_found(form: type[ByRows], bug: str) -> None
         check(form(bug))
 
 
+@pytest.mark.weekly("CI asks it of a looked-up table in memory")
 def test_an_initial_state_of_keys_that_no_history_has_shows_nothing() -> None:
     opening = [{"user": "nobody's", "amount": 1, "due": 0}]
     with pytest.raises(Inconclusive, match=r'rows with a key of the table opening .*values=\{"user": \[…\]\}'):

@@ -243,6 +243,7 @@ def test_settings_of_the_users_session_hold_for_the_query(spark: SparkSession) -
     assert spark.conf.get(zone) == "UTC"
 
 
+@pytest.mark.weekly("CI asks of the modules of a function")
 def test_functions_that_a_module_declares_before_any_session_are_for_connect(tmp_path: Path) -> None:
     """PySpark alone would refuse the module, for it has no session yet."""
     (tmp_path / "pages.py").write_text(
