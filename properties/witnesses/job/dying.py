@@ -48,7 +48,8 @@ class Death:
         Raises:
             PlannedCrash: It has died.
         """
-        before, profile = sys.gettrace(), sys.getprofile()
+        before, profile, hook = sys.gettrace(), sys.getprofile(), sys.unraisablehook
+        sys.unraisablehook = lambda given: None if given.exc_type is Killed else hook(given)
         sys.settrace(self._called)
         try:
             self._call(function, *arguments)
@@ -57,6 +58,7 @@ class Death:
         finally:
             sys.settrace(before)
             sys.setprofile(profile)
+            sys.unraisablehook = hook
         if self.place:  # the function may catch whatever is raised
             # A dead process has nothing open: SQLite's connections, for one, are in a cycle, and lock their database.
             gc.collect()
@@ -79,7 +81,10 @@ class Death:
         caller, name = frame.f_back, frame.f_code.co_name
         if event == "c_call":
             caller, name = frame, getattr(given, "__name__", "")
-        if event in ("call", "c_call") and name not in ENDS and caller and is_users(caller.f_code.co_filename):
+        is_own = frame.f_code.co_filename == __file__
+        if event not in ("call", "c_call") or is_own or name in ENDS or caller is None:
+            return
+        if is_users(caller.f_code.co_filename):
             while caller is not None:
                 caller.f_trace = self._lines
                 caller = caller.f_back
