@@ -80,13 +80,16 @@ class Watermark:
     Args:
         delay: The delay of `withWatermark`, the longest of several.
 
+    Attributes:
+        now_ms: Where it is, in milliseconds since 1970.
+
     Raises:
         BadInput: The delay is no duration.
     """
 
     def __init__(self, delay: Duration) -> None:
         self._delay_ms = microseconds_of("delay", delay) // 1_000
-        self._now_us = 0  # no watermark is ever less than 1970
+        self.now_ms = 0  # no watermark is ever less than 1970
 
     def advance(self, clock: datetime) -> None:
         """Move it at the end of a batch.
@@ -94,19 +97,19 @@ class Watermark:
         Args:
             clock: The largest event time so far; without a zone it is in UTC.
         """
-        self._now_us = max(self._now_us, 1_000 * (_microseconds(clock) // 1_000 - self._delay_ms))
+        self.now_ms = max(self.now_ms, _microseconds(clock) // 1_000 - self._delay_ms)
 
     def is_late(self, time: datetime) -> bool:
         """Return whether Spark drops a row: `time` is its event time, its window's end, or its time and the gap."""
-        return _microseconds(time) <= self._now_us
+        return _microseconds(time) <= 1_000 * self.now_ms
 
     def has_closed(self, end: datetime) -> bool:
         """Return whether a window, a session or a join is done with by its end, or a timer of its time has fired."""
-        return _microseconds(end) <= self._now_us
+        return _microseconds(end) <= 1_000 * self.now_ms
 
     def has_timed_out(self, timeout: datetime) -> bool:
         """Return whether a timeout of `applyInPandasWithState` has come: Spark waits until the watermark is later."""
-        return 1_000 * (_microseconds(timeout) // 1_000) < self._now_us
+        return _microseconds(timeout) // 1_000 < self.now_ms
 
 
 def _microseconds(time: datetime) -> int:
