@@ -81,7 +81,8 @@ class JobCheck:
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)
-        witness = RowsWitness(options.runner, options.inputs, options.seed, late, bool(self.why_alone), keyed)
+        alone, renamed = bool(self.why_alone), declared.plan.renamed
+        witness = RowsWitness(options.runner, options.inputs, options.seed, late, alone, keyed, renamed)
         self.judge = judge = self.judge_of(witness, oracle, declared)
         self.draws = Draws(options, judge.oracle, variation.run, declared.plan, late)
         self._refuse()

@@ -73,6 +73,7 @@ class RowsWitness:
         alone: Whether each history runs in a query of its own.
         keyed: The tables that don't change whose rows belong to a key, each with its column that has the key: each
             history that shares a query has its own rows.
+        renamed: The columns of the result that are an input's column under another name, each with that name.
     """
 
     runner: Runner
@@ -81,6 +82,7 @@ class RowsWitness:
     takes_late: bool = True
     alone: bool = False
     keyed: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -112,7 +114,8 @@ class RowsWitness:
         sharing = self._sharing(len(histories))
         output = sharing._run(pack(histories, self.inputs, self.seed), histories[0], run)
         self._require_keyed(output.tables)
-        batches = [self._unpacked(rows, histories) for rows in output.batches]
+        renamed = replace(self, renamed={**self.renamed, **output.plan.renamed})  # a sink's plan is known by now
+        batches = [renamed._unpacked(rows, histories) for rows in output.batches]
         return [[batch[number] for batch in batches] for number in range(len(histories))], [output]
 
     def _require_keyed(self, used: TablesUsed) -> None:
@@ -177,6 +180,8 @@ class RowsWitness:
             return [[] for _ in histories]
         carriers = set(key_space(self.sources).columns.values())
         keys = [column for column in rows[0] if column in carriers]
+        if not keys:
+            keys = [column for column in rows[0] if self.renamed.get(column) in carriers]
         if not keys and RECORDS_KEY in rows[0] and any(source.has_records_key for source in self.sources):
             keys = [RECORDS_KEY]
         if not keys:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .....reference.core.errors import BadInput
@@ -97,6 +97,7 @@ class Plan:
         nondeterministic: The columns of its result that have other values in another run: of randomness, of files and
             partitions, and of Python functions that are declared so.
         of_clock: The columns of its result that have the time at which a batch runs.
+        renamed: The columns of its result that are a source's column under another name, each with that name.
     """
 
     operators: frozenset[str] = frozenset()
@@ -118,6 +119,7 @@ class Plan:
     inexact: frozenset[str] = frozenset()
     nondeterministic: frozenset[str] = frozenset()
     of_clock: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_of(analyzed: Any) -> Plan:
@@ -157,6 +159,7 @@ def plan_of(analyzed: Any) -> Plan:
         inexact=frozenset(tree.kind for tree in trees if tree.kind in _INEXACT),
         nondeterministic=_columns_of(analyzed, expressions, _is_nondeterministic),
         of_clock=_columns_of(analyzed, expressions, lambda node: node["class"] in _CLOCK),
+        renamed=_renamed(analyzed, expressions, given),
     )
 
 
@@ -392,6 +395,18 @@ def _columns_of(
     if not found:
         return frozenset()
     return frozenset(str(column.name()) for column in members(analyzed.output()) if column.exprId().id() in found)
+
+
+def _renamed(
+    analyzed: Any, expressions: Sequence[Expression], given: Mapping[int, tuple[tuple[str, ...], str]]
+) -> dict[str, str]:
+    """Return the columns of a plan that are a source's column under another name; as `Plan.renamed`."""
+    found = {}
+    for column in members(analyzed.output()):
+        (origin,) = _origins([column.exprId().id()], expressions)
+        if origin in given and given[origin][1] != column.name():
+            found[str(column.name())] = given[origin][1]
+    return found
 
 
 def _is_nondeterministic(node: Mapping[str, Any]) -> bool:

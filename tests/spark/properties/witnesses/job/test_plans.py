@@ -334,6 +334,15 @@ def test_columns_of_the_clock_of_randomness_and_of_files_are_found_through_what_
     assert not read(again.drop(*again.columns[len(clicks.columns) :])).nondeterministic
 
 
+def test_a_column_that_is_an_input_s_under_another_name_is_known_by_it(clicks: DataFrame) -> None:
+    counted = (
+        clicks.withColumnRenamed("user", "one").groupBy(F.col("one").alias("who"), F.upper("one").alias("x")).count()
+    )
+    found = plan_of(counted.select(F.col("who").alias("name"), "x", "count")._jdf.queryExecution().analyzed())
+    assert found.renamed == {"name": "user"}
+    assert plan_of(clicks._jdf.queryExecution().analyzed()).renamed == {}
+
+
 def test_a_function_s_rows_come_in_its_order_unless_an_operator_may_move_them(clicks: DataFrame) -> None:
     made = clicks.groupBy("user").applyInPandasWithState(
         lambda key, rows, state: iter(()), "user string", "n int", "append", "NoTimeout"
