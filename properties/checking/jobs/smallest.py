@@ -66,14 +66,21 @@ def shrunk(
 def narrowed(
     judge: Judge, history: JobHistory, variation: Variation, *, output: Output, deadline: Deadline
 ) -> Variation:
-    """Return the smallest part of a variation under which the job still differs on a history."""
-    for part in variation.parts(output)[:MAX_PARTS] if variation.parts is not None else ():
-        if deadline.is_over():
+    """Return the smallest part of a variation under which the job still differs on a history.
+
+    The first parts are tried in any case: they say at which steps the query died beside others, and alone it may die at
+    other steps.
+    """
+    smallest, output_of_part = variation, output
+    while smallest.parts is not None and (smallest is variation or not deadline.is_over()):
+        for part in smallest.parts(output_of_part)[:MAX_PARTS]:
+            compared = judge.compare_alone(history, part)
+            if compared.differs:
+                smallest, output_of_part = part, compared.output
+                break
+        else:
             break
-        compared = judge.compare_alone(history, part)
-        if compared.differs:
-            return narrowed(judge, history, part, output=compared.output, deadline=deadline)
-    return variation
+    return smallest
 
 
 def plainest(

@@ -12,6 +12,7 @@ import copy
 import functools
 import gc
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet, Sequence
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -25,6 +26,8 @@ _MISSING = object()
 _CODE = (FunctionType, type, ModuleType, MethodType, staticmethod, classmethod, property)
 """Values of these types aren't put back: they are code, which mutants change."""
 _PLAIN = (str, bytes, int, float, complex, type(None))
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_OF_THREADS = (threading.Condition, threading.Event, threading.Semaphore, threading.Barrier)
 _BUILT_IN = (dict, list, set, bytearray, deque)
 PutBack: TypeAlias = Callable[[], bool]
 """Puts a value back; returns whether it had changed."""
@@ -102,7 +105,9 @@ def _within(value: Any) -> tuple[list[PutBack], list[Any]]:
     if isinstance(value, _BUILT_IN) or _is_collection(value):
         put.append(functools.partial(_refilled, value, [*(value.items() if hasattr(value, "items") else value)]))
         more += [*value.values()] if hasattr(value, "values") else [*value]
-    if is_users_class(type(value)):
+    if isinstance(value, _LOCKS):
+        put.append(functools.partial(_released, value))
+    if is_users_class(type(value)) or isinstance(value, _OF_THREADS):
         names = [name for kind in type(value).__mro__ for name in _slots_of(kind)]
         put += [_attribute(value, name) for name in names]
         more += [type(value), *(getattr(value, name, None) for name in names)]
@@ -247,6 +252,12 @@ def _cell_put_back(cell: CellType, given: list[Any]) -> bool:
 
 def _emptied(cached: Any) -> bool:
     cached.cache_clear()
+    return False
+
+
+def _released(lock: Any) -> bool:
+    """Release a lock, whichever thread has it: a thread that has died before the end of its `with` never will."""
+    lock.release() if hasattr(lock, "locked") and lock.locked() else lock._release_save()
     return False
 
 

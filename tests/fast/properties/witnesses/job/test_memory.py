@@ -209,6 +209,20 @@ def test_a_pending_transaction_is_rolled_back(tmp_path: Path, opened: str) -> No
     globals()["CONNECTION"] = None
 
 
+@pytest.mark.parametrize("kind", [threading.Lock, threading.RLock, threading.Semaphore, threading.Condition])
+def test_a_lock_that_a_dead_thread_has_is_free(kind) -> None:
+    lock, memory = kind(), Memory()
+    memory.learn(lambda: lock.acquire())
+    for _ in range(2):
+        thread = threading.Thread(target=lock.acquire)
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
+        memory.put_back()
+    lock.acquire()
+    lock.release()
+
+
 def test_an_object_that_can_not_be_looked_at_is_left_as_it_is() -> None:
     class Hostile:
         __slots__ = ("a",)
