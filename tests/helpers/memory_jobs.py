@@ -28,7 +28,11 @@ class MemoryRunner(Runner):
         return Declared()
 
     def run(
-        self, batches: Sequence[Mapping[str, pa.Table]], clock: Sequence[int] = (), run: RunOptions = PLAIN
+        self,
+        batches: Sequence[Mapping[str, pa.Table]],
+        clock: Sequence[int] = (),
+        run: RunOptions = PLAIN,
+        times_ms: Sequence[int] = (),
     ) -> Output:
         job: Any = self.job
         rows = [[row for table in batch.values() for row in table.to_pylist()] for batch in batches]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...generators.columns.histories.shrinking import shrink
 from ...generators.columns.histories.standing_alone import standing_alone
@@ -86,16 +87,27 @@ def narrowed(
 def plainest(
     judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, deadline: Deadline
 ) -> tuple[JobHistory, Compared]:
-    """Return the history without its clock, as written by hand, if it still differs then; and the comparison."""
+    """Return the history as it is read best, if it still differs then; and the comparison.
+
+    That is without its clock, as written by hand; else without the empty batches behind the batch that differs.
+    """
     compared = judge.compare_alone(history, variation)
-    if draws.closes or variation.run.processing_time:  # only its clock says what is closed, or when batches run
-        return history, compared
     first = None if compared.difference is None else compared.difference.batch
-    sooner = variation.run.trigger == "available_now"
-    for plain in standing_alone(history, draws.inputs, first, sooner=sooner)[:MAX_WITHOUT_CLOCK]:
+    shorter = _without_empty_end(history) if first is None else history.first(first + 1)
+    plainer = [shorter] * (len(shorter.batches) < len(history.batches))
+    if not (draws.closes or variation.run.processing_time):  # their clock alone says what is closed, or runs batches
+        sooner = variation.run.trigger == "available_now"
+        plainer[:0] = standing_alone(history, draws.inputs, first, sooner=sooner)[:MAX_WITHOUT_CLOCK]
+    for plain in plainer:
         if deadline.is_over():
             break
         plain_compared = judge.compare_alone(plain, variation)
         if plain_compared.differs:
             return plain, plain_compared
     return history, compared
+
+
+def _without_empty_end(history: JobHistory) -> JobHistory:
+    """Return a history without the empty batches at its end, but for the last, whose clock may close what is open."""
+    ended = history.first(1 + max((number for number, batch in enumerate(history.batches) if batch), default=0))
+    return replace(ended, batches=(*ended.batches, ()), clock=(*ended.clock, *history.clock[-1:]))

@@ -169,6 +169,11 @@ class JobHistory:
         """Return the same history with other batches; with a clock, as many as before."""
         return replace(self, batches=tuple(map(tuple, batches)))
 
+    def first(self, count: int) -> JobHistory:
+        """Return the history of the first batches alone."""
+        unreadable = tuple(one for one in self.unreadable if one.batch < count)
+        return replace(self, batches=self.batches[:count], clock=self.clock[:count], unreadable=unreadable)
+
     def with_arrivals(self, arrivals: Iterable[Arrival]) -> JobHistory:
         """Return the same history with other arrivals, in batches of the same sizes."""
         remaining = iter(arrivals)

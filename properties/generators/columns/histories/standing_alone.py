@@ -61,8 +61,7 @@ def standing_alone(
     lengths += [first] if sooner and first and not history.batches[first] else []
     found = []
     for length in lengths:
-        unreadable = tuple(one for one in history.unreadable if one.batch < length)
-        ended = replace(history, batches=history.batches[:length], clock=history.clock[:length], unreadable=unreadable)
+        ended = history.first(length)
         rows = _pushing_rows(ended, inputs)
         for pushes in product(*([None, *options] for options in _pushes(ended, inputs, sooner))):
             found.append(_pushed(ended, inputs, [push for push in pushes if push], rows))

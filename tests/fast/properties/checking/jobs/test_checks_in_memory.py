@@ -133,6 +133,18 @@ def test_a_history_for_an_oracle_without_lateness_is_shrunk_to_rows_that_are_not
     )
 
 
+@pytest.mark.parametrize(("oracle", "behind"), [(AllRows(), 1), (Copies(), 0)])
+def test_no_empty_batch_follows_the_batch_that_differs_but_the_batch_that_closes(oracle: Oracle, behind: int) -> None:
+    at_times = Variation(replace(RUN, processing_time=True))
+    with pytest.raises(Violated) as raised:
+        JobCheck(options(without_the_last), oracle, at_times).check(40)
+    counterexample: Any = raised.value.counterexample
+    history = counterexample.history
+    used = max(number for number, batch in enumerate(history.batches) if batch)
+    assert len(history.batches) == len(history.clock) == used + 1 + behind
+    assert from_microseconds(history.clock[-1]) - history.arrivals[-1].row["at"] >= behind * timedelta(days=1)
+
+
 def test_the_end_of_a_history_closes_everything_where_the_oracle_wants_it_closed() -> None:
     def last_clocks(oracle: Oracle) -> list[timedelta]:
         histories = JobCheck(options(copy), oracle, Variation(RUN)).draws.draw(20)
@@ -223,9 +235,6 @@ class Stamping(MemoryRunner):
 
     def declare(self, run: RunOptions = PLAIN) -> Declared:
         return Declared(plan=Plan(nondeterministic=frozenset({"id"}), of_clock=frozenset({"at_second"})))
-
-    def run(self, *given: Any, times_ms: Sequence[int] = (), **named: Any) -> Output:
-        return super().run(*given, **named)
 
 
 def with_id(batches: Batches) -> Batches:
