@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -223,10 +225,25 @@ class SqlOracle(Oracle):
             return rows_of(connection.sql(self.statement).to_arrow_table(), self.name)
         except (duckdb.Error, UnicodeError) as error:
             said = " ".join(str(error).split())
+            words = self._unquoted(connection, sources) if isinstance(error, duckdb.ParserException) else []
+            remedy = f"; columns named as words of SQL need quotes: {', '.join(words)}" if words else ""
             raise BadInput(
                 f"DuckDB refuses the SQL statement: {said}; its tables are "
-                f"{', '.join([*(source.name for source in sources), *self.static])}"
+                f"{', '.join([*(source.name for source in sources), *self.static])}{remedy}"
             ) from None
+
+    def _unquoted(self, connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> list[str]:
+        """Return the columns that are words of SQL, in quotes, and that the statement has without quotes."""
+        tables = [*(source.schema for source in sources), *(table.schema for table in self.static.values())]
+        own = re.findall(r"(?i)\bas\s+(\w+)", self.statement)
+        names = dict.fromkeys(name.lower() for name in [*chain.from_iterable(table.names for table in tables), *own])
+        kinds = dict(connection.sql("SELECT keyword_name, keyword_category FROM duckdb_keywords()").fetchall())
+        return [
+            f'"{name}"'
+            for name in names
+            if kinds.get(name) in ("reserved", "type_function")
+            and re.search(rf'(?i)(?<!["\w]){re.escape(name)}(?!["\w])', self.statement)
+        ]
 
 
 def in_utc(table: pa.Table) -> pa.Table:
@@ -406,6 +423,8 @@ class BothOracle(OracleOfJob):
 @checked
 def sql(statement: str) -> SqlOracle:
     """Expect the rows of a SQL statement, which DuckDB runs over the inputs; each input is a table of its name.
+
+    A column whose name is a word of SQL needs quotes, as `"at"`.
 
     Raises:
         BadInput: The statement is empty.

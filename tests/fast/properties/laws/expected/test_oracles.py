@@ -90,3 +90,19 @@ def test_an_oracle_that_never_returns_is_named_with_its_line(expect: Any) -> Non
     never = r"the expected rows can't be computed: .+ didn't return within 0.2 s \(it was in line \d+ of .+\), .+: find"
     with pytest.raises(StreamproofError, match=never):
         oracle_of(expect, lambda clicks: clicks).expected([JobHistory(((ROW,),))], [SOURCE], RunOptions(seconds=0.2))
+
+
+@pytest.mark.parametrize(
+    ("statement", "remedy"),
+    [
+        ("SELECT user, at FROM clicks", r'; columns named as words of SQL need quotes: "at"$'),
+        ("SELECT max(AT) AS end FROM clicks GROUP BY user ORDER BY end", r': "at", "end"$'),
+        ('SELECT "at" FROM clicks WHERE', "its tables are clicks$"),
+        ("SELECT attempts FROM clicks", "its tables are clicks$"),
+    ],
+)
+def test_a_column_that_is_a_word_of_sql_is_to_be_quoted_where_the_statement_has_it_bare(
+    statement: str, remedy: str
+) -> None:
+    with pytest.raises(BadInput, match=remedy):
+        oracle_of(statement).expected([JobHistory(((ROW,),))], [SOURCE], RunOptions())
