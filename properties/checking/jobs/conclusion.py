@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...generators.columns.histories.constants import compares, unreached
-from ...generators.columns.inputs import ResolvedInput
+from ...generators.columns.histories.constants import Compares, compares, unreached
+from ...generators.columns.inputs import ResolvedInput, values_hint
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
@@ -23,9 +23,7 @@ MIN_EXPECTING = 0.05
 """A smaller share of histories on which a row is expected is inconclusive."""
 MAX_GOALS_SHOWN = 5
 MAX_SIDES_SHOWN = 8
-_VALUES = (
-    'if the job filters, no drawn value passes: list values that do, Input(…, values={"kind": ["purchase", "view"]})'
-)
+_VALUES = "if the job filters, no drawn value passes: list values that do, Input(…, {})"
 
 
 def inconclusive(
@@ -71,7 +69,8 @@ def unmet_goals(
         missing.insert(0, f"{least} histories at the least")
     if expecting < MIN_EXPECTING * count:
         goal = f"rows that are expected, on one in twenty histories (they are on {expecting})"
-        missing.insert(0, goal if expecting else f"{goal}; {_VALUES}")
+        hint = values_hint(draws.inputs, " ".join(column for one in _compares(judge) for column in one.term.columns))
+        missing.insert(0, goal if expecting else f"{goal}; {_VALUES.format(hint)}")
     if _has_unknown_timers(judge, draws) and not variation.law:
         missing.insert(0, 'times around its timers of event time (timeouts=["30 minutes"] says how long they are)')
     if other := _other_delays(judge):
@@ -151,14 +150,15 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
         )
     thresholds = sorted(judge.declared.plan.thresholds | met.plan.thresholds)
     if undrawn := [f"{name} at {number}" for name, number in thresholds if not _are_given(name, draws.inputs)]:
+        hint = values_hint(draws.inputs, " ".join(undrawn))
         left.append(
             f"values just at the numbers that the job compares with, {' and '.join(undrawn)}: "
-            'values={"amount": [99, 100, 101]} draws some'
+            f"Input(…, {hint}) draws some"
         )
     if sides := _unreached(judge, draws, histories):
         left.append(
             f"what the job does by its own constants, where {'; '.join(sides)}: "
-            'values={"amount": [99, 100, 101]} of the Input says which to draw'
+            f"Input(…, {values_hint(draws.inputs, '; '.join(sides))}) says which to draw"
         )
     if met.left_out:
         left.append(f"the columns {', '.join(met.left_out)}, which are expected and the result doesn't have")
@@ -167,11 +167,15 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
     """Return the sides of the job's comparisons that no drawn row is on, in words."""
-    plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
-    found = compares(plan.comparisons, judge.witness.sources)
-    sides = unreached(found, draws.inputs, histories, keys=judge.witness.alone)
+    sides = unreached(_compares(judge), draws.inputs, histories, keys=judge.witness.alone)
     rest = len(sides) - MAX_SIDES_SHOWN
     return [*sides[:MAX_SIDES_SHOWN], *[f"and {rest} more"] * (rest > 0)]
+
+
+def _compares(judge: Judge) -> list[Compares]:
+    """Return the comparisons of the inputs' columns with constants in the job's plan."""
+    plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
+    return compares(plan.comparisons, judge.witness.sources)
 
 
 def _are_given(column: str, inputs: Sequence[ResolvedInput]) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ....reference.core.errors import BadInput, StreamproofError, import_extra
+from ...generators.columns.inputs import values_hint
 from ...generators.columns.model import Expected, JobHistory
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
@@ -45,15 +46,15 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 ADVICE: Mapping[str, str] = {
     "duration": 'out_of_order="…" says how late rows may be; a rule, such as session_windows(…), says which are late',
     "join": "list keys that only one input has, Input(…, keys=[…])",
-    "number": 'list values around it, Input(…, values={"amount": [99, 100, 101]})',
-    "comparison": 'list values that are equal, Input(…, values={"amount": [99, 100, 101]})',
-    "value": 'list the value, Input(…, values={"kind": ["paid", "open"]})',
+    "number": "list values around it, Input(…, {values})",
+    "comparison": "list values that are equal, Input(…, {values})",
+    "value": "list the value, Input(…, {values})",
     "null": "let the column be null: declare it without NOT NULL, or list None among its values or the keys, keys=[…]",
-    "column": "list values by which the columns differ, Input(…, values={…})",
-    "aggregate": "list values by which the aggregates differ, Input(…, values={…})",
-    "step": "list values that the step leaves out, Input(…, values={…})",
+    "column": "list values by which the columns differ, Input(…, {values})",
+    "aggregate": "list values by which the aggregates differ, Input(…, {values})",
+    "step": "list values that the step leaves out, Input(…, {values})",
 }
-"""The advice on a mutant that differs on no history, by the kind of the change."""
+"""The advice on a mutant that differs on no history, by the kind of the change; `{values}` lists those of a column."""
 OTHERWISE = "more histories, or values and timeouts that reach it"
 TOO_WEAK = "its rows differ, and what is expected accepts them: expect more columns, or a rule, a class or sql(…)"
 ALIKE = "its rows differ, and so do those of the batch that it is compared with: expect a rule, a class or sql(…)"
@@ -284,7 +285,8 @@ class _Checking:
         except StreamproofError as error:
             return "no difference", f"it couldn't be compared with the job as it is: {error.message}"
         if is_alike:
-            return "no difference", ADVICE.get(mutant.kind, OTHERWISE)
+            hint = values_hint(self.plain.options.inputs, f"{mutant.before} {mutant.after}")
+            return "no difference", ADVICE.get(mutant.kind, OTHERWISE).replace("{values}", hint)
         oracle = check.judge.oracle
         if isinstance(oracle, BatchOracle) and oracle.job is None:
             return "survived", ALIKE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -153,3 +154,15 @@ class ResolvedInput:
         encoding = self.source.encoding
         is_csv = encoding is not None and encoding.value == "csv"
         return tuple(value for value in kind if value != "") if is_csv else kind
+
+
+def values_hint(inputs: Sequence[ResolvedInput], mentioned: str = "") -> str:
+    """Return how an Input lists values of a column, such as `values={"amount": […]}`, or keys if it has no such column.
+
+    Args:
+        inputs: The job's inputs.
+        mentioned: A text, such as code. A column that it names is taken before the others.
+    """
+    columns = [column for given in inputs for column in given.drawn_columns]
+    named = [column for column in columns if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", mentioned)]
+    return f'values={{"{[*named, *columns][0]}": […]}}' if columns else "keys=[…]"

@@ -168,7 +168,8 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
             return RECORDS_TIME
         there = f"{', '.join(timestamps)} are timestamps" if timestamps else "no column is a timestamp"
         raise BadInput(
-            f'which column is the event time? {there}: name it, Input(…, time="at"), and where it is a number or text '
+            f"which column is the event time? {there}: name it, "
+            f'Input(…, time="{[*timestamps, *schema.names][0]}"), and where it is a number or text '
             f"say its form, {UNITS}; where there is none, time=False"
         )
     if given.time == RECORDS_TIME and may_be_records:
@@ -178,7 +179,7 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
 
 def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
     if not isinstance(given.key, (str, Sequence)):
-        raise BadInput(f'its key is {given.key!r}: name a column or several, key=("shop", "user")')
+        raise BadInput(f"its key is {given.key!r}: name a column or several of {', '.join(schema.names)}")
     key = (given.key,) if isinstance(given.key, str) else tuple(given.key)
     for column in key:
         _column(schema, column, "named as its key")
@@ -216,7 +217,7 @@ def _same(value: Any, fits: Any) -> bool:
 
 def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]]:
     if not isinstance(given.values or {}, Mapping):
-        raise BadInput(f'values is {given.values!r}: give them by column, values={{"amount": [1, 2]}}')
+        raise BadInput(f"values is {given.values!r}: give a mapping from some of {', '.join(source.schema.names)}")
     pools = {}
     for column, values in (given.values or {}).items():
         _column(source.schema, column, "named in values")

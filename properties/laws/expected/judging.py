@@ -371,7 +371,10 @@ class Judge:
         unique, grouping = self.unique_columns, self.declared.grouping
         if unique is None:
             return
-        remedy = "name the columns of the result that tell the rows of its table apart, unique=[…]"
+        remedy = (
+            "name the columns of the result that tell the rows of its table apart, unique=[…] with some of "
+            f"{', '.join(self.met.columns)}"
+        )
         if self.unique is None and grouping is not None and grouping.by and not unique:
             yield f"{self.name} groups by {', '.join(grouping.by)}, and selects nothing of it: {remedy}"
         given = "unique=" if self.unique is not None else "the columns of its grouping"

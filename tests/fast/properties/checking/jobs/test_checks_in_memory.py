@@ -178,8 +178,19 @@ def test_histories_on_which_no_row_is_expected_are_inconclusive() -> None:
         ) -> list[Expected]:
             return [Expected("batches", [[] for _ in history.batches]) for history in histories]
 
-    with pytest.raises(Inconclusive, match="rows that are expected, on one in twenty histories"):
+    hint = r'on one in twenty histories.* list values that do, Input\(…, values={"amount": \[…\]}\)'
+    with pytest.raises(Inconclusive, match=hint):
         checked(lambda batches: [[] for _ in batches], Nothing())
+
+
+def test_the_number_that_a_job_compares_an_aggregate_with_is_listed_with_a_column_to_list_values_of() -> None:
+    @dataclass(frozen=True)
+    class Comparing(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(plan=Plan(thresholds=frozenset({("total", "100")})))
+
+    (left,) = JobCheck(options(copy, Comparing), Copies(), Variation(RUN)).check(20).not_checked[:1]
+    assert left.endswith('total at 100: Input(…, values={"amount": […]}) draws some')
 
 
 def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_the_report_does() -> None:

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 from streamproof.properties.checking.jobs.check import check_job
-from streamproof.properties.generators.columns.inputs import Input
+from streamproof.properties.generators.columns.inputs import Input, values_hint
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.schemas import arrow_schema
 from streamproof.reference.core.errors import BadInput
@@ -132,10 +132,12 @@ def test_of_a_large_sample_rows_are_taken_all_over_it() -> None:
             Input(CLICKS, "amount"),
             "input events: the event time 'amount' is int64, and its unit isn't known: say it, time_format=\"s\", ",
         ),
-        (Input("a int"), "which column is the event time? no column is a timestamp: name it"),
-        (Input("a timestamp, b timestamp"), "which column is the event time? a, b are timestamps: name it"),
+        (Input("a int"), 'event time? no column is a timestamp: name it, Input(…, time="a"), and'),
+        (Input("b timestamp, c timestamp"), 'event time? b, c are timestamps: name it, Input(…, time="b"), and'),
         (Input(CLICKS, key="users"), "input events: there is no column 'users', named as its key: it has user"),
         (Input(CLICKS, key="at"), "'at' is both its event time and in its key"),
+        (Input(CLICKS, key=7), "its key is 7: name a column or several of user, at, amount"),
+        (Input(CLICKS, values=[7]), "values is [7]: give a mapping from some of user, at, amount"),
         (Input(CLICKS, key=("user", "user")), "its key names a column twice"),
         (Input(CLICKS, key="user", keys=[]), "keys is []: give a list"),
         (Input(CLICKS, key="user", keys="ab"), "keys is 'ab': give a list"),
@@ -241,6 +243,13 @@ def test_two_inputs_have_two_names() -> None:
     with pytest.raises(BadInput, match="two inputs have the name 'events'"):
         resolve_all([Input(CLICKS), Input(CLICKS)])
     assert [given.name for given in resolve_all([Input(CLICKS), Input(CLICKS, name="more")])] == ["events", "more"]
+
+
+def test_a_hint_lists_values_of_a_column_of_the_job_s_own() -> None:
+    inputs = [resolve(Input("user string, at timestamp, amounts int, amount int", key="user"))]
+    assert values_hint(inputs, "sum(amount) > 7") == 'values={"amount": […]}'
+    assert values_hint(inputs) == 'values={"amounts": […]}'
+    assert values_hint([resolve(Input("user string, at timestamp", key="user"))]) == "keys=[…]"
 
 
 def test_names_that_differ_in_case_alone_are_one_to_sql() -> None:
