@@ -30,6 +30,7 @@ from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.running import Declared, NotContinued
 from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, why_unkeyed
 from ...witnesses.run_options import OF_SINKS
+from ...witnesses.spark.engine import TookTooLong
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions
 from .around import around_constants
@@ -50,6 +51,7 @@ OTHER_KEYS = (
 )
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
 TWO_RUNS = "Two plain runs of it differ, too: its result depends on something beside its rows."
+STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MAX_KEYS_ALONE = 4
 """Histories that are run alone if a job computes with keys."""
 _LOG = logging.getLogger("streamproof")
@@ -382,31 +384,45 @@ class JobCheck:
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
         """If a query over histories fails within it, raise `QueryFailed` with the rows that make it fail."""
+        started = time.monotonic()
         try:
             yield
         except QueryFailed as failed:
             kind = NotContinued if isinstance(failed, NotContinued) else QueryFailed
+            deadline, last = deadline_of_shrinking(started, variation.run.seconds), failed
 
             def fails(some: Sequence[JobHistory]) -> bool:
+                nonlocal last
+                seconds = max(deadline.at - time.monotonic(), 1)  # one that hangs may not take `seconds` again
                 try:
-                    self.judge.compare(some, variation)
+                    self.judge.compare(some, replace(variation, run=replace(variation.run, seconds=seconds)))
+                except TookTooLong:
+                    return False
                 except QueryFailed as again:
+                    last = again if isinstance(again, kind) else last
                     return isinstance(again, kind)
                 return False
 
-            raise self.failure(failed, failing_history(histories, fails), variation) from None
+            failing = failing_history(histories, fails, deadline)
+            stopped = STOPPED.format(deadline.seconds) if deadline.has_stopped else ""
+            # The first failure may name a value of another history than the one that is shown.
+            raise self.failure(failed if failing is None else last, failing, variation, stopped) from None
 
-    def failure(self, failed: QueryFailed, failing: JobHistory | None, variation: Variation) -> Exception:
+    def failure(
+        self, failed: QueryFailed, failing: JobHistory | None, variation: Variation, stopped: str = ""
+    ) -> Exception:
         """Return the error for a query that failed.
 
         Args:
             failed: Why it failed.
             failing: The history that makes it fail, which is saved; None: it fails whatever arrives.
             variation: How it was run.
+            stopped: A sentence that says when the search for that history ended; empty: it came to its end.
         """
         why = f"{self.judge.name}: {failed.message}"
         if failing is None:
-            return QueryFailed(f"{why}, whatever arrives")
+            return QueryFailed(f"{why}. {stopped}" if stopped else f"{why}, whatever arrives")
+        why = f"{why.rstrip('.')}. {stopped}" if stopped else why
         return QueryFailed(self.store.failure(replace(failing, variation=variation.saved), variation.run, why))
 
 

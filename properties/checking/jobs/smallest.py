@@ -109,5 +109,5 @@ def plainest(
 
 def _without_empty_end(history: JobHistory) -> JobHistory:
     """Return a history without the empty batches at its end, but for the last, whose clock may close what is open."""
-    ended = history.first(1 + max((number for number, batch in enumerate(history.batches) if batch), default=0))
+    ended = history.first(history.used)
     return replace(ended, batches=(*ended.batches, ()), clock=(*ended.clock, *history.clock[-1:]))

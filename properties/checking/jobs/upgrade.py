@@ -266,20 +266,23 @@ class UpgradeCheck(JobCheck):
         """The number of comparisons in which rows come in another batch than in a run from the start."""
         return self.judge.moved if isinstance(self.judge, UpgradeJudge) else 0
 
-    def failure(self, failed: QueryFailed, failing: JobHistory | None, variation: Variation) -> Exception:
+    def failure(
+        self, failed: QueryFailed, failing: JobHistory | None, variation: Variation, stopped: str = ""
+    ) -> Exception:
         """Return the verdict on a job that can't go on from the checkpoint; or the error of a run from the start."""
         if not isinstance(failed, NotContinued):
-            return super().failure(failed, failing, variation)
+            return super().failure(failed, failing, variation, stopped)
         histories = [JobHistory(((),))] if failing is None else [failing]
         try:
             self.judge.witness.of(self.options.runner.job).evaluate(histories, variation.run)
         except QueryFailed as from_start:
-            return super().failure(from_start, failing, variation)
+            return super().failure(from_start, failing, variation, stopped)
         earlier = self.options.runner.earlier
         assert earlier is not None
         name, cause = self.judge.name, OTHER_FILES if "Wrong basePath" in failed.cause else failed.cause.rstrip(".")
         why = f"violated: {name} can't go on from the checkpoint of {earlier.name}"
-        why += f"{', whatever arrives' if failing is None else ''}: {cause}."
+        why += f"{', whatever arrives' if failing is None and not stopped else ''}: {cause}."
+        why += f"\n{stopped}." if stopped else ""
         said = next((said for pattern, said in OF_THE_GUIDE if re.search(pattern, cause)), None)
         if said is not None:
             why += f"\nSpark's guide, section {SECTION}: {said}."

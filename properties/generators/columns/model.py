@@ -148,6 +148,12 @@ class JobHistory:
         """Everything that a query over the history depends on, as text."""
         return repr((self.batches, self.clock, self.unreadable))
 
+    @property
+    def used(self) -> int:
+        """The number of batches up to the last one with an arrival, at least one."""
+        with_rows = [number for number, batch in enumerate(self.batches) if batch]
+        return 1 + max([*with_rows, *(one.batch for one in self.unreadable)], default=0)
+
     def times_ms(self, sources: Sequence[Source]) -> list[int]:
         """Return the largest event time by the end of each batch, in milliseconds since 1970; 0 before the first."""
         if self.clock:

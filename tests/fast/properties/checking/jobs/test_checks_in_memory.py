@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -26,6 +27,7 @@ from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import Declared, Output
 from streamproof.properties.witnesses.job.witness import OTHER_RELATION, OTHER_STATE, keyed_tables, why_unkeyed
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
+from streamproof.properties.witnesses.spark.failures import QueryFailed
 
 
 class Copies(Oracle):
@@ -169,6 +171,27 @@ def test_histories_that_run_alone_share_out_every_crash_among_them() -> None:
 
     assert _Invariants(options(copy, Noting, alone=True)).report(30, ()).held["a crash"] == 30
     assert crashed == {*RUN.crashes_everywhere(6)}
+
+
+def refuses_large_amounts(batches: Batches) -> Batches:
+    for row in (row for rows in batches for row in rows):
+        if row["amount"] and row["amount"] > 2:
+            raise QueryFailed(f"can't take {row['user']} {row['amount']}")
+    return batches
+
+
+@pytest.mark.parametrize("seconds", [60, 1e-9])
+def test_a_failed_query_names_a_value_of_its_own_table_or_the_limit_that_ended_the_search(seconds: float) -> None:
+    run = Variation(replace(RUN, seconds=seconds))
+    with pytest.raises(QueryFailed) as raised:
+        JobCheck(options(refuses_large_amounts), Copies(), run).check(40)
+    text = str(raised.value)
+    if seconds == 60:
+        said = re.search(r"can't take (\w+) (\d+)\n", text)
+        assert said is not None
+        assert re.search(f"batch 0   '{said[1]}' .* {said[2]}$", text, re.MULTILINE)
+    else:
+        assert text.endswith(". The search for the fewest rows that make it fail stopped after 0 s, its limit")
 
 
 def test_histories_on_which_no_row_is_expected_are_inconclusive() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from streamproof.properties.checking.jobs.failing import TRIED, failing_history
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Unreadable
+from streamproof.properties.generators.shrinking import Deadline
 
 
 def history(*batches: Sequence[int]) -> JobHistory:
@@ -54,6 +55,34 @@ def test_a_long_history_costs_few_queries() -> None:
     fails, asked = where(lambda rows: len(rows) > 50)
     assert failing_history([history(range(100))], fails) == history(range(100))
     assert len(asked) == 2 + 2 * TRIED
+
+
+class After(Deadline):
+    """Is over once it has been asked so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(0)
+        self.left = times
+
+    def is_over(self) -> bool:
+        self.left -= 1
+        self.has_stopped |= self.left < 0
+        return self.has_stopped
+
+
+def test_the_search_ends_by_its_deadline_with_the_history_that_it_has_found() -> None:
+    drawn = [history([1]), history([2, 3])]
+    whole, alone = history([2, 3]), JobHistory(((Arrival("n", {"n": 3}),),))
+    for times, found, queries in [(0, None, 1), (1, None, 2), (2, whole, 3), (6, alone, 6)]:
+        fails, asked = where(lambda rows: 3 in rows)
+        deadline = After(times)
+        assert (failing_history(drawn, fails, deadline), len(asked)) == (found, queries)
+        assert deadline.has_stopped == (times < 6)
+
+
+def test_the_empty_batches_at_the_end_of_a_history_that_fails_are_left_out() -> None:
+    fails, _ = where(lambda rows: {1, 2} <= {*rows})
+    assert failing_history([history([1], [2], [], [])], fails) == history([1], [2])
 
 
 def test_the_record_that_is_no_row_is_found_among_rows_and_other_records() -> None:
