@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -161,12 +162,20 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
         remedy = f"let the job call its column {named} with .alias(), or expect the job's names"
         if {"start", "end"} & {*missing}:
             remedy = "let the job keep its window, as a column of any name or as its two fields start and end"
-            remedy += ", or expect sql(…) or a function without them"
+            remedy += f", or expect the job's columns: result={_as_result(columns, wanted, missing)} of the rule"
         raise BadInput(
             f"{where}: the result has the columns {', '.join(columns) or 'none'}, and not {named}; expected are "
             f"{', '.join(wanted)}: {remedy}"
         )
     return [column for column in columns if wanted and column not in wanted]
+
+
+def _as_result(columns: Sequence[str], wanted: Sequence[str], missing: Sequence[str]) -> str:
+    """Return how `result=` of a rule may name a job's columns; one that isn't expected may be one that is missing."""
+    same, others = ([column for column in columns if (column in wanted) is side] for side in (True, False))
+    if not others:
+        return json.dumps(same, ensure_ascii=False)
+    return json.dumps({**{column: column for column in same}, others[0]: missing[0]}, ensure_ascii=False)
 
 
 def in_their_form(

@@ -16,7 +16,18 @@ from ....generators.columns.forms.rows import Row
 from ....generators.columns.model import Source
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
-from .declared import check_semantics, column_names, delays_of, look_for, named, only_input, positive_us
+from .declared import (
+    Result,
+    check_semantics,
+    column_names,
+    delays_of,
+    look_among,
+    look_for,
+    named,
+    only_input,
+    positive_us,
+    result_columns,
+)
 from .rule import Rule, Stage, stepping
 
 Aggregates: TypeAlias = Mapping[str, str | Sequence[str]]
@@ -31,6 +42,7 @@ def session_windows(
     aggregates: Aggregates | None = None,
     *,
     keys: str | Sequence[str] | None = None,
+    result: Result = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
@@ -44,6 +56,8 @@ def session_windows(
         aggregates: The aggregates, by the name of the output column: `("sum", "amount")`, or `"count"` for `count(*)`,
             which is the default. Functions are count, sum, min, max, avg, and collect_list and collect_set, sorted.
         keys: The columns of the key; by default the input's key.
+        result: The columns that the job's result has, if it hasn't all of these: `["user", "start", "count"]`, or with
+            the column that each stands for, `{"user": "user", "hour": "start"}`. The others aren't compared.
         input: The input's name, if there are several.
         semantics: The system whose rules apply: `spark`.
 
@@ -53,20 +67,21 @@ def session_windows(
     check_semantics("session_windows", semantics)
     name, delays_us = named("session_windows", gap=gap, delay=delay), delays_of("session_windows", delay)
     given = None if keys is None else column_names("session_windows", "keys", keys)
-    functions = _aggregates("session_windows", aggregates)
+    functions, wanted = _aggregates("session_windows", aggregates), result_columns("session_windows", result)
     gap_us = positive_us("session_windows", "gap", gap)
 
     def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
         source = only_input(name, sources, input)
         by = source.key if given is None else given
         _require_known(name, source, by, functions)
+        look_among(name, [*by, "start", "end", *functions], wanted)
         _require_watermark(name, mode, watermark)
         if mode == "update":
             raise BadInput(f'{name}: Spark refuses session windows in update mode: use "append" or "complete"')
         rule = sessions.SessionWindows(source.time, by, gap_us, functions, mode)
         return [_stage(source, rule, lambda: sessions.State(rule).batch)]
 
-    return Rule(name, delays_us, bind, sorted({gap_us, *delays_us.values()}))
+    return Rule(name, delays_us, bind, sorted({gap_us, *delays_us.values()}), result=wanted)
 
 
 @checked
@@ -78,6 +93,7 @@ def windows(
     aggregates: Aggregates | None = None,
     *,
     keys: str | Sequence[str] | None = None,
+    result: Result = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
@@ -92,6 +108,7 @@ def windows(
         delay: The delay of the watermark; needed in append mode.
         aggregates: As in `session_windows`.
         keys: The columns of the key; by default the input's key.
+        result: As in `session_windows`.
         input: The input's name, if there are several.
         semantics: The system whose rules apply: `spark`.
 
@@ -111,17 +128,19 @@ def windows(
     name = named("windows", size=size, slide=slide, start=start, delay=delay)
     delays_us = delays_of("windows", delay)
     given = None if keys is None else column_names("windows", "keys", keys)
-    functions = _aggregates("windows", aggregates)
+    functions, wanted = _aggregates("windows", aggregates), result_columns("windows", result)
 
     def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
         source = only_input(name, sources, input)
         by = source.key if given is None else given
         _require_known(name, source, by, functions)
+        look_among(name, [*by, "start", "end", *functions], wanted)
         _require_watermark(name, mode, watermark)
         rule = time_windows.Windows(source.time, by, size_us, slide_us, start_us, functions, mode)
         return [_stage(source, rule, lambda: time_windows.State(rule).batch)]
 
-    return Rule(name, delays_us, bind, sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0}))
+    distances_us = sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0})
+    return Rule(name, delays_us, bind, distances_us, result=wanted)
 
 
 def _require_known(name: str, source: Source, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:

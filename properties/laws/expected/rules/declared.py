@@ -13,6 +13,8 @@ from ....system.installed.spark_versions import spark_version
 
 On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
 """The columns that are equal: their names, or the names on each side in the same order."""
+Result: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
+"""The columns of a job's result: their names, or, for other names, the emitted column of each; None: all columns."""
 
 
 def check_semantics(rule: str, semantics: str) -> None:
@@ -72,6 +74,13 @@ def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[st
     return given
 
 
+def result_columns(rule: str, result: Result) -> dict[str, str]:
+    """Return the emitted column of each column that a job's result must have; none for all of them."""
+    if isinstance(result, Mapping):
+        return dict(zip(column_names(rule, "result", [*result]), result.values(), strict=True))
+    return {} if result is None else {name: name for name in column_names(rule, "result", result)}
+
+
 def both_sides(rule: str, on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns of the key on each side."""
     if isinstance(on, str) or all(isinstance(name, str) for name in on):
@@ -96,6 +105,13 @@ def only_input(rule: str, sources: Sequence[Source], name: str | None) -> Source
         if source.name == name:
             return source
     raise BadInput(f"{rule}: there is no input {name!r}: use one of {names}")
+
+
+def look_among(rule: str, emitted: Sequence[str], result: Mapping[str, str]) -> None:
+    """Refuse columns of a result that the rule doesn't emit."""
+    missing = [column for column in result.values() if column not in emitted]
+    if missing:
+        raise BadInput(f"{rule}: result has {missing[0]!r}, and its rows have the columns {', '.join(emitted)}")
 
 
 def look_for(rule: str, source: Source, columns: Sequence[str]) -> None:

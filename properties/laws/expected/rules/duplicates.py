@@ -10,7 +10,17 @@ from .....reference.spark.durations import Duration
 from ....generators.columns.model import Source
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
-from .declared import check_semantics, column_names, delays_of, look_for, named, only_input
+from .declared import (
+    Result,
+    check_semantics,
+    column_names,
+    delays_of,
+    look_among,
+    look_for,
+    named,
+    only_input,
+    result_columns,
+)
 from .rule import Rule, Stage, delay_us_of, stepping
 
 
@@ -20,7 +30,7 @@ def drop_duplicates(
     delay: Duration | None = None,
     within_watermark: bool = False,
     *,
-    result: str | Sequence[str] | None = None,
+    result: Result = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
@@ -35,8 +45,9 @@ def drop_duplicates(
         delay: The delay of the watermark, if there is one: then late rows are dropped. Earlier rows are forgotten
             only if the column of the event time is among the columns, or with `within_watermark`.
         within_watermark: Whether a duplicate may come again once the watermark has passed the first by the delay.
-        result: The columns that the job's result must have; the others aren't compared. By default the columns that it
-            has are compared, and the report names those that it lacks.
+        result: The columns that the job's result must have, or the column that each stands for, as
+            `{"customer": "user"}`; the others aren't compared. By default the columns that it has are compared, and
+            the report names those that it lacks.
         input: The input's name, where there are several.
         semantics: The system whose rules apply: `spark`.
 
@@ -51,13 +62,13 @@ def drop_duplicates(
         "drop_duplicates", columns=given and "+".join(given), delay=delay, within_watermark=within_watermark or None
     )
     delays_us = delays_of("drop_duplicates", delay)
-    wanted = () if result is None else column_names("drop_duplicates", "result", result)
+    wanted = result_columns("drop_duplicates", result)
 
     def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
         source = only_input(name, sources, input)
         equal = tuple(source.schema.names) if given is None else given
         look_for(name, source, equal)
-        look_for(name, source, wanted)
+        look_among(name, source.schema.names, wanted)
         rule = duplicates.DropDuplicates(equal, source.time, delay_us_of(delays_us, source.name), within_watermark)
         start = stepping(lambda: duplicates.State(rule).batch, source.name)
         return [Stage(start, rule.asks_for_batch_without_data, frozenset({source.time}), source)]

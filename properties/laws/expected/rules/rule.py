@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from .....reference.core.errors import BadInput
@@ -11,7 +11,6 @@ from .....reference.spark.watermarks import micro_batches
 from ....generators.columns.forms.rows import Row, from_microseconds, microseconds
 from ....generators.columns.model import Expected, JobHistory, Source
 from ....witnesses.run_options import Mode, RunOptions
-from ..comparison import with_columns
 from ..oracle import Oracle
 
 Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
@@ -55,7 +54,8 @@ class Rule(Oracle):
         distances_us: The durations that it depends on, in microseconds, sorted.
         allows_fewer_columns: Whether a job's result may lack some of the emitted columns; it may if these are the
             inputs' columns.
-        result: The emitted columns that a job's result must have, the others aren't compared; empty for all of them.
+        result: The columns that a job's result must have, with the emitted column of each; the others aren't compared.
+            Empty for all emitted columns, under their names.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Rule(Oracle):
     bind: Bind
     distances_us: Sequence[int] = ()
     allows_fewer_columns: bool = False
-    result: Sequence[str] = ()
+    result: Mapping[str, str] = field(default_factory=dict)
     takes_late = True
 
     @property
@@ -108,7 +108,11 @@ class Rule(Oracle):
         if run.mode == "complete" and stages[-1].output is not None:
             raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')
         expected = [self._of(history, sources, run, stages) for history in histories]
-        return with_columns(expected, self.result)[0] if self.result else expected
+        return [*map(self._as_result, expected)] if self.result else expected
+
+    def _as_result(self, expected: Expected) -> Expected:
+        rows = [[{name: row[of] for name, of in self.result.items()} for row in batch] for batch in expected.rows]
+        return replace(expected, rows=rows)
 
     def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions, stages: Sequence[Stage]) -> Expected:
         batches: list[dict[str, list[Row]]] = []

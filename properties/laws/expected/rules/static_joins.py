@@ -14,7 +14,17 @@ from ....generators.columns.model import Source
 from ....system.arguments import checked
 from ....witnesses.job.rows import rows_of
 from ....witnesses.run_options import Mode
-from .declared import On, both_sides, check_semantics, column_names, look_for, named, only_input
+from .declared import (
+    On,
+    Result,
+    both_sides,
+    check_semantics,
+    look_among,
+    look_for,
+    named,
+    only_input,
+    result_columns,
+)
 from .rule import Rule, Stage, stepping
 
 StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
@@ -26,7 +36,7 @@ def static_join(
     on: On,
     join: StaticJoinKind = "inner",
     *,
-    result: str | Sequence[str] | None = None,
+    result: Result = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
@@ -39,8 +49,9 @@ def static_join(
         table: The rows of the table, as mappings, or a pandas or arrow table.
         on: The columns that are equal: their names, or those of the stream and of the table.
         join: `inner`, `left`, `left_semi` or `left_anti`.
-        result: The columns that the job's result must have; the others aren't compared. By default the columns that it
-            has are compared, and the report names those that it lacks.
+        result: The columns that the job's result must have, or the column that each stands for, as
+            `{"customer": "user"}`; the others aren't compared. By default the columns that it has are compared, and
+            the report names those that it lacks.
         input: The input's name, where there are several.
         semantics: The system whose rules apply: `spark`.
 
@@ -53,7 +64,7 @@ def static_join(
         table.schema.names if isinstance(table, pa.Table) else [*dict.fromkeys(name for row in rows for name in row)]
     )
     sides = both_sides("static_join", on)
-    wanted = () if result is None else column_names("static_join", "result", result)
+    wanted = result_columns("static_join", result)
     missing = [name for name in sides[1] if name not in columns]
     if missing and rows:
         raise BadInput(f"static_join: the table has no column {missing[0]!r}: use some of {', '.join(columns)}")
@@ -72,7 +83,7 @@ def static_join(
         types = pa.Table.from_pylist([dict(row) for row in whole]).schema if whole else pa.schema([])
         fields = [types.field(column) if column in types.names else pa.field(column, pa.null()) for column in added]
         output = replace(source, schema=pa.schema([*source.schema, *fields]))
-        look_for(name, output, wanted)
+        look_among(name, output.schema.names, wanted)
         return [Stage(stepping(lambda: rule.batch, source.name), False, frozenset({source.time}), output)]
 
     return Rule(name, {}, bind, allows_fewer_columns=result is None, result=wanted)

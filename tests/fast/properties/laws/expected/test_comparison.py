@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -102,6 +103,9 @@ def test_a_window_of_any_name_is_its_start_and_its_end(name: str) -> None:
     assert compared({"user": "a", **WINDOW}, {"user": "a", name: LATER}) is not None
     with pytest.raises(BadInput, match="as a column of any name or as its two fields"):
         check_columns([Expected("end", [[WINDOW]])], ["user"], "job")
+    for columns, result in {"user start": '["user", "start"]', "user at": '{"user": "user", "at": "start"}'}.items():
+        with pytest.raises(BadInput, match=re.escape(f"expect the job's columns: result={result} of the rule")):
+            check_columns([Expected("end", [[{"user": "a", **WINDOW}]])], columns.split(), "job")
     assert check_columns([Expected("end", [[{name: WINDOW}]])], ["start", "end", "n"], "job") == ["n"]
 
 

@@ -322,17 +322,33 @@ def test_a_result_must_have_the_columns_that_are_named_and_no_others_are_compare
     assert (free.allows_fewer_columns, strict.allows_fewer_columns) == (True, False)
     (first,) = expected(strict, history([row(1)])).rows[0]
     assert first == {name: expected(free, history([row(1)])).rows[0][0][name] for name in wanted}
-    with pytest.raises(BadInput, match="has no column 'price': use one of"):
+    renamed = rule(*given, result={f"the {name}": name for name in wanted})
+    assert [*expected(renamed, history([row(1)])).rows[0][0].values()] == [*first.values()]
+    with pytest.raises(BadInput, match="result has 'price', and its rows have the columns user, at, amount"):
         expected(rule(*given, result=["user", "price"]), history([row(1)]))
     with pytest.raises(BadInput, match=r"result is \[\]: give the names of columns"):
         rule(*given, result=[])
+
+
+@pytest.mark.parametrize(("rule", "last"), [(windows, 10), (session_windows, 12)])
+def test_the_rows_of_windows_have_the_columns_of_the_result_under_its_names(rule: Any, last: int) -> None:
+    rows, mode = history([row(1, amount=2), row(2, amount=3)]), RunOptions(mode="complete")
+    start = row(0 if rule is windows else 1)["at"]
+    for result, wanted in [
+        ({"of": "user", "at": "start", "sum": "total"}, {"of": "a", "at": start, "sum": 5}),
+        (["end", "total"], {"end": row(last)["at"], "total": 5}),
+        ("total", {"total": 5}),
+    ]:
+        assert expected(rule("10 seconds", aggregates=TOTAL, result=result), rows, mode).rows == [[wanted]]
+    with pytest.raises(BadInput, match="result has 'amount', and its rows have the columns user, start, end, total"):
+        expected(rule("10 seconds", aggregates=TOTAL, result={"total": "amount"}), rows, mode)
 
 
 def test_the_last_rule_of_a_chain_says_which_columns_the_result_has() -> None:
     chain = static_join([{"user": "a", "region": "north"}], "user") >> drop_duplicates("user", result="region")
     assert expected(chain, history([row(1), row(2)])).rows[0] == [{"region": "north"}]
     free = drop_duplicates("user", result="user") >> static_join([{"user": "a"}], "user")
-    assert (free.allows_fewer_columns, free.result) == (True, ())
+    assert (free.allows_fewer_columns, free.result) == (True, {})
 
 
 @pytest.mark.parametrize(("version", "emitted"), [("3.5", 1), ("4.1", 1), ("4.1.4", 1), ("4.2", 0), ("4.3", 0)])
