@@ -31,6 +31,7 @@ SAVED = Path(".streamproof/jobs")
 """The folder of jobs' counterexamples, below the root folder of the tests, or the working directory."""
 MOST_LINES = 60
 """The most lines of a history that is printed to be pasted."""
+NO_ROW = "no such row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +75,12 @@ class JobCounterexample:
     @property
     def text(self) -> str:
         """The verdict in a sentence, the expected and the actual rows, the arrivals, and their timeline."""
-        drawn = timeline(self.history, self.sources, self.watermarks)
+        history = self.history.first(self.history.used) if self.says else self.history  # of a run no more is of use
+        drawn = timeline(history, self.sources, self.watermarks)
         lines = [self.sentence, "", f"Expected by {self.oracle}, and emitted by {self.job}:"]
         lines += [*results_table(self.results), "", "What arrives:"]
         by_time = self.run.processing_time
-        arrives = arrivals_table(self.history, self.sources, self.watermarks, processing_time=by_time)
+        arrives = arrivals_table(history, self.sources, self.watermarks, processing_time=by_time)
         lines += [*arrives, "", *drawn, *[""] * bool(drawn)]
         compared = "what the sink holds at the end" if self.is_sink else f"mode {self.run.mode}"
         lines.append(f"Seed {self.seed}, {compared}, trigger {self.run.trigger}; {versions()}.")
@@ -93,7 +95,7 @@ class JobCounterexample:
         if found is None:
             return f"violated: {self.job} differs from {self.oracle}, but not each time that it runs."
         where = "at the end" if found.batch is None else f"in batch {found.batch}"
-        came, wanted = (shown_row(rows[0]) if rows else "no such row" for rows in (found.surplus, found.missing))
+        came, wanted = (shown_row(rows[0]) if rows else NO_ROW for rows in (found.surplus, found.missing))
         if came == wanted:
             wanted, came = typed_row(found.missing[0]), typed_row(found.surplus[0])
         elif not (found.surplus and found.missing):
@@ -105,10 +107,10 @@ class JobCounterexample:
 
     def _counted(self, came: str, wanted: str) -> tuple[str, str]:
         """Return a row with how often it comes on each side, if it comes on both."""
-        row = next(text for text in (came, wanted) if text != "no such row")
-        both = sum(of.side == "both" and shown_row(of.row) == row for of in self.results)
-        counts = [_times(both + (text == row)) for text in (came, wanted)]
-        return (f"{row} {counts[0]}", f"it {counts[1]}") if both else (came, wanted)
+        both = sum(of.side == "both" and shown_row(of.row) in (came, wanted) for of in self.results)
+        assert self.difference is not None
+        more = sum(shown_row(row) in (came, wanted) for row in (*self.difference.missing, *self.difference.surplus))
+        return counted(came, wanted, both, more)
 
     @property
     def results(self) -> list[ResultRow]:
@@ -138,8 +140,19 @@ class JobCounterexample:
         return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
 
 
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+def counted(came: str, wanted: str, both: int, more: int) -> tuple[str, str]:
+    """Return a row that one side has more often with how often each side has it, if both sides have it.
+
+    Args:
+        came: The row that was emitted, or `NO_ROW`.
+        wanted: The row that is expected, or `NO_ROW`; one of them is.
+        both: How often both sides have the row.
+        more: How often the one side has it beyond that.
+    """
+    row = next(text for text in (came, wanted) if text != NO_ROW)
+    counts = [both + more * (text == row) for text in (came, wanted)]
+    came_times, wanted_times = ({1: "once", 2: "twice"}.get(count, f"{count} times") for count in counts)
+    return (f"{row} {came_times}", f"it {wanted_times}") if both else (came, wanted)
 
 
 def folder_of(name: str, folder: Path) -> Path:

@@ -102,13 +102,13 @@ def arrivals_table(
         for one in history.unreadable_in(number):
             arriving.append((one.input, {}, _payload(source_of[one.input], one)))
         if not arriving and len(history.batches) > 1:
-            lines.append([f"batch {number}, no rows", *[""] * (len(columns) + 2), *of_batch])
+            lines.append([f"{history.name_of(number)}, no rows", *[""] * (len(columns) + 2), *of_batch])
         for nth, (name, row, payload) in enumerate(arriving):
             if len(lines) >= MOST_ROWS:
                 left_out += len(arriving) - nth
                 break
             values = [*(cell(row[column]) if column in row else "" for column in columns), payload]
-            label = f"batch {number}" if nth == 0 else ""
+            label = history.name_of(number) if nth == 0 else ""
             lines.append([label, name if several else "", *values, *(of_batch if nth == 0 else [""] * len(of_batch))])
     shown = grid(head, lines) if lines else ["  nothing"]
     return shown + [f"  … and {left_out:,} more rows"] * (left_out > 0)

@@ -30,7 +30,7 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
         return []
     lines: list[list[str]] = []
     for number, batch in enumerate(history.batches):
-        label = f"batch {number}"
+        label = history.name_of(number)
         late_us, after_us = watermarks[number] if watermarks else (None, None)
         for name, row in batch:
             at = source_of[name].time_us_of(row)

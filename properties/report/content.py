@@ -54,6 +54,7 @@ class Timeline:
         marked_batch: The batch in which the outcomes differ first; None: at the end.
         marked_step: The arrival at which they differ first, if that is known.
         unit: The unit of times: milliseconds, or microseconds since 1970.
+        names: The name of each batch; empty: they are numbered from 0.
     """
 
     steps: Sequence[Step]
@@ -63,6 +64,11 @@ class Timeline:
     marked_batch: int | None = None
     marked_step: int | None = None
     unit: Unit = "ms"
+    names: Sequence[str] = ()
+
+    def name_of(self, batch: int) -> str:
+        """Return the name of a batch, by its index."""
+        return self.names[batch] if self.names else f"batch {batch}"
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
             said.append(f"{line.left_out:,} lines are not drawn")
         elif line.batch is not None:
             differs = ", in which the outcomes differ first" if line.batch == timeline.marked_batch else ""
-            said.append(f"batch {line.batch}{differs}")
+            said.append(f"{timeline.name_of(line.batch)}{differs}")
         elif line.step is not None:
             said.append(_in_words(line.step, timeline.unit))
     if timeline.last_clock is not None:

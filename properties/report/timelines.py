@@ -110,4 +110,5 @@ def timeline_of_job(counterexample: JobCounterexample) -> Timeline:
     last = watermarks[-1].after_us if watermarks else reached
     marked = None if counterexample.difference is None else counterexample.difference.batch
     clock = "watermark" if watermarks else "event time reached"
-    return Timeline(steps, len(history.batches), clock, last, marked, unit="us")
+    names = [*map(history.name_of, range(len(history.batches)))]
+    return Timeline(steps, len(history.batches), clock, last, marked, unit="us", names=names)

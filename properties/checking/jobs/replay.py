@@ -111,7 +111,7 @@ def _judged(judging: Judging) -> ReplayReport:
     doubtful = uncertain(judging, expected)
     found = [one for one in differing if not doubtful.has(one.row)]
     if found:
-        raise violated(judging, found, len(emitted))
+        raise violated(judging, found, emitted)
     return report_of(judging, differing, emitted, doubtful)
 
 

@@ -129,6 +129,7 @@ class JobHistory:
         seed: The seed of the check that saved it; None: it wasn't saved.
         unreadable: Records that arrive beside the rows of `batches`, at the end of their batch. No oracle of rows sees
             them.
+        numbers: The number that a run has given each batch; None: it isn't known. Empty: they are numbered from 0.
     """
 
     batches: tuple[tuple[Arrival, ...], ...]
@@ -137,11 +138,17 @@ class JobHistory:
     variation: Mapping[str, Any] = field(default_factory=dict, compare=False)
     seed: int | None = field(default=None, compare=False, repr=False)
     unreadable: tuple[Unreadable, ...] = ()
+    numbers: tuple[int | None, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def arrivals(self) -> list[Arrival]:
         """All arrivals, in order."""
         return [arrival for batch in self.batches for arrival in batch]
+
+    def name_of(self, batch: int) -> str:
+        """Return what tables call a batch, by its index."""
+        number = self.numbers[batch] if self.numbers else batch
+        return "earlier" if number is None else f"batch {number}"
 
     @property
     def played(self) -> str:
@@ -178,7 +185,8 @@ class JobHistory:
     def first(self, count: int) -> JobHistory:
         """Return the history of the first batches alone."""
         unreadable = tuple(one for one in self.unreadable if one.batch < count)
-        return replace(self, batches=self.batches[:count], clock=self.clock[:count], unreadable=unreadable)
+        first = replace(self, batches=self.batches[:count], clock=self.clock[:count], unreadable=unreadable)
+        return replace(first, numbers=self.numbers[:count])
 
     def with_arrivals(self, arrivals: Iterable[Arrival]) -> JobHistory:
         """Return the same history with other arrivals, in batches of the same sizes."""

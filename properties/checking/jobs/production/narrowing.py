@@ -12,9 +12,9 @@ from ....counterexamples.of_jobs import JobCounterexample
 from ....generators.columns.forms.rows import Row
 from ....generators.columns.histories.drawing import closed
 from ....generators.columns.histories.shrinking import shrink
-from ....generators.columns.model import Expected, JobHistory
+from ....generators.columns.model import Arrival, Expected, JobHistory
 from ....generators.columns.packing import UnreadableKey
-from ....generators.shrinking import Deadline, one_by_one
+from ....generators.shrinking import Deadline, Shrinker, fewer, one_by_one
 from ....laws.expected.comparison import unmatched
 from ....laws.expected.judging import Compared
 from ....laws.expected.oracles import JobOracle
@@ -86,20 +86,37 @@ class Narrowing:
                 return replace(
                     found,
                     job=judge.name,
-                    history=history,
+                    history=replace(history, numbers=()),
                     expected=compared.expected,
                     emitted=compared.emitted,
                     difference=compared.difference,
                     run=self.judging.options.run,
-                ), f"The job is wrong here, too: of the {count:,} rows of its key, {len(history.arrivals)} show it."
+                ), (
+                    f"The job is wrong here, too: of the {count:,} rows of its key, {len(history.arrivals)} show it. "
+                    "Here batches are numbered from 0."
+                )
         except StreamproofError as error:
             return found, f"The job can't be run here over the rows of its key: {error.message}"
-        if missing and self._expects([found.history], missing)[0]:
-            fewest = shrink(
-                found.history, self.judging.options.inputs, lambda some: self._expects(some, missing), deadline=deadline
-            )
-            found = replace(found, history=fewest)
+        wanted = found.expected.rows[-1][:1]  # a row that is missing, or that was written too often
+        if wanted and self._expects([found.history], wanted)[0]:
+            found = replace(found, history=self._fewest(found.history, wanted, deadline))
         return found, ELSEWHERE.format("The job is right here over the rows of its key")
+
+    def _fewest(self, history: JobHistory, wanted: Sequence[Row], deadline: Deadline) -> JobHistory:
+        """Return the fewest rows of a part of the run for which a row is expected, each in its own batch."""
+        placed = [(number, one) for number, batch in enumerate(history.batches) for one in batch]
+
+        def part(rows: Sequence[tuple[int, Arrival]]) -> JobHistory:
+            batches: list[list[Arrival]] = [[] for _ in history.batches]
+            for number, one in rows:
+                batches[number].append(one)
+            return history.with_batches(batches)
+
+        def expects(candidates: Sequence[Sequence[tuple[int, Arrival]]]) -> list[bool]:
+            return self._expects([*map(part, candidates)], wanted)
+
+        shrinker = Shrinker[list[tuple[int, Arrival]]](lambda rows: (len(rows), repr(rows)), fewer)
+        return part(shrinker.shrink(placed, expects, deadline=deadline))
 
     def rows_of(self, key: Any, wrong: Row) -> JobHistory:
         """Return the rows of a key, in the batches with such rows, the two before each of them, and the last.
@@ -120,17 +137,19 @@ class Narrowing:
         clock, last = self.judging.run.clock(self.judging.sources), len(batches) - 1
         kept = {near for at, batch in enumerate(batches) if batch for near in (at - 2, at - 1, at) if near >= 0}
         shown = sorted({*kept, max(last - 1, 0), last})
-        part = JobHistory((), tuple(clock[at] for at in shown), name="a part of the run")
+        numbers = [*self.judging.run.numbers, self.judging.run.checkpoint.batches[-1].number + 1]
+        of_shown = tuple(clock[at] for at in shown), "a part of the run"
+        part = JobHistory((), *of_shown, numbers=tuple(numbers[at] for at in shown))
         return part.with_batches([batches[at] for at in shown])
 
-    def _expects(self, histories: Sequence[JobHistory], missing: Sequence[Row]) -> list[bool]:
+    def _expects(self, histories: Sequence[JobHistory], wanted: Sequence[Row]) -> list[bool]:
         """Return for each history whether the oracle expects the row."""
         try:
-            return [self._has(expected, missing) for expected in self.judging.expected(histories)]
+            return [self._has(expected, wanted) for expected in self.judging.expected(histories)]
         except BadInput:  # of a candidate that a function of the user's can't take
             return [False] * len(histories)
 
-    def _has(self, expected: Expected, missing: Sequence[Row]) -> bool:
-        in_form, _ = self.judging.in_form(expected, [missing])
+    def _has(self, expected: Expected, wanted: Sequence[Row]) -> bool:
+        in_form, _ = self.judging.in_form(expected, [wanted])
         rows = [row for rows in in_form.rows for row in rows]
-        return any(not any(unmatched([row], missing, [*missing[0]], self.judging.options.equality)) for row in rows)
+        return any(not any(unmatched([row], wanted, [*wanted[0]], self.judging.options.equality)) for row in rows)

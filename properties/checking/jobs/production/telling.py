@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....counterexamples.of_jobs import JobCounterexample
+from ....counterexamples.of_jobs import NO_ROW, JobCounterexample, counted
 from ....generators.columns.forms.rows import Row, from_microseconds
 from ....generators.columns.model import Expected
 from ....generators.columns.shown import shown_row, typed_row
@@ -100,8 +100,14 @@ def _not_checked(judging: Judging) -> list[str]:
     return left
 
 
-def violated(judging: Judging, found: Sequence[Wrong], judged: int) -> Violated:
-    """Return the failure on the first wrong batch and key, with the smallest part of the run that shows it."""
+def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -> Violated:
+    """Return the failure on the first wrong batch and key, with the smallest part of the run that shows it.
+
+    Args:
+        judging: The judging of the run.
+        found: The rows that are certainly wrong.
+        written: The rows that the run has written.
+    """
     judge, first, narrowing = judging.judge, found[0], Narrowing(judging)
     columns = judging.key_columns(first.row)
     key = comparable([first.row[name] for name in columns])
@@ -111,16 +117,20 @@ def violated(judging: Judging, found: Sequence[Wrong], judged: int) -> Violated:
     missing, surplus = _pair(alike)
     where = "at the end" if first.batch is None else f"in batch {first.batch:,}"
     where += " or a batch beside it" if judging.run.written.about and first.batch is not None else ""
-    came, wanted = (shown_row(rows[0]) if rows else "no such row" for rows in (surplus, missing))
+    came, wanted = (shown_row(rows[0]) if rows else NO_ROW for rows in (surplus, missing))
+    both: list[Row] = []
     if came == wanted:
         came, wanted = typed_row(surplus[0]), typed_row(missing[0])
+    elif not (surplus and missing):
+        both, more = _alike(judging, [*surplus, *missing][0], first.batch, found, written)
+        came, wanted = counted(came, wanted, len(both), more)
     counterexample = JobCounterexample(
         job=f"the run of {judge.name}",
         oracle=judge.oracle.name,
         history=narrowing.rows_of(key if columns else None, first.row),
         sources=judging.sources,
-        expected=Expected("end", [missing]),
-        emitted=[surplus],
+        expected=Expected("end", [[*both, *missing]]),
+        emitted=[[*both, *surplus]],
         difference=RowDifference(None, missing, surplus),
         run=replace(judging.options.run, mode="append"),
         unique=None,
@@ -138,8 +148,24 @@ def violated(judging: Judging, found: Sequence[Wrong], judged: int) -> Violated:
     running = judging.run.checkpoint.running
     if running is not None and not judging.run.written.has_batches:
         here += f" Batch {running:,} is running, and its rows may be in the output: stop the query."
-    message, path = judging.store.violation(counterexample, f"{differ}; {judged:,} rows were judged. {here}")
+    message, path = judging.store.violation(counterexample, f"{differ}; {len(written):,} rows were judged. {here}")
     return Violated(message, counterexample, path=path)
+
+
+def _alike(
+    judging: Judging, row: Row, batch: int | None, found: Sequence[Wrong], written: Sequence[Row]
+) -> tuple[list[Row], int]:
+    """Return the rows equal to a wrong row that were written and expected, and how many of them are wrong.
+
+    If rows are compared by batch, those of its batch.
+    """
+
+    def is_alike(one: Row, of: int | None) -> bool:
+        return (of == batch or not judging.by_batch) and comparable(one) == comparable(row)
+
+    same = [one for one, of in zip(written, judging.run.written.batches, strict=True) if is_alike(one, of)]
+    wrong = [one for one in found if is_alike(one.row, one.batch)]
+    return same[sum(not one.is_expected for one in wrong) :], len(wrong)
 
 
 def _pair(wrong: Sequence[Wrong]) -> tuple[list[Row], list[Row]]:

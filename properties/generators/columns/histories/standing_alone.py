@@ -35,7 +35,9 @@ def without_clock(history: JobHistory) -> JobHistory:
     """Return a history without its clock: its own rows move the watermark, and no batch is empty."""
     used = [number for number, batch in enumerate(history.batches) if batch]
     unreadable = tuple(one._replace(batch=sum(number < one.batch for number in used)) for one in history.unreadable)
-    return replace(history, batches=tuple(history.batches[n] for n in used) or ((),), clock=(), unreadable=unreadable)
+    return replace(
+        history, batches=tuple(history.batches[n] for n in used) or ((),), clock=(), unreadable=unreadable, numbers=()
+    )
 
 
 def standing_alone(

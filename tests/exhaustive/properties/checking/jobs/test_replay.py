@@ -229,7 +229,7 @@ def test_a_changed_row_is_found_with_its_batch_and_key(
 
 @pytest.mark.parametrize(
     ("edit", "says"),
-    [(lambda rows: [rows[0], *rows], "no such row"), (lambda rows: rows[1:], "wrote no such row")],
+    [(lambda rows: [rows[0], *rows], " twice, and "), (lambda rows: rows[1:], "wrote no such row")],
     ids=["repeated", "lost"],
 )
 def test_a_row_that_the_sink_repeats_or_loses_is_found(
