@@ -133,16 +133,6 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
             left.append('whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken')
         if out_of_order is None and judge.is_sink:
             left.append('rows that are late by whole batches: out_of_order="10 minutes" draws rows that late')
-    left += getattr(judge.witness.runner.job, "notes", ())
-    if judge.without:
-        left.append(f"the columns {', '.join(sorted(judge.without))}: without= leaves them out")
-    if met.nondeterministic:
-        left.append(
-            f"the columns {', '.join(sorted(met.nondeterministic))}, which have other values in each run: those of "
-            "the clock, of randomness, of files or of partitions"
-        )
-    if met.extra:
-        left.append(f"the columns {', '.join(met.extra)}, of which nothing is expected")
     if judge.computed_keys and not judge.witness.alone:
         left.append(
             f"what the job computes with the key {' and '.join(judge.computed_keys)}, but for a few histories that ran "
@@ -160,9 +150,28 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
             f"what the job does by its own constants, where {'; '.join(sides)}: "
             f"Input(…, {values_hint(draws.inputs, '; '.join(sides))}) says which to draw"
         )
-    if met.left_out:
-        left.append(f"the columns {', '.join(met.left_out)}, which are expected and the result doesn't have")
     return left + _not_drawn(draws.inputs)
+
+
+def limits(judge: Judge) -> list[str]:
+    """List the columns, sinks, triggers and settings that limit a verdict, a sentence each, without its full stop."""
+    job, met = judge.witness.runner.job, judge.met
+    columns = {
+        ": without= leaves them out": sorted(judge.without),
+        ", which have other values in each run: those of the clock, of randomness, of files or of partitions": sorted(
+            met.nondeterministic
+        ),
+        ", of which nothing is expected": met.extra,
+        ", which are expected and the result doesn't have": met.left_out,
+    }
+    found = [f"Not compared: the columns {', '.join(names)}{why}" for why, names in columns.items() if names]
+    found += [f"Not checked: {note}" for note in getattr(job, "notes", ())]
+    found += [f"Not checked: the trigger {one}: histories say which rows a batch has" for one in sorted(met.triggers)]
+    script = getattr(getattr(job, "start", job), "script", job)
+    settings = {**getattr(getattr(script, "found", None), "settings", {}), **judge.declared.settings, **met.settings}
+    if settings:
+        found.append(f"Set by the job: {', '.join(f'{name}={value}' for name, value in sorted(settings.items()))}")
+    return found
 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:

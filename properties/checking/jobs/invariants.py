@@ -23,6 +23,7 @@ from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted
 from ...witnesses.run_options import OF_SINKS, Mode, Moment, Trigger
 from .arguments import CheckOptions, check_options
+from .conclusion import limits
 from .job_check import JobCheck
 from .reports import InvariantsReport
 
@@ -137,6 +138,8 @@ class _Invariants:
         unsure = [f"{law}: without= leaves it out" for law in self.without]
         for check in self.checks:
             check.judge.leave_out(before.judge.met.nondeterministic)
+            check.judge.met.settings |= before.judge.met.settings
+            check.judge.met.triggers |= before.judge.met.triggers
             law = check.variation.law
             if why := _why_not_asked(check.variation, before, held):
                 unsure.append(why)
@@ -147,10 +150,9 @@ class _Invariants:
             if check.variation.run.crash_in and check.judge.is_sink:
                 unsure += _without_crash(law, held, check.judge.met.crashed)
             before = check
-        unsure += getattr(before.judge.witness.runner.job, "notes", ())
         if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
             unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
-        return InvariantsReport(before.judge.name, held, unsure, self.options.equality)
+        return InvariantsReport(before.judge.name, held, unsure, self.options.equality, limits(before.judge))
 
 
 def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) -> list[str]:

@@ -34,7 +34,7 @@ from ...witnesses.spark.engine import TookTooLong
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions
 from .around import around_constants
-from .conclusion import inconclusive, not_checked, unmet_goals
+from .conclusion import inconclusive, limits, not_checked, unmet_goals
 from .draws import Draws
 from .failing import failing_history
 from .reports import JobReport
@@ -217,6 +217,7 @@ class JobCheck:
             expecting=expecting,
             comparing=self.judge.met.comparing,
             alone=self.why_alone,
+            limits=limits(self.judge),
             not_checked=not_checked(self.judge, self.draws, histories),
             equality=self.options.equality,
         )

@@ -78,6 +78,8 @@ class JobReport(Shown):
         not_checked: The parts that were not checked, each with the way to check it.
         equality: When two values counted as equal.
         mutants: The mutants of the job, and which of them the check kills; None: they weren't asked for.
+        limits: The columns that weren't compared, the sinks and triggers that weren't used, and the settings that the
+            job makes; a sentence each.
     """
 
     job: str
@@ -89,6 +91,7 @@ class JobReport(Shown):
     not_checked: Sequence[str] = ()
     equality: Equality = TWELVE_DIGITS
     mutants: MutantsReport | None = None
+    limits: Sequence[str] = ()
 
     def __str__(self) -> str:
         head = (
@@ -101,7 +104,7 @@ class JobReport(Shown):
     def _notes(self) -> list[str]:
         alone = [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
         mutants = [] if self.mutants is None else str(self.mutants).splitlines()
-        return [*alone, *_not_checked(self.not_checked), *mutants]
+        return [*_sentences(self.limits), *alone, *_not_checked(self.not_checked), *mutants]
 
     @property
     def checked(self) -> Checked:
@@ -121,15 +124,18 @@ class InvariantsReport(Shown):
         held: The ways to run the job that changed nothing, each with its number of histories.
         not_checked: The invariants that were not checked, each with the reason.
         equality: When two values counted as equal.
+        limits: As `JobReport`.
     """
 
     job: str
     held: Mapping[str, int]
     not_checked: Sequence[str] = ()
     equality: Equality = TWELVE_DIGITS
+    limits: Sequence[str] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.job}: nothing changes by"]
+        head = f"{self.job}: nothing changes by"
+        lines = [f"{head} what is listed here.", *_sentences(self.limits)] if self.limits else [head]
         lines += [f"  {name} ({count} histories)" for name, count in self.held.items()]
         return "\n".join([*lines, f"Compared: {self.equality}.", *_not_checked(self.not_checked)])
 
@@ -138,7 +144,9 @@ class InvariantsReport(Shown):
         """The report as plain data: a law for each way to run the job that changed nothing."""
         laws = [LawCount(name, "", ("job",), "conforms", count) for name, count in self.held.items()]
         most = max(self.held.values(), default=0)
-        return Checked(self.job, "conforms", laws, most, notes=_not_checked(self.not_checked))
+        return Checked(
+            self.job, "conforms", laws, most, notes=[*_sentences(self.limits), *_not_checked(self.not_checked)]
+        )
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,7 @@ class UpgradeReport(Shown):
         moved: The number of comparisons in which rows come in another batch than in a run from the start.
         not_checked: The parts that were not checked, each with the way to check it.
         equality: When two values counted as equal.
+        limits: As `JobReport`.
     """
 
     job: str
@@ -166,6 +175,7 @@ class UpgradeReport(Shown):
     moved: int = 0
     not_checked: Sequence[str] = ()
     equality: Equality = TWELVE_DIGITS
+    limits: Sequence[str] = ()
 
     def __str__(self) -> str:
         return "\n".join(
@@ -187,7 +197,7 @@ class UpgradeReport(Shown):
                 f"In {self.moved} comparisons rows come in another batch than in a run from the start; the rows of "
                 "both versions together are the same."
             )
-        return [*notes, *_not_checked(self.not_checked)]
+        return [*_sentences(self.limits), *notes, *_not_checked(self.not_checked)]
 
     @property
     def checked(self) -> Checked:
@@ -292,6 +302,10 @@ class ConformanceReport(Shown):
 
 def _rows(count: int) -> str:
     return f"{count:,} row{'s' * (count != 1)}"
+
+
+def _sentences(limits: Sequence[str]) -> list[str]:
+    return [f"{one}." for one in limits]
 
 
 def _not_checked(reasons: Sequence[str]) -> list[str]:

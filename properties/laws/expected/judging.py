@@ -79,6 +79,8 @@ class Met:
         nondeterministic: The columns that have other values in another run, as plans and runs show; they aren't
             compared.
         plan: The last query's plan.
+        settings: The settings of the session that the job makes.
+        triggers: The triggers of a sink that the check replaces.
     """
 
     covered: set[str] = field(default_factory=set)
@@ -93,6 +95,8 @@ class Met:
     alike: str | None = None
     nondeterministic: frozenset[str] = frozenset()
     plan: Plan = field(default_factory=Plan)
+    settings: dict[str, str] = field(default_factory=dict)
+    triggers: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -354,6 +358,8 @@ class Judge:
         self.met.stateful |= output.stateful
         self.met.covered |= output.covered
         self.met.plan = output.plan
+        self.met.settings |= output.settings
+        self.met.triggers |= {*output.triggers}
         self._note_nondeterministic(output, variation)
         # By row a function may well emit several rows of a key; another invariant asks whether they come in one call.
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):

@@ -28,6 +28,7 @@ def as_in_a_check(
     dying: Callable[[OfBatch], OfBatch],
     of_rows: Callable[[Any], Any],
     where: str,
+    triggers: list[str],
 ) -> Iterator[None]:
     """Let what is given to `foreachBatch` and `foreach` within it raise where a crash is planned.
 
@@ -35,6 +36,7 @@ def as_in_a_check(
         dying: Wraps a function for `foreachBatch`.
         of_rows: Wraps a function or an object for `foreach`.
         where: What messages call the function that starts the query.
+        triggers: Gets the triggers that are asked for and replaced.
 
     Raises:
         BadInput: A query asks for real-time mode.
@@ -70,6 +72,7 @@ def as_in_a_check(
                 "functions with state once a row, as that mode does"
             )
         if named.get("processingTime") is not None:
+            triggers.append(f"processingTime={named['processingTime']!r}")
             named["processingTime"] = "0 seconds"  # the check decides which rows are in a batch, and waits for none
         return trigger(writer, **named)
 

@@ -28,6 +28,7 @@ from ...system.visible import first_cause, first_line
 from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions
 from ..spark.engine import OfBatch, PreparedQuery, Tables, TookTooLong, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
+from ..spark.own_settings import noting_settings, taking_back_settings
 from ..spark.platform import connect
 from ..spark.session import (
     default_store,
@@ -146,6 +147,7 @@ class Declared:
         grouping: The grouping whose rows it updates, if it does.
         tables: How it uses the tables that don't change.
         schema: The schema of its result; None where it isn't known.
+        settings: The settings of the session that it makes.
     """
 
     names: Sequence[str] = ()
@@ -155,6 +157,7 @@ class Declared:
     grouping: Grouping | None = None
     tables: TablesUsed = field(default_factory=TablesUsed)
     schema: StructType | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,8 @@ class Output:
         other_times: Whether the job derives an event time that its input has as it is, and gets other times.
         plan: The query's analyzed plan.
         tables: How the job uses the tables that don't change.
+        settings: The settings of the session that the job makes.
+        triggers: The triggers that a sink asks for, and that the check replaces.
     """
 
     batches: list[list[Row]]
@@ -187,6 +192,8 @@ class Output:
     other_times: bool = False
     plan: Plan = field(default_factory=Plan)
     tables: TablesUsed = field(default_factory=TablesUsed)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    triggers: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -287,7 +294,8 @@ class Runner:
             with refused(*REFUSED), limited(run.seconds):
                 result, watermarks = query.result()
                 columns, grouping = columns_of(result), grouping_of(result)
-                return Declared(result.columns, columns, watermarks, query.plan, grouping, query.used, result.schema)
+                given = query.plan, grouping, query.used, result.schema, query.own_settings
+                return Declared(result.columns, columns, watermarks, *given)
 
         return _in_session(run, declared)
 
@@ -298,7 +306,7 @@ class Runner:
 
 
 def _in_session(run: RunOptions, do: Callable[[SparkSession, Path], Result]) -> Result:
-    with session_of(run) as spark:
+    with session_of(run) as spark, taking_back_settings(spark):
         return in_own_folder(partial(do, spark))
 
 
@@ -361,6 +369,8 @@ class JobQuery(PreparedQuery):
         lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
         restored_in: The numbers of the micro-batches before which the query was started with state.
         given: What a sink's functions are given beside the inputs.
+        own_settings: The settings of the session that it has made.
+        triggers: The triggers that it has asked for, and that the check replaces.
         queries: The queries that the job has started since it was last called, those that have ended included.
         owns_checkpoint: Whether no other version of the job, nor another PySpark, uses its checkpoint.
     """
@@ -391,6 +401,8 @@ class JobQuery(PreparedQuery):
         self.before = {query.id for query in spark.streams.active}
         self.queries: list[StreamingQuery] = []
         self.plan, self.used = Plan(), TablesUsed()
+        self.own_settings: dict[str, str] = {}
+        self.triggers: list[str] = []
         self.static: Sequence[DataFrame] = ()
         self.delays_us: Sequence[int] = ()
         self.progress: Any = None
@@ -444,7 +456,8 @@ class JobQuery(PreparedQuery):
         started = started_queries(self.spark, self.storing)
         with clock_behind_watermarks(clock) as watermarks, calls, started as self.queries:
             self.static = self.runner.static_frames(self.spark, self.folder)
-            return called(function, inputs, self.static, more), watermarks
+            with noting_settings(self.spark, self.own_settings):
+                return called(function, inputs, self.static, more), watermarks
 
     def take_up(self, analyzed: Any, watermarks: Watermarks) -> None:
         """Take up the job's analyzed plan.
@@ -619,6 +632,8 @@ class JobQuery(PreparedQuery):
             self.other_times and self.runner.derived_time(self.plan) is not None,
             self.plan,
             self.used,
+            self.own_settings,
+            self.triggers,
         )
 
     def refuse_other_times(self) -> None:
@@ -677,7 +692,7 @@ class JobQuery(PreparedQuery):
                 return writer.start()
         self.runner.memory.put_back()
         self.runner.memory.learn(job.code, job.read)
-        with as_in_a_check(self.dying, self.dying_writer, name_of(job)):
+        with as_in_a_check(self.dying, self.dying_writer, name_of(job), self.triggers):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.checkpoint = folder_of_checkpoint(query._jsq.streamingQuery())

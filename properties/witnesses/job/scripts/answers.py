@@ -153,11 +153,15 @@ class _Writer:
         def to_table(writer: Any, tableName: str, **named: Any) -> StreamingQuery:
             return self.begin(writer, "toTable", tableName, named)
 
+        def trigger(writer: Any, **named: Any) -> Any:
+            self.write_of(writer).trigger = ", ".join(f"{name}={value!r}" for name, value in named.items())
+            return writer
+
         noting = {"outputMode": "mode", "queryName": "name", "format": "format"}
         return {
             "__init__": self.init,
             **{name: self.noting(name, attribute) for name, attribute in noting.items()},
-            **{"option": option, "options": options, "trigger": lambda writer, **_: writer},
+            **{"option": option, "options": options, "trigger": trigger},
             **{"foreach": foreach, "foreachBatch": foreach_batch, "start": start, "toTable": to_table},
         }
 

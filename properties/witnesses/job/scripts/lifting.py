@@ -219,6 +219,7 @@ class Lift:
     def set(self, name: str, value: Any) -> None:
         """Change a setting of the session until `undo`."""
         if name in CHECKS_OWN:
+            self.note(f"the setting {name}, for the check has its own")
             return
         text = str(value).lower() if isinstance(value, bool) else str(value)
         jvm: Any = getattr(self.spark, "_jvm", None)  # Connect has none

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FOLDER = "{folder}"
 """Stands for the run's folder in a script's arguments and environment."""
+NOWHERE = ("display", "shown", "console", "memory", "noop")
+"""The formats of sinks that keep nothing."""
 
 
 @dataclass
@@ -244,13 +246,15 @@ class Script:
         return f"{self.where} starts no query: it ends without a call of start() or toTable() on a writeStream"
 
     def _left_out(self, write: Write) -> list[str]:
-        """List the parts of a query's sink that aren't checked."""
-        if self.read is not None or (write.function is None and write.of_rows is None):
-            return []
-        return [
-            f"what the function does that line {write.line} of {self.where} gives to {write.sink}, which isn't called: "
-            "Script(…, read=…) runs it, and reads what it has written"
-        ]
+        """List the parts of a query that aren't checked: its sink, and its trigger."""
+        at = f"line {write.line} of {self.where}"
+        left = [f"the trigger of {at}, {write.trigger}: histories say which rows a batch has"] * bool(write.trigger)
+        runs_it = "Script(…, read=…) runs it, and reads what it has written"
+        if self.read is not None or write.format in NOWHERE:
+            return left
+        if write.function is None and write.of_rows is None:
+            return [f"the sink of {at}, {visible(write.sink)}: {runs_it}", *left]
+        return [f"what the function does that {at} gives to {write.sink}, which isn't called: {runs_it}", *left]
 
 
 @dataclass(frozen=True)

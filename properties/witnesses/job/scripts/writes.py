@@ -29,6 +29,7 @@ class Write:
         of_rows: What is given to `foreach`, if anything is.
         target: The path or table that it writes to.
         line: The script's line that starts it.
+        trigger: Its trigger, as its arguments; empty where the script doesn't say it.
     """
 
     frame: DataFrame
@@ -39,6 +40,7 @@ class Write:
     of_rows: Any = None
     target: str | None = None
     line: int = 0
+    trigger: str = ""
 
     @property
     def sink(self) -> str:

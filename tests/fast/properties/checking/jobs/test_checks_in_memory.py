@@ -221,17 +221,44 @@ def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_t
         return [[{"user": row["user"], "at": row["at"]} for row in batch] for batch in batches]
 
     looked_up: Any = [[{"user": "b"}], "user", "left"]
-    assert "the columns amount, which are expected" in "; ".join(checked(users, static_join(*looked_up)).not_checked)
-    assert (
-        checked(users, static_join(*looked_up, result=["user", "at"])).not_checked
-        == checked(copy, static_join(*looked_up)).not_checked
-    )
-    assert checked(copy, static_join(*looked_up, result=["user", "at"])).not_checked == [
-        "the columns amount, of which nothing is expected",
-        "null event times, in at of clicks: Input(…, null_times=0.05) draws some",
-    ]
+    for job, result, limit in [
+        (users, None, "Not compared: the columns amount, which are expected and the result doesn't have"),
+        (copy, ["user", "at"], "Not compared: the columns amount, of which nothing is expected"),
+        (users, ["user", "at"], ""),
+        (copy, None, ""),
+    ]:
+        report = checked(job, static_join(*looked_up, result=result))
+        assert report.limits == [limit] * bool(limit)
+        assert report.not_checked == ["null event times, in at of clicks: Input(…, null_times=0.05) draws some"]
+        assert str(report).splitlines()[1:] == [
+            *(f"{limit}." for limit in report.limits),
+            f"Not checked: {report.not_checked[0]}.",
+        ]
     with pytest.raises(BadInput, match="the result has the columns user, at, and not 'amount'"):
         checked(users, static_join(*looked_up, result=["user", "amount"]))
+
+
+def test_settings_and_triggers_of_the_job_are_told_in_the_first_lines() -> None:
+    no_data = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
+
+    @dataclass(frozen=True)
+    class Setting(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(settings={"spark.a": "1"})
+
+        def run(self, *given: Any, **named: Any) -> Output:
+            return replace(super().run(*given, **named), settings=no_data, triggers=["processingTime='1 hour'"])
+
+    told = [
+        "Not checked: the trigger processingTime='1 hour': histories say which rows a batch has.",
+        "Set by the job: spark.a=1, spark.sql.streaming.noDataMicroBatches.enabled=false.",
+    ]
+    for report in (
+        JobCheck(options(copy, Setting), Copies(), Variation(RUN)).check(20),
+        _Invariants(options(copy, Setting)).report(20, ()),
+    ):
+        assert str(report).splitlines()[1:3] == told
+        assert report.checked.notes[-len(told) - len(report.not_checked) :][:2] == told
 
 
 def test_few_histories_are_inconclusive() -> None:
@@ -280,18 +307,20 @@ def with_second(batches: Batches) -> Batches:
 
 
 STAMPS = count()
-LEFT_OUT = "the columns at_second, id, which have other values in each run"
+LEFT_OUT = "Not compared: the columns at_second, id, which have other values in each run"
 
 
 @pytest.mark.parametrize("job", [with_id, with_second])
 def test_columns_that_have_other_values_in_each_run_are_left_out_and_listed(job: Any) -> None:
     assert len(_Invariants(options(job, Stamping)).report(20, ()).held) > 4
     report = JobCheck(options(job, Stamping), Copies(), Variation(RUN)).check(20)
-    assert any(one.startswith(LEFT_OUT) for one in report.not_checked)
+    assert report.limits[0].startswith(LEFT_OUT)
     # No plan shows what a function adds: two plain runs do, where no oracle says which values are right.
     added = JobCheck(options(job), JobOracle(job=job), Variation(RUN)).check(20)
-    assert "which have other values in each run" in " ".join(added.not_checked)
-    assert len(_Invariants(options(job)).report(20, ()).held) > 4
+    assert "which have other values in each run" in " ".join(added.limits)
+    kept = _Invariants(options(job)).report(20, ())
+    assert len(kept.held) > 4
+    assert str(kept).splitlines()[1].startswith("Not compared: the columns ")
     with pytest.raises(Violated):
         checked(job, Numbered(job.__name__.replace("with", "at").replace("at_id", "id")))
 
@@ -320,10 +349,10 @@ class Numbered(Copies):
 
 
 def test_columns_that_the_user_leaves_out_are_not_compared_and_listed() -> None:
-    def given(without: str, oracle: Oracle = Numbered()) -> list[str]:
-        return JobCheck(options(with_id, without=frozenset({without})), oracle, Variation(RUN)).check(20).not_checked
+    def given(without: str, oracle: Oracle = Numbered()) -> Sequence[str]:
+        return JobCheck(options(with_id, without=frozenset({without})), oracle, Variation(RUN)).check(20).limits
 
-    assert "the columns id: without= leaves them out" in given("id")
+    assert given("id") == ["Not compared: the columns id: without= leaves them out"]
     with pytest.raises(Violated):
         given("amount")
     with pytest.raises(BadInput, match=r"'ids', which is none of the columns of .*, user, at, amount, id: name"):
@@ -339,7 +368,7 @@ def test_a_column_of_the_clock_is_compared_where_batches_run_at_the_times_of_the
         return lambda batches: [[{**row, "at_second": number} for row in rows] for rows in batches]
 
     check = JobCheck(options(at_second(0), Stamping), JobOracle(job=at_second(1)), Variation(RUN))
-    assert check.check(20).not_checked[0].startswith("the columns at_second, id, which")
+    assert check.check(20).limits[0].startswith(LEFT_OUT)
     at_times = Variation(replace(RUN, processing_time=True))
     with pytest.raises(Violated):
         JobCheck(options(at_second(0), Stamping), JobOracle(job=at_second(1)), at_times).check(20)

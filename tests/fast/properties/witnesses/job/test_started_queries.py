@@ -43,9 +43,11 @@ def test_a_job_s_queries_are_those_of_its_thread_and_of_its_session(
     assert stored == [writer._df] * counts
 
 
-def test_a_trigger_waits_for_no_interval_in_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trigger_waits_for_no_interval_in_a_check_and_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DataStreamWriter, "trigger", lambda writer, **named: named)
     writer: Any = object()
-    with as_in_a_check(lambda function: function, lambda writer: writer, "start"):
+    triggers: list[str] = []
+    with as_in_a_check(lambda function: function, lambda writer: writer, "start", triggers):
         assert DataStreamWriter.trigger(writer, processingTime="1 hour") == {"processingTime": "0 seconds"}
         assert DataStreamWriter.trigger(writer, availableNow=True) == {"availableNow": True}
+    assert triggers == ["processingTime='1 hour'"]
