@@ -32,6 +32,7 @@ SAVED = Path(".streamproof/jobs")
 MOST_LINES = 60
 """The most lines of a history that is printed to be pasted."""
 NO_ROW = "no such row"
+AS_FOUND = "The history that it was shrunk from differs in another way, so there may be two reasons:"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,18 +100,21 @@ class JobCounterexample:
         if came == wanted:
             wanted, came = typed_row(found.missing[0]), typed_row(found.surplus[0])
         elif not (found.surplus and found.missing):
-            came, wanted = self._counted(came, wanted)
+            if self.runs is None:  # the sentence names what is expected first
+                wanted, came = self._counted(wanted, came)
+            else:
+                came, wanted = self._counted(came, wanted)
         if self.runs is not None:
             when, otherwise = self.runs
             return f"violated: {when}, {self.job} emits {came} {where}; {otherwise} it emits {wanted}."
         return f"violated: {where} {self.oracle} expects {wanted}, and {self.job} emits {came}."
 
-    def _counted(self, came: str, wanted: str) -> tuple[str, str]:
+    def _counted(self, first: str, second: str) -> tuple[str, str]:
         """Return a row with how often it comes on each side, if it comes on both."""
-        both = sum(of.side == "both" and shown_row(of.row) in (came, wanted) for of in self.results)
+        both = sum(of.side == "both" and shown_row(of.row) in (first, second) for of in self.results)
         assert self.difference is not None
-        more = sum(shown_row(row) in (came, wanted) for row in (*self.difference.missing, *self.difference.surplus))
-        return counted(came, wanted, both, more)
+        more = sum(shown_row(row) in (first, second) for row in (*self.difference.missing, *self.difference.surplus))
+        return counted(first, second, both, more)
 
     @property
     def results(self) -> list[ResultRow]:
@@ -140,19 +144,19 @@ class JobCounterexample:
         return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
 
 
-def counted(came: str, wanted: str, both: int, more: int) -> tuple[str, str]:
+def counted(first: str, second: str, both: int, more: int) -> tuple[str, str]:
     """Return a row that one side has more often with how often each side has it, if both sides have it.
 
     Args:
-        came: The row that was emitted, or `NO_ROW`.
-        wanted: The row that is expected, or `NO_ROW`; one of them is.
+        first: The row of the side that is named first, or `NO_ROW`.
+        second: That of the other side; one of them is `NO_ROW`.
         both: How often both sides have the row.
         more: How often the one side has it beyond that.
     """
-    row = next(text for text in (came, wanted) if text != NO_ROW)
-    counts = [both + more * (text == row) for text in (came, wanted)]
-    came_times, wanted_times = ({1: "once", 2: "twice"}.get(count, f"{count} times") for count in counts)
-    return (f"{row} {came_times}", f"it {wanted_times}") if both else (came, wanted)
+    row = next(text for text in (first, second) if text != NO_ROW)
+    counts = [both + more * (text == row) for text in (first, second)]
+    times, others = ({1: "once", 2: "twice"}.get(count, f"{count} times") for count in counts)
+    return (f"{row} {times}", f"it {others}") if both else (first, second)
 
 
 def folder_of(name: str, folder: Path) -> Path:
@@ -191,7 +195,11 @@ class JobStore(Store):
         return None
 
     def violation(
-        self, counterexample: JobCounterexample, head: str, unshrunk: Path | None = None
+        self,
+        counterexample: JobCounterexample,
+        head: str,
+        unshrunk: Path | None = None,
+        as_found: JobCounterexample | None = None,
     ) -> tuple[str, Path | None]:
         """Save a counterexample; return the message of the violation, and the folder (None: it isn't saved).
 
@@ -199,10 +207,14 @@ class JobStore(Store):
             counterexample: The counterexample.
             head: A line with the number of histories on which the job differs.
             unshrunk: The folder of the history that it was shrunk from; removed once the counterexample is saved.
+            as_found: The counterexample that it was shrunk from, if that differs in another way: it is saved, too.
         """
         text, confirmed = counterexample.text, counterexample.difference is not None
         lines, path = self._saved(counterexample.history, counterexample.run, text, confirmed)
-        if path is not None and path != unshrunk:
+        if as_found is not None:
+            others, _ = self._saved(as_found.history, as_found.run, as_found.text)
+            lines += ["", AS_FOUND, "", as_found.text, *others]
+        elif path is not None and path != unshrunk:
             self.forget(unshrunk)
         return "\n".join([text, head, *lines]), path  # the sentence first: pytest's summary shows one line
 

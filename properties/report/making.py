@@ -96,6 +96,7 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
         elif isinstance(outcome, Violated):
             path = "" if outcome.path is None else str(outcome.path)
             found.append(counterexample_found(outcome.counterexample, name, path, job=outcome.job))
+            found += [counterexample_found(one, name) for one in (outcome.as_found,) if one is not None]
     return content_of(checks, found, command=command, ended=ended)
 
 

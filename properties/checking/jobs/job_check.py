@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ....reference.core.errors import BadInput
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
@@ -22,7 +23,7 @@ from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
 from ...generators.shrinking import Deadline
 from ...laws.all import UPGRADE, saved_variation
-from ...laws.expected.comparison import RowDifference
+from ...laws.expected.comparison import RowDifference, is_alike
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
@@ -325,8 +326,21 @@ class JobCheck:
         smallest, part = shrunk(self.judge, self.draws, history, variation, output=compared.output, deadline=deadline)
         if self.judge.compare_alone(smallest, part).differs:
             plain, plain_compared = plainest(self.judge, self.draws, smallest, part, deadline=deadline)
-            raise self.violation(plain, part, plain_compared, head, unshrunk=kept, deadline=deadline)
+            as_found = self.found_otherwise(history, compared, plain_compared, variation)
+            given: dict[str, Any] = {"unshrunk": kept, "deadline": deadline, "as_found": as_found}
+            raise self.violation(plain, part, plain_compared, head, **given)
         self.store.forget(kept)
+
+    def found_otherwise(
+        self, history: JobHistory, compared: Compared, shrunk: Compared, variation: Variation
+    ) -> JobCounterexample | None:
+        """Return the counterexample that a smaller one was shrunk from, if it differs in another way, alone too."""
+        for _ in range(2):
+            found, smallest = compared.difference, shrunk.difference
+            if found is None or smallest is None or is_alike(found, smallest):
+                return None
+            compared = self.judge.compare_alone(history, variation)  # at first it was beside others
+        return self.counterexample(history, variation, compared)
 
     def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:
         """Return whether two plain runs of a history have shown columns that must not be compared; leave them out."""
@@ -346,6 +360,7 @@ class JobCheck:
         *,
         unshrunk: Path | None = None,
         deadline: Deadline | None = None,
+        as_found: JobCounterexample | None = None,
     ) -> Violated:
         """Save a history, and return the failure on it.
 
@@ -354,14 +369,23 @@ class JobCheck:
             variation: How its query was run.
             compared: The judge's comparison on it.
             head: On how many histories the job differs.
-            unshrunk: The folder of the history that it was shrunk from; it is removed.
+            unshrunk: The folder of the history that it was shrunk from; it is removed, unless there is `as_found`.
             deadline: When shrinking had to end; None: it wasn't shrunk.
+            as_found: The counterexample that it was shrunk from, if that differs in another way.
         """
-        judge, run = self.judge, variation.run
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
-        if compared.output.died_at and any(at.moment in OF_SINKS for at in run.crash_in):
+        if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
             head = f"{head} It died {compared.output.died_at}."
-        counterexample = JobCounterexample(
+        counterexample = self.counterexample(history, variation, compared)
+        if deadline is not None and deadline.has_stopped:
+            head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
+        message, path = self.store.violation(counterexample, head, unshrunk, as_found)
+        return Violated(message, counterexample, path=path, as_found=as_found)
+
+    def counterexample(self, history: JobHistory, variation: Variation, compared: Compared) -> JobCounterexample:
+        """Return the counterexample of a history, by the judge's comparison on it."""
+        judge, run = self.judge, variation.run
+        return JobCounterexample(
             job=self.judge.name,
             oracle=self.judge.oracle.name,
             history=replace(history, variation=variation.saved),
@@ -377,10 +401,6 @@ class JobCheck:
             runs=(variation.when, variation.otherwise) if variation.when else None,
             is_sink=judge.is_sink,
         )
-        if deadline is not None and deadline.has_stopped:
-            head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
-        message, path = self.store.violation(counterexample, head, unshrunk)
-        return Violated(message, counterexample, path=path)
 
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:

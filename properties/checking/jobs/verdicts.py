@@ -50,6 +50,7 @@ class Violated(CheckFailed):
             job's own columns, or from a check against an operator's reference.
         job: The job, where it was compared with an operator's reference.
         path: The path where the counterexample is saved; None if it isn't saved.
+        as_found: The counterexample that it was shrunk from, if that differs in another way; else None.
     """
 
     __module__ = PUBLIC
@@ -62,9 +63,10 @@ class Violated(CheckFailed):
         *,
         job: object = None,
         path: Path | None = None,
+        as_found: JobCounterexample | None = None,
     ) -> None:
         super().__init__(message)
-        self.counterexample, self.job, self.path = counterexample, job, path
+        self.counterexample, self.job, self.path, self.as_found = counterexample, job, path, as_found
 
     @property
     def name(self) -> str:

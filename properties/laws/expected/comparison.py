@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
+from itertools import chain, product
 from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
@@ -23,6 +23,8 @@ STRENGTHS: Mapping[Comparing, str] = {
     "end": "the table at the end",
 }
 """How strong a comparison is, in words."""
+MOST_COMPARED = 20
+"""The most rows of each side of a difference of which similar ones are looked for."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,24 @@ def difference(
                 [_only(columns, of_actual[at]) for at in surplus],
             )
     return None
+
+
+def is_alike(found: RowDifference, shrunk: RowDifference) -> bool:
+    """Return whether a smaller history may differ for the same reason as the history that it was shrunk from.
+
+    It may if the same columns differ, or one side lacks rows in both. Where a value differed, fewer rows may well leave
+    one side without the row.
+    """
+    if not (found.missing and found.surplus):
+        return (bool(found.missing), bool(found.surplus)) == (bool(shrunk.missing), bool(shrunk.surplus))
+    return not (shrunk.missing and shrunk.surplus) or not _differing(found).isdisjoint(_differing(shrunk))
+
+
+def _differing(difference: RowDifference) -> set[str]:
+    """Return the columns in which a row of the one side differs from the most similar row of the other."""
+    pairs = product(difference.missing[:MOST_COMPARED], difference.surplus[:MOST_COMPARED])
+    each = ({name for name in one if comparable(one[name]) != comparable(other.get(name))} for one, other in pairs)
+    return min(each, key=len)
 
 
 def _only(columns: Sequence[str], row: Row) -> Row:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +19,9 @@ from streamproof import BadInput, Inconclusive, Sink, Violated, check_job, stati
 from streamproof.properties.checking.jobs.arguments import check_options
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import TWO_RUNS, JobCheck
-from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
-from streamproof.properties.generators.columns.model import Expected, JobHistory, Source
+from streamproof.properties.counterexamples.of_jobs import AS_FOUND, JobCounterexample
+from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
@@ -28,6 +31,8 @@ from streamproof.properties.witnesses.job.running import Declared, Output
 from streamproof.properties.witnesses.job.witness import OTHER_RELATION, OTHER_STATE, keyed_tables, why_unkeyed
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
+
+AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Copies(Oracle):
@@ -145,6 +150,45 @@ def test_no_empty_batch_follows_the_batch_that_differs_but_the_batch_that_closes
     used = max(number for number, batch in enumerate(history.batches) if batch)
     assert len(history.batches) == len(history.clock) == used + 1 + behind
     assert from_microseconds(history.clock[-1]) - history.arrivals[-1].row["at"] >= behind * timedelta(days=1)
+
+
+def of_two_faults(batches: Batches) -> Batches:
+    """Emit a row of a larger batch twice, and lose a row of user b that is alone in its batch."""
+    return [[] if [row["user"] for row in rows] == ["b"] else rows + rows[2:3] for rows in batches]
+
+
+def test_the_violation_as_found_is_kept_beside_a_smaller_one_that_differs_in_another_way(tmp_path: Path) -> None:
+    drawn = [Arrival("clicks", {"user": user, "at": AT, "amount": 1}) for user in "bab"]
+    history = JobHistory((tuple(drawn),), (microseconds(AT),))
+    check = JobCheck(options(of_two_faults, folder=tmp_path), Copies(), Variation(RUN))
+    compared = check.judge.compare_alone(history, check.variation)
+    with pytest.raises(Violated) as raised:
+        check.raise_smallest(history, compared, check.variation, head="1 differs.", started=time.monotonic())
+    shrunk, found = raised.value.counterexample, raised.value.as_found
+    assert isinstance(shrunk, JobCounterexample)
+    assert found is not None
+    assert ([len(one.history.arrivals) for one in (shrunk, found)], found.history) == ([1, 3], history)
+    first, told = str(raised.value).split(AS_FOUND)
+    assert first.startswith(shrunk.sentence)
+    assert found.sentence in told
+    assert re.search("a copy expects user 'b', .* amount 1 twice, and .* emits it 3 times", found.sentence)
+    assert first.count("Saved in") == told.count("Saved in") == 1
+    # Both are run first the next time.
+    again = JobCheck(options(of_two_faults, folder=tmp_path), Copies(), Variation(RUN))
+    with pytest.raises(Violated, match="2 of 2 histories that were found before still differ"):
+        again.replay([])
+
+
+@pytest.mark.parametrize(("job", "rows"), [(without_the_last, 1), (of_two_faults, 1)])
+def test_a_violation_that_was_shrunk_to_the_same_difference_is_kept_alone(job: Any, rows: int, tmp_path: Path) -> None:
+    drawn = [Arrival("clicks", {"user": user, "at": AT, "amount": 1}) for user in "ab"]
+    history = JobHistory(((drawn[0],), (drawn[1],)), (microseconds(AT),) * 2)
+    check = JobCheck(options(job, folder=tmp_path), Copies(), Variation(RUN))
+    compared = check.judge.compare_alone(history, check.variation)
+    with pytest.raises(Violated) as raised:
+        check.raise_smallest(history, compared, check.variation, head="1 differs.", started=time.monotonic())
+    assert raised.value.as_found is None
+    assert len([*tmp_path.iterdir()]) == rows
 
 
 def test_the_end_of_a_history_closes_everything_where_the_oracle_wants_it_closed() -> None:

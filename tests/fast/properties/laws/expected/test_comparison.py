@@ -19,6 +19,7 @@ from streamproof.properties.laws.expected.comparison import (
     check_kinds,
     difference,
     in_words,
+    is_alike,
     note_kinds,
     with_columns,
 )
@@ -167,3 +168,18 @@ def test_text_among_other_values_is_a_difference_and_stays_it_in_smaller_histori
     note_kinds(came, [[{"value": NOON}, {"value": "late"}]])
     note_kinds(came, [[{"value": "late"}]])
     check_kinds(wanted, came, "job")
+
+
+def test_two_differences_may_have_one_reason_if_a_column_or_the_side_that_lacks_rows_is_the_same() -> None:
+    total, other, which = ({"k": "a", "n": n, "w": w} for n, w in ((1, 1), (2, 1), (1, 2)))
+    value, tie = RowDifference(0, [total], [which, other]), RowDifference(0, [total], [which])
+    lost, more = RowDifference(1, [total], []), RowDifference(None, [], [total])
+    for found, shrunk, alike in [
+        (RowDifference(0, [total], [other]), tie, False),
+        (value, tie, True),
+        (value, lost, True),
+        (lost, value, False),
+        (lost, more, False),
+        (lost, RowDifference(0, [other], []), True),
+    ]:
+        assert is_alike(found, shrunk) is alike
