@@ -24,6 +24,7 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
+from ..system.progress import telling
 from ..system.visible import visible
 
 EXITS = {"conforms": 0, "violated": 1, "inconclusive": 2}
@@ -99,7 +100,11 @@ def print_divergences(divergences: Counter[str]) -> None:
 
 @contextlib.contextmanager
 def logged_by(show: Steps) -> Iterator[None]:
-    """Show the progress messages of a check as steps."""
+    """Show what a check is doing as steps; without a terminal, a line each ten seconds."""
+    if show.bar is None:
+        with telling(show):
+            yield
+        return
     log, handler = logging.getLogger("streamproof"), logging.Handler()
     handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
     before = log.level

@@ -20,7 +20,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ..checking.check import Check
 from ..checking.jobs.arguments import check_arguments
-from ..checking.jobs.conclusion import MIN_HISTORIES, inconclusive
+from ..checking.jobs.conclusion import MIN_HISTORIES, inconclusive, tell_of_few
 from ..checking.jobs.reports import ConformanceReport
 from ..checking.jobs.verdicts import Violated
 from ..checking.report import Report
@@ -111,6 +111,7 @@ def check_witness(
     __tracebackhide__ = True
     operator_named(operator).declare(options)
     check_arguments(histories, seed)
+    tell_of_few(histories)
     store, registration = _OfOptions(folder, job, options), registration_of(operator)
     report = Report(operator, [], seed)
     check = Check(registration, report, [ChangelogOf(witness)], "job", store, lambda step: None, OWN)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..system.progress import telling
+from ..system.visible import visible
 from ..witnesses.spark.platform.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 
 if TYPE_CHECKING:
@@ -50,6 +54,8 @@ OPTIONS: Sequence[tuple[str, type, str, str]] = (
 """The options besides the profile: name, type, metavar and help."""
 OUTCOMES = pytest.StashKey[list[tuple[str, Any]]]()
 """By the test: what each check of a job has returned or raised."""
+STDERR = pytest.StashKey[int]()
+"""A descriptor of the standard error that isn't captured."""
 FIXTURES = ("check_job", "invariants", "upgrade", "conforms")
 
 
@@ -86,6 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getini(PROFILE) not in PROFILES:
         raise pytest.UsageError(f"{PROFILE} is {config.getini(PROFILE)!r}: use one of {', '.join(PROFILES)}")
     config.stash[OUTCOMES] = []
+    with suppress(OSError, ValueError, AttributeError):  # within another program it may be no file
+        config.stash[STDERR] = os.dup(sys.stderr.fileno())  # as it is before a test's output is captured
     folder = _report_folder(config)
     if folder is not None:
         from ...reference.core.errors import BadInput
@@ -95,6 +103,28 @@ def pytest_configure(config: pytest.Config) -> None:
             require_folder(folder)
         except BadInput as error:
             raise pytest.UsageError(f"--streamproof-report: {error}") from None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close what progress is shown on."""
+    if STDERR in config.stash:
+        os.close(config.stash[STDERR])
+        del config.stash[STDERR]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Show what the checks of a test are doing, a line each ten seconds, however much is captured."""
+    descriptor = item.config.stash.get(STDERR, None)
+    if descriptor is None:
+        return (yield)
+
+    def show(line: str) -> None:
+        with suppress(OSError):  # the terminal may be gone
+            os.write(descriptor, f"\nstreamproof: {visible(line)}\n".encode(errors="replace"))
+
+    with telling(show):
+        return (yield)
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:

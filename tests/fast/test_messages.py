@@ -18,6 +18,8 @@ GOLDEN = ROOT / "tests" / "golden" / "messages.txt"
 CLI = "properties/cli/"
 PACKAGES = ("streamproof", "reference", "spark_impl", "properties", "specs")
 ROOT_ERRORS = {"StreamproofError", "TlcError", "ValueError", "TypeError"}
+PROGRESS = ("progress", "doing", "tell")
+"""The functions that say what is being done."""
 PRINTED = {"print", "out"}
 PARTS = {"hint", "problem", "reason", "remedy", "says", "sentence", "what", "why"}
 WRAPPERS = {"escape", "short", "visible"}
@@ -120,8 +122,8 @@ def _of_call(call: ast.Call, errors: set[str]) -> Iterator[tuple[str, str]]:
     name = _name(call.func)
     if name in errors:
         yield from (("error", template(argument)) for argument in call.args)
-    elif name == "progress" or name in PRINTED:
-        yield from (("progress" if name == "progress" else "printed", template(first)) for first in call.args[:1])
+    elif name in PROGRESS or name in PRINTED:
+        yield from (("progress" if name in PROGRESS else "printed", template(first)) for first in call.args[:1])
     for keyword in call.keywords:
         if keyword.arg == "help" or keyword.arg in PARTS:
             yield "help" if keyword.arg == "help" else "reason", template(keyword.value)

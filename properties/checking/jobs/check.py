@@ -16,6 +16,7 @@ from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.run_options import Mode, Trigger
 from .arguments import HISTORIES, check_options, oracle_of
+from .conclusion import tell_of_few
 from .job_check import JobCheck
 from .mutants import check_mutants
 from .reports import JobReport
@@ -86,6 +87,7 @@ def check_job(
     """
     __tracebackhide__ = True
     options = check_options(locals())
+    tell_of_few(histories)
     checking = JobCheck(options, oracle_of(expect, job), Variation(options.run))
     checking.replay(examples)
     report = checking.check(histories or HISTORIES)

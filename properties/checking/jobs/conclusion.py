@@ -11,6 +11,7 @@ from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
 from ...laws.variation import Variation
+from ...system.progress import tell
 from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.running import RESTORED
 from ...witnesses.job.witness import RowsWitness
@@ -24,6 +25,14 @@ MIN_EXPECTING = 0.05
 MAX_GOALS_SHOWN = 5
 MAX_SIDES_SHOWN = 8
 _VALUES = "if the job filters, no drawn value passes: list values that do, Input(…, {})"
+
+
+def tell_of_few(histories: int | None) -> None:
+    """Say before a check that it draws too few histories to conform, if so many are asked for."""
+    if histories is not None and histories < MIN_HISTORIES:
+        tell(
+            f"histories={histories}: fewer than {MIN_HISTORIES} are inconclusive, unless the job differs on one of them"
+        )
 
 
 def inconclusive(

@@ -23,7 +23,7 @@ from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted
 from ...witnesses.run_options import OF_SINKS, Mode, Moment, Trigger
 from .arguments import CheckOptions, check_options
-from .conclusion import limits
+from .conclusion import limits, tell_of_few
 from .job_check import JobCheck
 from .reports import InvariantsReport
 
@@ -94,6 +94,7 @@ def invariants(
     if {*laws} == {*names}:
         raise BadInput(f"without has {laws[-1]!r}, and no invariant is left: leave out some of {', '.join(names)}")
     given = {**locals(), "without": [name for name in without if name not in names]}
+    tell_of_few(histories)
     return _Invariants(check_options(given), laws).report(histories or HISTORIES, examples)
 
 

@@ -7,7 +7,6 @@ and as *inconclusive* where it differs on none, but the histories show nothing.
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ from ...laws.expected.comparison import RowDifference, is_alike
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
+from ...system.progress import doing
 from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.running import Declared, NotContinued
 from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, why_unkeyed
@@ -55,7 +55,6 @@ TWO_RUNS = "Two plain runs of it differ, too: its result depends on something be
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MAX_KEYS_ALONE = 4
 """Histories that are run alone if a job computes with keys."""
-_LOG = logging.getLogger("streamproof")
 
 
 class _Again(Exception):
@@ -91,6 +90,11 @@ class JobCheck:
         self._refuse()
         folder = options.folder and options.folder / variation.saved.get("law", "").replace(" ", "-")
         self.store = JobStore(folder, witness.sources, job=judge.name, oracle=judge.oracle.name, seed=options.seed)
+
+    def doing(self, step: str) -> None:
+        """Say what is done next."""
+        law = f", {self.variation.law}" if self.variation.law else ""
+        doing(f"{self.judge.name}{law}: {step}")
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
         """Make the judge that compares the job with the oracle."""
@@ -152,6 +156,7 @@ class JobCheck:
                 replayed.append((history, variation))
         failing: list[tuple[JobHistory, Variation, Compared]] = []
         for history, variation in replayed:
+            self.doing(f"running {history.name}, which was found before")
             with self.named_failure([history], variation):
                 compared = self.judge.compare_alone(history, variation)
                 if compared.differs and self.leaves_out_columns(history, variation):
@@ -187,6 +192,7 @@ class JobCheck:
         """
         __tracebackhide__ = True
         started = time.monotonic()
+        self.doing(f"drawing {count} histories")
         histories = self.draws.draw(count)
         expecting = 0 if self.why_alone else self.check_together(histories, started)
         if self.why_alone:  # from the start, or because of what the shared query has shown
@@ -232,6 +238,7 @@ class JobCheck:
             UnreadableKey: A row of the result can't be told to be of one of them.
         """
         __tracebackhide__ = True
+        self.doing(f"running {len(histories)} histories in one query")
         with self.named_failure(histories, self.variation):
             comparisons = self.judge.compare(histories, self.variation)
         failing = [pair for pair in zip(histories, comparisons, strict=True) if pair[1].differs]
@@ -246,7 +253,7 @@ class JobCheck:
             self.depends_on_others = not self.variation.law and not self.judge.computed_keys
             self.run_each_alone(why)
             seconds = self.variation.run.seconds
-            _LOG.info("%s: %s; running each history alone for %g s", self.judge.name, self.why_alone, seconds)
+            self.doing(f"running each history alone for {seconds:g} s, because {self.why_alone}")
         elif not self.variation.law:  # an invariant asks by itself whether the others play a part
             self.check_beside(histories, comparisons, started)
         return sum(compared.expects_rows for compared in comparisons)
@@ -258,7 +265,9 @@ class JobCheck:
         """
         __tracebackhide__ = True
         computes = bool(self.judge.computed_keys or self.judge.keys_in_functions)
-        for number in self._most_keys(histories) if computes else _fullest(histories, 1):
+        numbers = self._most_keys(histories) if computes else _fullest(histories, 1)
+        for done, number in enumerate(numbers):
+            self.doing(f"running history {done + 1} of {len(numbers)} alone, too")
             if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
                 self.run_each_alone("another result is expected of a history alone than beside others")
                 compared = self.judge.compare_alone(histories[number], self.variation)
@@ -294,6 +303,7 @@ class JobCheck:
             if done and time.monotonic() > until:
                 break
             variation = self.variation if self.variation.share is None else self.variation.share(len(done))
+            self.doing(f"running history {len(done) + 1} of {len(histories)} in a query of its own")
             with self.named_failure([history], variation):
                 compared = self.judge.compare_alone(history, variation)
             if compared.differs:
@@ -307,6 +317,7 @@ class JobCheck:
         """Run the histories with the most rows alone, against their outcome beside others, and count them."""
         __tracebackhide__ = True
         histories = self.draws.draw(count)
+        self.doing(f"running the {MAX_ALONE_AGAIN} fullest of {count} histories without those of other keys")
         expected = self.judge.expected(histories, self.variation)
         for number in _fullest(histories, MAX_ALONE_AGAIN):
             compared = self.judge.without_others(histories, number, expected[number], self.variation)
@@ -414,6 +425,7 @@ class JobCheck:
 
             def fails(some: Sequence[JobHistory]) -> bool:
                 nonlocal last
+                self.doing(f"searching the rows that make its query fail: trying {len(some)} histories")
                 seconds = max(deadline.at - time.monotonic(), 1)  # one that hangs may not take `seconds` again
                 try:
                     self.judge.compare(some, replace(variation, run=replace(variation.run, seconds=seconds)))

@@ -20,6 +20,7 @@ from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, JobOracle, OracleOfJob
 from ...laws.variation import Variation
 from ...system.installed.spark_versions import no_log_of_refusals
+from ...system.progress import doing
 from ...witnesses.job.contract import location
 from ...witnesses.job.running import Declared, Job, Output
 from ...witnesses.job.scripts.script import Script, StartOf
@@ -272,6 +273,7 @@ class _Checking:
 
     def fate(self, mutant: Mutant) -> tuple[Fate, str]:
         """Check a mutant; return what became of it, and what killed it or may do so."""
+        doing(f"checking the mutant {mutant}")
         check, fate, why = self.checked(mutant.make)
         if check is None:
             return fate, why

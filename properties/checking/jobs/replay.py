@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from ...laws.expected.oracles import JobOracle
 from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked, short
+from ...system.progress import doing
 from ...witnesses.job.running import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
@@ -28,7 +28,6 @@ from .reports import ReplayReport
 from .verdicts import Inconclusive
 
 AS_RUN_HERE = "the job run here over the same batches"
-_LOG = logging.getLogger("streamproof")
 
 
 @checked
@@ -104,7 +103,7 @@ def _judged(judging: Judging) -> ReplayReport:
     run, name = judging.run, judging.judge.name
     if not any(run.history.batches):
         raise Inconclusive(f"inconclusive: the run of {name} has read no row", job=name)
-    _LOG.info("%s: judging %d rows", name, len(run.written.rows))
+    doing(f"{name}: judging {len(run.written.rows)} rows")
     (expected,) = judging.expected([judging.given(run.history)])
     expected, emitted = judging.emitted(expected)
     differing = judging.differing(expected, emitted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from ...generators.columns.model import JobHistory
 from ...generators.shrinking import Deadline, one_by_one
 from ...laws.expected.judging import Compared, Judge
 from ...laws.variation import Variation
+from ...system.progress import doing
 from ...witnesses.job.running import Output
 from .draws import Draws
 
@@ -24,7 +24,6 @@ SHRINKING = 2
 """Shrinking may take this many times as long as the check took until it found the violation."""
 SHRINKING_S = 30
 """If that is less than 30 s, shrinking may take 30 s. `seconds` limits both."""
-_LOG = logging.getLogger("streamproof")
 
 
 def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
@@ -48,14 +47,14 @@ def shrunk(
         deadline: When shrinking ends.
     """
     rows = len(history.arrivals)
-    _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", judge.name, rows, deadline.seconds)
+    doing(f"{judge.name}: shrinking a history of {rows} rows, {deadline.seconds:.0f} s at most")
     part = narrowed(judge, history, variation, output=output, deadline=deadline)
 
     def differs_alone(candidate: JobHistory) -> bool:
         return judge.compare_alone(candidate, part).differs
 
     def differ(candidates: Sequence[JobHistory]) -> Sequence[bool]:
-        _LOG.info("%s: trying %d smaller histories", judge.name, len(candidates))
+        doing(f"{judge.name}: shrinking a history of {rows} rows: trying {len(candidates)} smaller histories")
         if judge.witness.alone:
             return one_by_one(differs_alone, deadline)(candidates)
         return [compared.differs for compared in judge.compare(candidates, part)]

@@ -30,6 +30,7 @@ from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import HISTORIES, CheckOptions, check_options, mode_of, oracle_of, settings_of
+from .conclusion import tell_of_few
 from .draws import Draws
 from .job_check import JobCheck
 from .reports import JobReport, UpgradeReport
@@ -134,6 +135,7 @@ def upgrade(
         require_earlier(from_pyspark)
         require_named(old, from_pyspark)
     options = check_options(given)
+    tell_of_few(histories)
     with contextlib.ExitStack() as ended:
         on = None
         if from_pyspark is not None:

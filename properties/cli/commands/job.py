@@ -21,6 +21,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ....reference.core.files import read_text
 from ...system import signals
 from ...system.exits import without_exit
+from ...system.progress import doing as say
 from ...system.visible import visible
 from .. import options as cli_options
 from ..failures import explained
@@ -188,7 +189,7 @@ def exit_by_verdict(
 
     with reporting(report_to, content):
         with signals.interrupting(), steps() as progress, logged_by(progress):
-            progress("starting Spark")
+            say("starting Spark")
             # Before the module: functions that it declares for Spark may need a session to read their types.
             session_of_jobs()
             connect.begin()
@@ -200,7 +201,7 @@ def exit_by_verdict(
             }
             check = check_of(common, outcomes)
             drawn = f": {options.histories} histories" if options.histories else ""
-            progress(visible(doing) or f"checking {visible(name)}{drawn}")
+            say(visible(doing) or f"checking {visible(name)}{drawn}")
             try:
                 check()
             except CheckFailed as found:

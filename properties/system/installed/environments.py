@@ -7,7 +7,6 @@ where the process that starts its Python says (`module_path.BEHIND`).
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import re
 import shutil
@@ -23,11 +22,11 @@ from ....reference.core.errors import BadInput
 from ..arguments import short
 from ..files import HIDDEN
 from ..held import hold
+from ..progress import doing
 from ..visible import first_line
 from .module_path import BEHIND
 from .requirements import PACKAGES, PROTOBUFS, PYARROWS, PYSPARKS, installed, listed, minor, release
 
-_LOG = logging.getLogger("streamproof")
 _HERE = ".".join(map(str, sys.version_info[:2]))
 _WRITTEN = "requirements.txt"
 """The file in an environment with the packages that were asked for, and `_BEHIND`; it is written last."""
@@ -155,7 +154,7 @@ def _make(folder: Path, program: str, wanted: str, version: str) -> None:
         BadInput: venv or pip failed.
     """
     hidden = folder.with_name(f"{HIDDEN}{folder.name}")
-    _LOG.info(f"making an environment with PySpark {version}, once: this takes minutes, and 1 GB in {folder.parent}")
+    doing(f"making an environment with PySpark {version}, once: this takes minutes, and 1 GB in {folder.parent}")
     shutil.rmtree(hidden, ignore_errors=True)  # the rest of a process that was killed
     try:
         _require(_run(program, "-m", "venv", str(hidden)), version, f"{program} -m venv")

@@ -24,6 +24,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.forms.rows import Row, from_microseconds, microseconds
 from ...generators.columns.model import Source
 from ...system.installed.spark_versions import arrow_table_of, frame_of_arrow
+from ...system.progress import doing
 from ...system.visible import first_cause, first_line
 from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions
 from ..spark.engine import OfBatch, PreparedQuery, Tables, TookTooLong, limited
@@ -751,6 +752,8 @@ class JobQuery(PreparedQuery):
         Raises:
             StreamproofError: The query failed, or took longer than it may.
         """
+        if self.planned or self.happened:
+            doing(f"{name_of(self.job)}: letting its query die and start again; it has died {len(self.happened)} times")
         try:
             return super().drained()
         except TookTooLong:  # its function has the lock for as long as it doesn't return

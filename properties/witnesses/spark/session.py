@@ -22,6 +22,7 @@ from ....reference.core.errors import BadInput, MissingTool, StreamproofError
 from ....specs.java import Java, find_java, low_limits
 from ...system.installed import requirements
 from ...system.installed.spark_versions import checkpoint_file_manager, condition_of
+from ...system.progress import doing
 from ...system.visible import first_line
 from ...system.work import log_path, open_log, own_folder
 from .platform import connect
@@ -154,6 +155,7 @@ def spark_session(
     with _STARTING, connect.without():
         session = _running_session()
         if session is None:
+            doing("starting Spark")
             session = _start(cores, partitions, memory, master, shared, log, settings or {})
         else:
             _check_running(session, master, any_provider)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from ....laws.expected.judging import Compared
 from ....laws.expected.oracles import JobOracle
 from ....laws.variation import Variation
 from ....outcomes.equality import comparable
+from ....system.progress import doing
 from ..draws import DAY_US
 from ..smallest import plainest
 from .judging import Judging
@@ -29,7 +29,6 @@ MOST_ROWS_OF_PART = 10_000
 """A key with more rows isn't looked at closer."""
 SHRINKING_S = 60.0
 ELSEWHERE = "{}: another version ran, or the sink lost or repeated rows."
-_LOG = logging.getLogger("streamproof")
 
 
 class Narrowing:
@@ -77,10 +76,10 @@ class Narrowing:
             except UnreadableKey:
                 return one_by_one(alone, deadline)(candidates)
 
-        _LOG.info("%s: running it here over %d rows of the run", judge.name, count)
+        doing(f"{judge.name}: running it here over {count} rows of the run")
         try:
             if alone(part):
-                _LOG.info("%s: shrinking them, %.0f s at most", judge.name, SHRINKING_S)
+                doing(f"{judge.name}: shrinking {count} rows of the run, {SHRINKING_S:.0f} s at most")
                 smallest = shrink(part, self.judging.options.inputs, fails, deadline=deadline)
                 history, compared = plainest(judge, draws, smallest, plain, deadline=deadline)
                 return replace(

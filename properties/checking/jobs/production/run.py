@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from .....reference.core.errors import BadInput
 from .....reference.spark.watermarks import micro_batches
 from ....generators.columns.model import Arrival, JobHistory, Source
 from ....laws.expected.judging import Judge
+from ....system.progress import doing
 from ....witnesses.job.plan.plans import delays_by_input
 from ....witnesses.production.checkpoint import Checkpoint, read_checkpoint
 from ....witnesses.production.inputs import read_inputs, sources_by_input
@@ -26,7 +26,6 @@ BOUNDED = frozenset(
     }
 )
 """Operators that in append mode keep no row longer than its times and the job's durations say."""
-_LOG = logging.getLogger("streamproof")
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def read_run(
         kept = {name: value for name, value in found.settings.items() if name == WATERMARK_POLICY}
         options = replace(options, run=replace(run, settings={**run.settings, **kept}))
         folders = sources_by_input(found, declared.plan, sources)
-        _LOG.info("%s: reading what %d batches have read", judge.name, len(found.batches))
+        doing(f"{judge.name}: reading what {len(found.batches)} batches have read")
         read = read_inputs(spark, found, folders, sources, readings)
         written = read_output(spark, output, found, declared.schema)
     whole = Run(found, _history(read.batches), read.numbers, (), written, read.unreadable)

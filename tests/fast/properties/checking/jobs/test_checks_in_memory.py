@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -17,6 +18,7 @@ import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import BadInput, Inconclusive, Sink, Violated, check_job, static_join
 from streamproof.properties.checking.jobs.arguments import check_options
+from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import TWO_RUNS, JobCheck
 from streamproof.properties.counterexamples.of_jobs import AS_FOUND, JobCounterexample
@@ -25,6 +27,8 @@ from streamproof.properties.generators.columns.model import Arrival, Expected, J
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
+from streamproof.properties.system import progress
+from streamproof.properties.system.progress import telling
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import Declared, Output
@@ -303,6 +307,39 @@ def test_settings_and_triggers_of_the_job_are_told_in_the_first_lines() -> None:
     ):
         assert str(report).splitlines()[1:3] == told
         assert report.checked.notes[-len(told) - len(report.not_checked) :][:2] == told
+
+
+def steps_of(monkeypatch: pytest.MonkeyPatch, check: Callable[[], Any]) -> list[str]:
+    """Return what a check says that it does, each step once."""
+    monkeypatch.setattr(progress, "EVERY_S", 0)
+    lines: list[str] = []
+    with telling(lines.append), contextlib.suppress(Violated, QueryFailed):
+        check()
+    return [*dict.fromkeys(re.sub(r"^.*?:\d+\)(, |: )|( \(\d+ s\)$)", "", line) for line in lines)]
+
+
+def test_each_step_of_a_check_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = JobCheck(options(copy, alone=True), Copies(), Variation(RUN))
+    assert steps_of(monkeypatch, lambda: alone.check(12)) == [
+        "drawing 12 histories",
+        *(f"running history {number} of 12 in a query of its own" for number in range(1, 13)),
+    ]
+    first, second, third, *more = steps_of(monkeypatch, lambda: checked(without_the_last, Copies()))
+    assert (first, second) == ("drawing 40 histories", "running 40 histories in one query")
+    assert re.fullmatch(r"shrinking a history of \d+ rows, 30 s at most", third)
+    assert all(re.fullmatch(r"shrinking a history of \d+ rows: trying \d+ smaller histories", one) for one in more)
+    failing = steps_of(monkeypatch, lambda: checked(refuses_large_amounts, Copies()))
+    assert "searching the rows that make its query fail: trying 40 histories" in failing
+    of_crash = steps_of(monkeypatch, lambda: _Invariants(options(copy)).report(20, ()))
+    assert "a crash: running 20 histories in one query" in of_crash
+
+
+def test_that_too_few_histories_are_asked_for_is_told_before_the_check() -> None:
+    lines: list[str] = []
+    with telling(lines.append):
+        for histories in (None, MIN_HISTORIES, 9):
+            tell_of_few(histories)
+    assert lines == ["histories=9: fewer than 10 are inconclusive, unless the job differs on one of them"]
 
 
 def test_few_histories_are_inconclusive() -> None:

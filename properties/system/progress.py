@@ -1,0 +1,103 @@
+"""Tells what a check is doing: a line for each ten seconds, however long a step takes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+EVERY_S = 10.0
+"""A line is shown each ten seconds, and no sooner."""
+_LOG = logging.getLogger("streamproof")
+
+
+class Heartbeat:
+    """Shows the step that is being done, at most one line in ten seconds.
+
+    Args:
+        show: Shows a line.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(self, show: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self.show, self.clock, self.lock = show, clock, threading.Lock()
+        self.step, self.since, self.shown = "", clock(), clock()
+
+    def take(self, step: str) -> None:
+        """Take up a step, and show it if a line is due."""
+        with self.lock:
+            self.step, self.since = step, self.clock()
+        self.beat()
+
+    def beat(self) -> None:
+        """Show the step with the seconds that it has taken, if a line is due."""
+        with self.lock:
+            now = self.clock()
+            if self.step and now - self.shown >= EVERY_S:
+                self.shown = now
+                self.show(f"{self.step} ({now - self.since:.0f} s)")
+
+    @property
+    def left_s(self) -> float:
+        """The seconds until a line is due."""
+        return max(self.shown + EVERY_S - self.clock(), 0.01)
+
+
+class _Telling:
+    """A heartbeat, and the thread that lets it beat from the first step on."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self.heartbeat, self.ended = Heartbeat(show), threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def take(self, step: str) -> None:
+        if self.thread is None:
+            self.heartbeat.shown = time.monotonic()
+            self.thread = threading.Thread(target=self._beat, name="streamproof-progress", daemon=True)
+            self.thread.start()
+        self.heartbeat.take(step)
+
+    def _beat(self) -> None:
+        while not self.ended.wait(self.heartbeat.left_s):
+            self.heartbeat.beat()
+
+    def end(self) -> None:
+        self.ended.set()
+        if self.thread is not None:
+            self.thread.join()
+
+
+_telling: _Telling | None = None
+
+
+@contextlib.contextmanager
+def telling(show: Callable[[str], None]) -> Iterator[None]:
+    """Show what checks do within it, a line each ten seconds; a check within ten seconds shows none.
+
+    Args:
+        show: Shows a line. It is called from a thread of its own.
+    """
+    global _telling
+    before, _telling = _telling, _Telling(show)
+    try:
+        yield
+    finally:
+        ended, _telling = _telling, before
+        ended.end()
+
+
+def doing(step: str) -> None:
+    """Say what is done next, before it starts: in the log, and to whoever is told."""
+    _LOG.info(step)
+    if _telling is not None:
+        _telling.take(step)
+
+
+def tell(line: str) -> None:
+    """Say at once what a user should know before the check ends: to whoever is told, or as a warning in the log."""
+    if _telling is not None:
+        _telling.heartbeat.show(line)
+    else:
+        _LOG.warning(line)
