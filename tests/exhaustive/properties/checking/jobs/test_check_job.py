@@ -124,7 +124,7 @@ OF_SOME = """select case when amount > 0 then "user" end as "user", amount from 
     [(words, WORDS, "which is no key that it was given"), (of_some, OF_SOME, "has a row whose key is null")],
     ids=["another key", "a null key"],
 )
-@pytest.mark.in_ci("a null key")
+@pytest.mark.in_ci
 def test_a_job_whose_keys_cannot_be_read_back_is_run_alone_and_conforms(job: Any, expect: str, why: str) -> None:
     report = check_job(job, CLICKS, expect=sql(expect), histories=30, seconds=600)
     assert why in report.alone

@@ -140,6 +140,7 @@ def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> No
     assert "asked after the order within a batch" in why(["user"], last, held="a restart")
 
 
+@pytest.mark.weekly("CI asks of a wrong processor, and of right functions among the jobs")
 def test_right_functions_of_each_form_pass() -> None:
     report = invariants(in_each_form, CLICKS, histories=30, without=OTHERS)
     assert report.held == {LAW: 30}

@@ -369,6 +369,7 @@ def test_a_table_that_every_death_leaves_right_is_not_condemned(store: str, writ
     assert "a crash" in invariants(sink, PAYMENTS, histories=20, without=OTHERS).held
 
 
+@pytest.mark.weekly("a minute: CI asks of each store's table, and the sinks' own tests of deaths")
 def test_sinks_that_write_each_batch_once_keep_the_invariants(stores: Any) -> None:
     assert "a crash" in invariants(together(stores(False), again=False), PAYMENTS, histories=20).held
 
