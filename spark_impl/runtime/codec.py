@@ -21,7 +21,7 @@ from ...reference.core.errors import BadInput
 from .columns import KEY_TYPES
 
 FORM = 2
-"""The form of a packed state; a checkpoint of another form is refused."""
+"""The form of a packed state, as `tests/golden/stored_form.txt` has it; a checkpoint of another form is refused."""
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
 """Python looks for garbage after this many new objects: a batch makes many objects, but no cycles."""
 EVERY_LEVEL = 64

@@ -131,8 +131,8 @@ def declared(operator: str, options: Any, records: Sequence[Record] = ()) -> Dec
     return found
 
 
-def played(history: History, one: Declared, see: Callable[[Stage, Any], None] = lambda stage, fields: None) -> Outcome:
-    """Play a history through the stages, in memory; `see` is shown the fields of each key that is stored."""
+def played(history: History, one: Declared, see: Callable[[Stage, Groups], None]) -> Outcome:
+    """Play a history through the stages, in memory; `see` is shown what each stage has stored, after each batch."""
     definition, shared = one.definition, binding_of(history.operator).shared
     groups = [Groups(1) for _ in one.stages]
     entries: list[Entry] = []
@@ -160,8 +160,7 @@ def played(history: History, one: Declared, see: Callable[[Stage, Any], None] = 
                 change = SharedChange(0, key, emitted.start, emitted.end, value, *_rest(emitted))
                 entries.append(_entry(min(number, last), definition, shared, change))
         for stage, stored in zip(one.stages, groups, strict=True):
-            for _, fields in stored.stored().values():
-                see(stage, fields)
+            see(stage, stored)
     return Outcome(history.name, Grain.BATCH, entries, is_stream=definition.is_stream)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from declared_stages import INITIAL_STATE, declared, played
+from memory_runtime import Groups
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.generators.options import draw_definitions
 from streamproof.properties.generators.schedules import draw_schedule
@@ -45,8 +46,8 @@ def test_every_option_reaches_the_logic_the_types_the_clock_and_the_declaration(
                 assert not is_text or f"{name.removesuffix('_')}={getattr(value, 'name', value)}" in one.declaration
             assert one.initial_state == INITIAL_STATE
 
-            def see(stage: Stage, fields: Any) -> None:
-                column_of([fields], stage.state)
+            def see(stage: Stage, groups: Groups) -> None:
+                column_of([fields for _, fields in groups.stored().values()], stage.state)
 
             ours = Outcome.of_play(history.name, play(history))
             assert not differences(ours, played(history, one, see)), options
