@@ -6,7 +6,7 @@ Without Spark: columns are Spark Connect's, which need no server, and what would
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -27,8 +27,8 @@ from streamproof.reference.core.history import History
 from streamproof.reference.core.play import Entry
 from streamproof.reference.core.records import Change, Dropped, Record
 from streamproof.spark_impl.runtime import keyed
-from streamproof.spark_impl.runtime.codec import column_of
-from streamproof.spark_impl.runtime.processor import Stage
+from streamproof.spark_impl.runtime.codec import column_of, encode
+from streamproof.spark_impl.runtime.processor import KeyedProcessor, Stage
 
 JSON = ("value", "member")
 """What a cohort's columns hold as JSON texts."""
@@ -131,14 +131,28 @@ def declared(operator: str, options: Any, records: Sequence[Record] = ()) -> Dec
     return found
 
 
-def played(history: History, one: Declared, see: Callable[[Stage, Groups], None]) -> Outcome:
-    """Play a history through the stages, in memory; `see` is shown what each stage has stored, after each batch."""
+def played(
+    history: History,
+    one: Declared,
+    see: Callable[[Stage, Groups], None] = lambda stage, groups: None,
+    handed_over: Collection[int] = (),
+) -> Outcome:
+    """Play a history through the stages, in memory.
+
+    Args:
+        history: The history.
+        one: What was declared of it.
+        see: Is shown what each stage has stored, after each batch.
+        handed_over: The batches before which a new checkpoint takes the state over.
+    """
     definition, shared = one.definition, binding_of(history.operator).shared
     groups = [Groups(1) for _ in one.stages]
     entries: list[Entry] = []
     schedule, order, last = clock_schedule(history), 0, len(history.batches) - 1
     for number, records in enumerate([*record_batches(history), []]):
         clock = schedule[number - 1] if number else 0
+        if number in handed_over:
+            groups = [_handed_over(*each) for each in zip(one.stages, groups, strict=True)]
         rows: list[list[Row]] = [[] for _ in one.stages]
         for record in records:
             value, stage = shared.content(definition, record)
@@ -162,6 +176,17 @@ def played(history: History, one: Declared, see: Callable[[Stage, Groups], None]
         for stage, stored in zip(one.stages, groups, strict=True):
             see(stage, stored)
     return Outcome(history.name, Grain.BATCH, entries, is_stream=definition.is_stream)
+
+
+def _handed_over(stage: Stage, groups: Groups) -> Groups:
+    """Return the groups of a new checkpoint that begins with a state, which comes in two parts."""
+    found = Groups(1)
+    memory, processor = found.memories[0], KeyedProcessor(stage)
+    processor.init(memory)  # type: ignore[arg-type]
+    stored = [(encode(key), own.emitted, None, own.fields) for key, (own, _) in groups.stored().items()]
+    for part in filter(None, (stored[:1], stored[1:])):
+        processor.handleInitialState((0,), (0, encode([*zip(*part, strict=True)]), 0), memory)  # type: ignore[arg-type]
+    return found
 
 
 def _entry(batch: int, definition: Any, shared: Any, change: SharedChange) -> Entry:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from declared_stages import INITIAL_STATE, declared, played
+from declared_stages import INITIAL_STATE, Declared, declared, played
 from memory_runtime import Groups
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.generators.options import draw_definitions
 from streamproof.properties.generators.schedules import draw_schedule
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registration_of
-from streamproof.reference.core.history import CUT
+from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
 from streamproof.spark_impl.runtime.codec import column_of
@@ -24,30 +25,39 @@ NOW_MS = 2520 * 10**9
 """A time that 32 bits don't hold, and at which windows of all drawn sizes start."""
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_every_option_reaches_the_logic_the_types_the_clock_and_the_declaration(operator: str) -> None:
-    registration = registration_of(operator)
-    for options in draw_definitions(registration, 1, 0):
+def drawn(operator: str) -> Iterator[tuple[History, Declared]]:
+    for options in draw_definitions(registration_of(operator), 1, 0):
         settings = HistorySettings(operator, options, draw_schedule(operator, options, 0), 12)
         for history in draw_histories(settings, 2, 0):
             if options.get("window_start") is None:  # else it stands in values
-                later = [
+                lines = (
                     line if line is CUT else line._replace(timestamp=line.timestamp + NOW_MS) for line in history.lines
-                ]
-                history = history.with_lines(later)
-            one = declared(operator, options, history.records)
-            renamed: dict[str, Any] = {name: own for name, own in NAMED.items() if options.get(name) is not None}
-            if operator == "table_aggregate":  # a count needs no column, and others always have one
-                renamed["field"] = None if one.definition.aggregate.name == "count" else "value"
-            (definition,) = one.definitions
-            assert definition == registration.declare({**options, **renamed})
-            for name, value in vars(definition).items():
-                is_text = name not in NAMED and not callable(value)
-                assert not is_text or f"{name.removesuffix('_')}={getattr(value, 'name', value)}" in one.declaration
-            assert one.initial_state == INITIAL_STATE
+                )
+                history = history.with_lines(lines)
+            yield history, declared(operator, options, history.records)
 
-            def see(stage: Stage, groups: Groups) -> None:
-                column_of([fields for _, fields in groups.stored().values()], stage.state)
 
-            ours = Outcome.of_play(history.name, play(history))
-            assert not differences(ours, played(history, one, see)), options
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_option_reaches_the_logic_the_types_the_clock_and_the_declaration(operator: str) -> None:
+    for history, one in drawn(operator):
+        columns: dict[str, Any] = {name: own for name, own in NAMED.items() if history.options.get(name) is not None}
+        if operator == "table_aggregate":  # a count needs no column, and others always have one
+            columns["field"] = None if one.definition.aggregate.name == "count" else "value"
+        (definition,) = one.definitions
+        assert definition == registration_of(operator).declare({**history.options, **columns})
+        for name, value in vars(definition).items():
+            is_text = name not in NAMED and not callable(value)
+            assert not is_text or f"{name.removesuffix('_')}={getattr(value, 'name', value)}" in one.declaration
+        assert one.initial_state == INITIAL_STATE
+
+        def see(stage: Stage, groups: Groups) -> None:
+            column_of([fields for _, fields in groups.stored().values()], stage.state)
+
+        assert not differences(Outcome.of_play(history.name, play(history)), played(history, one, see)), history
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_new_checkpoint_goes_on_from_a_state_as_the_old_one_would(operator: str) -> None:
+    for history, one in drawn(operator):
+        ours, theirs = Outcome.of_play(history.name, play(history)), played(history, one, handed_over=(1, 3))
+        assert not differences(ours, theirs), history

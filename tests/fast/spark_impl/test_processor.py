@@ -7,9 +7,12 @@ import random
 import pytest
 from memory_runtime import Groups, Row, came, decode, stage_of
 from streamproof.reference.core.errors import BadInput
+from streamproof.reference.definitions.aggregates import COUNT
 from streamproof.reference.definitions.joins import ForeignKeyJoin, TableTableJoin
+from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.spark_impl.foreign_key_stages import SenderLogic, foreign_key_hops
 from streamproof.spark_impl.runtime import processor
+from streamproof.spark_impl.session_windows import SessionLogic
 from streamproof.spark_impl.table_table_join import TableTableLogic
 
 SIDES = ["left", "right"]
@@ -48,3 +51,13 @@ def test_messages_without_a_key_go_to_many_groups_and_those_of_one_key_to_one() 
         rows = [Row((f"{number}",), 1, [number, 1], [{"amount": number}, refers]) for number in range(8)]
         (packed,) = Groups(1).batch(stage, rows, 0)
         assert len({*decode(packed)[0]}) == hashes
+
+
+def test_what_the_clock_closes_comes_by_end_and_of_one_end_by_key() -> None:
+    windows = SessionWindows(gap_ms=5, grace_ms=0, retention_ms=5, aggregate=COUNT, emit="close", late="merged")
+    stage, ends = stage_of(SessionLogic(windows)), {"b": 1, "c": 3, "a": 3}
+    for keys in (["c", "b"], ["a", "c"], ["c", "a"], ["c", "b", "a"]):
+        groups = Groups(1)
+        groups.batch(stage, [Row((key,), ends[key], order) for order, key in enumerate(keys)], 0)
+        found = [(one.emitted.end, one.key[0]) for one in came(groups.batch(stage, [], 50))]
+        assert found == sorted((ends[key], key) for key in keys)
