@@ -16,6 +16,8 @@ from ..witnesses.run_options import RunOptions
 
 BATCHES = 5
 """The batches of a history that may have rows."""
+CHANGED = "a history that it gives the job otherwise"
+"""The coverage goal of a variation of histories: one that changes none shows nothing."""
 
 
 @dataclass(frozen=True)

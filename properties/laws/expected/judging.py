@@ -19,7 +19,7 @@ from ...witnesses.job.running import Declared, Output
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode, Moment
-from ..variation import Variation
+from ..variation import CHANGED, Variation
 from .comparison import (
     Kinds,
     RowDifference,
@@ -229,7 +229,10 @@ class Judge:
         return [Compared(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
 
     def _varied(self, history: JobHistory, variation: Variation) -> JobHistory:
-        return debezium.keep_order(history, variation.vary(history), self.witness.sources)
+        varied = variation.vary(history)
+        if varied.batches != history.batches:
+            self.met.covered.add(CHANGED)
+        return debezium.keep_order(history, varied, self.witness.sources)
 
     def compare_alone(self, history: JobHistory, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, unless that was done before, and compare."""

@@ -14,7 +14,7 @@ from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import FreeOrder, Registration
 from ...witnesses.run_options import RunOptions
 from ..case import Case
-from ..variation import BATCHES, Invariant, Variation
+from ..variation import BATCHES, CHANGED, Invariant, Variation
 from .variants import VariantLaw, free_order, same_changes, same_result, with_batches
 
 
@@ -56,4 +56,4 @@ class Cuts(VariantLaw, Invariant):
             return replace(history, batches=rows, clock=clock)
 
         when = f"with a single cut between batches, before batch {given}"
-        return Variation(run, self.of_jobs, given, when, "with all cuts", "end", merged)
+        return Variation(run, self.of_jobs, given, when, "with all cuts", "end", merged, goals=(CHANGED,))

@@ -11,7 +11,7 @@ from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import FreeOrder, Registration
 from ...witnesses.run_options import RunOptions
 from ..case import Case
-from ..variation import Invariant, Variation
+from ..variation import CHANGED, Invariant, Variation
 from .variants import VariantLaw, same_changes, same_result, shuffled, split, with_batches
 
 
@@ -54,4 +54,5 @@ class Order(VariantLaw, Invariant):
             "in the order of arrival",
             "end",
             lambda history: history.with_batches([batch[::-1] for batch in history.batches]),
+            goals=(CHANGED,),
         )

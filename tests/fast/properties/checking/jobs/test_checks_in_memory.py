@@ -26,7 +26,9 @@ from streamproof.properties.generators.columns.forms.rows import Row, from_micro
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
-from streamproof.properties.laws.variation import Variation
+from streamproof.properties.laws.metamorphic.cuts import Cuts
+from streamproof.properties.laws.metamorphic.order import Order
+from streamproof.properties.laws.variation import CHANGED, Invariant, Variation
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import telling
 from streamproof.properties.witnesses.job.plan.plans import Plan
@@ -369,6 +371,15 @@ def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() 
         _Invariants(options(the_first)).report(30, ())
     counterexample: Any = raised.value.counterexample
     assert len(counterexample.history.arrivals) == 2
+
+
+@pytest.mark.parametrize("law", [Order(), Cuts()], ids=lambda law: law.name)
+def test_a_variation_that_changes_no_history_is_inconclusive(law: Invariant) -> None:
+    variation = law.variation(RUN, law.draw(RUN, 0, 6))
+    assert JobCheck(options(copy), JobOracle(run=RUN, comparing="end"), variation).check(30).histories == 30
+    changing_none = replace(variation, vary=lambda history: history)
+    with pytest.raises(Inconclusive, match=f"leave unmet: {CHANGED}"):
+        JobCheck(options(copy), JobOracle(run=RUN, comparing="end"), changing_none).check(30)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,14 @@ def test_what_a_counterexample_saves_is_the_variation_that_it_was_found_under(se
     ]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_each_variation_runs_the_query_or_gives_the_rows_otherwise(seed: int) -> None:
+    given = history(2, 1, 2)
+    for variation in variations_of(RUN, seed, 6):
+        assert variation.run != RUN or variation.is_alone or variation.vary(given).batches != given.batches
+        assert variation.run.partitions != 2, "so many has the session itself"
+
+
 def test_a_history_s_text_has_its_variation() -> None:
     (crash,) = (variation for variation in variations_of(RUN, 0, 2) if variation.law == "a crash")
     whole = JobHistory(history(1, 1).batches, variation=crash.saved)
