@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamproof.properties.generators.columns.forms.rows import microseconds
 from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS, Equality, typed
 from streamproof.reference.core.errors import BadInput
 
@@ -160,3 +162,17 @@ def test_typed_values_are_equal_where_they_are_exactly_equal(one: Any, other: An
 def test_digits_that_no_double_has_are_refused(digits: Any) -> None:
     with pytest.raises(BadInput, match=r"digits is .*: give a whole number from 1 to 15, or None to compare"):
         Equality(digits)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns", "Asia/Kathmandu"])
+def test_a_time_without_a_zone_is_one_of_utc_wherever_the_machine_stands(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert TWELVE_DIGITS.same(datetime(2024, 7, 15, 12), datetime(2024, 7, 15, 12, tzinfo=UTC))
+        assert microseconds(datetime(1970, 1, 1, 1)) == 3_600_000_000
+    finally:
+        monkeypatch.undo()
+        time.tzset()

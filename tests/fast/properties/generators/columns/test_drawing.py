@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import combinations
 
 import pyarrow as pa
 import pytest
@@ -141,6 +142,17 @@ def test_rows_lie_at_midnights_whatever_matters_to_the_job(seed: int) -> None:
 def test_times_lie_a_microsecond_beside_what_matters_too(clicks: ResolvedInput) -> None:
     times = [clicks.source.time_us(row) for history in histories([clicks], 300) for _, row in history.arrivals]
     assert {0, 1, 999} <= {time_us % 1000 for time_us in times}
+
+
+def test_rows_are_late_by_all_that_matters_and_times_lie_sums_of_it_apart(clicks: ResolvedInput) -> None:
+    late, apart = set[int](), set[int]()
+    for history in histories([clicks], 300):
+        times = [clicks.source.time_us(row) for _, row in history.arrivals]
+        apart |= {later - earlier for earlier, later in combinations(sorted(times), 2)}
+        for clock, batch in zip(history.clock, history.batches[1:], strict=False):
+            late |= {clock - DELAY - clicks.source.time_us(row) for _, row in batch}
+    assert late >= {0, 1_000, DELAY, GAP}
+    assert GAP + DELAY in apart
 
 
 def test_rows_have_the_columns_of_their_input_in_order_and_its_types(joined: list[ResolvedInput]) -> None:

@@ -164,6 +164,7 @@ def test_records_of_kafka_have_its_columns_and_offsets_without_gaps() -> None:
     assert [row["key"] for row in found] == [b"a", b"b", b"c", b"a", b"b", b"c"]
     assert {row["topic"] for row in found} == {"clicks"}
     assert json.loads(found[0]["value"]) == {"user": "a", "at": "2024-10-27T01:30:00.123456Z", "amount": 1}
+    assert len({row["partition"] for row in found}) > 1
     for partition in {row["partition"] for row in found}:
         offsets = [row["offset"] for row in found if row["partition"] == partition]
         assert offsets == [*range(len(offsets))]

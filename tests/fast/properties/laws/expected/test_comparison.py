@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof import drop_duplicates, static_join, windows
-from streamproof.properties.generators.columns.model import Expected
+from streamproof.properties.generators.columns.model import Expected, Source
 from streamproof.properties.laws.expected.comparison import (
     Kinds,
     RowDifference,
@@ -21,9 +21,11 @@ from streamproof.properties.laws.expected.comparison import (
     in_words,
     is_alike,
     note_kinds,
+    table_of,
+    unmatched,
     with_columns,
 )
-from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS
+from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS, Equality
 from streamproof.properties.witnesses.job.rows import flat, rows_of
 from streamproof.reference.core.errors import BadInput
 
@@ -183,3 +185,23 @@ def test_two_differences_may_have_one_reason_if_a_column_or_the_side_that_lacks_
         (lost, RowDifference(0, [other], []), True),
     ]:
         assert is_alike(found, shrunk) is alike
+
+
+MANY = {f"column_{number}": number for number in range(8)}
+"""A row of many columns: the last of them counts as the first does."""
+
+
+@pytest.mark.parametrize("column", MANY)
+def test_each_of_many_columns_is_compared_and_tells_rows_of_a_table_apart(column: str) -> None:
+    other = {**MANY, column: 99}
+    rows = Expected("batches", [[MANY]])
+    assert difference(rows, [[other]], "append", None) == RowDifference(0, [MANY], [other])
+    assert unmatched([MANY], [other], [], EXACT) == ([0], [0])
+    assert [len(table) for table in table_of([[MANY], [other], [MANY]], "update", [*MANY])] == [1, 2, 2]
+    assert Source("rows", pa.schema([]), "at", tuple(MANY)).key_of(other) == tuple(other.values())
+
+
+def test_rows_are_compared_to_the_digits_that_are_asked_for() -> None:
+    rows = Expected("batches", [[{"value": 1.0}]])
+    for digits, equal in ((2, True), (6, False), (None, False)):
+        assert (difference(rows, [[{"value": 1.001}]], "append", None, Equality(digits)) is None) == equal
