@@ -10,7 +10,6 @@ from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
 from streamproof.specs.catalogue import find_model
 from streamproof.specs.races import RACES, SETUP, chosen, interleavings, lines_of, meant, values_of
-from streamproof.specs.replays.foreign_key_kafka import KafkaProtocol, OldKafkaProtocol
 
 FINDINGS = (ROOT / "specs" / "findings.md").read_text(encoding="utf-8")
 COUNTS = {
@@ -85,14 +84,3 @@ def test_an_unknown_race_is_refused_with_those_there_are():
     with pytest.raises(BadInput, match="unknown race 'move' of the inner join"):
         chosen(["move"])
     assert chosen(["move"], "left") == [RACES["move"]]
-
-
-def test_a_move_ends_wrong_where_the_key_that_is_left_answers_too():
-    history = RACES["move"].history("left")
-    orders = {
-        model: [values_of(play(one, model).result) for one in interleavings(history, model)]
-        for model in (KafkaProtocol, OldKafkaProtocol)
-    }
-    wrong = {model: sum(one != values_of(meant(history)) for one in found) for model, found in orders.items()}
-    assert [(len(orders[model]), wrong[model]) for model in orders] == [(35, 0), (56, 35)]
-    assert values_of(play(history, OldKafkaProtocol).result) == {"l": [{"value": "b", "foreign_key": "r2"}, None]}

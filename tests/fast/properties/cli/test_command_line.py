@@ -603,13 +603,6 @@ def test_check_exits_by_its_verdict(
     assert "seed 7" in said.out
 
 
-def test_check_reports_each_step_on_stderr_alone(command: Command, checked: Checking, tmp_path: Path) -> None:
-    checked()
-    said = command("check", "session_windows", "--findings", tmp_path)
-    assert said.err == "session_windows: the reference\na step\n"
-    assert "a step" not in said.out
-
-
 def test_check_prints_a_counterexample_and_where_it_is(command: Command, checked: Checking, tmp_path: Path) -> None:
     checked(violated=True)
     said = command("check", "session_windows", "--findings", tmp_path)

@@ -6,8 +6,6 @@ import tempfile
 from types import SimpleNamespace
 
 import pytest
-from streamproof.properties.system.installed import requirements
-from streamproof.properties.system.installed.requirements import Diagnosis
 from streamproof.properties.witnesses.spark import session as spark_session
 from streamproof.properties.witnesses.spark.platform import connect
 from streamproof.reference.core.errors import BadInput, MissingTool
@@ -22,27 +20,6 @@ def no_session(monkeypatch):
         raise AssertionError("a session was started")
 
     monkeypatch.setattr(spark_session, "_started", refuse)
-
-
-@pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow", "protobuf"])
-def test_a_package_that_does_not_fit_is_reported_with_its_remedy(monkeypatch, name):
-    def package(asked: str) -> Diagnosis:
-        return (
-            Diagnosis(asked, "wrong", "9.9", f"pip install {asked}") if asked == name else Diagnosis(asked, "ok", "1")
-        )
-
-    monkeypatch.setattr(requirements, "package", package)
-    with pytest.raises(MissingTool, match=rf"^{name}: 9\.9\. Install it with `pip install {name}`\.$"):
-        spark_session.spark_session()
-
-
-def test_a_missing_java_is_reported_before_anything_starts(monkeypatch, no_session):
-    def none(newest: int | None) -> None:
-        raise MissingTool("No Java 17 or newer")
-
-    monkeypatch.setattr(spark_session, "find_java", none)
-    with pytest.raises(MissingTool, match="No Java 17 or newer"):
-        spark_session.spark_session()
 
 
 @pytest.mark.parametrize(
