@@ -109,12 +109,6 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next_one(temporary):
         assert not holding.folder.exists()
 
 
-def test_the_folder_of_a_living_process_stays(temporary):
-    with Holding() as holding:
-        sweep()
-        assert (holding.folder / "file").exists()
-
-
 def test_a_folder_with_the_number_of_a_living_process_is_swept_if_nobody_holds_it(temporary):
     left = left_in(temporary, f"{os.getpid()}-0a1b2c")
     sweep()

@@ -21,7 +21,7 @@ from streamproof.properties.witnesses.kafka.divergences import explained
 from streamproof.properties.witnesses.kafka.held import play_held
 from streamproof.properties.witnesses.kafka.versions import version_in_use
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
-from streamproof.properties.witnesses.messages import Message, staged_by_protocol, staged_differences
+from streamproof.properties.witnesses.messages import staged_by_protocol, staged_differences
 from streamproof.reference import foreign_key_protocol
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, parse_history
@@ -59,16 +59,6 @@ def history(options, *lines, name="history"):
 
 
 SHOWN = [right("r", "x", 0), left("l", "r", 1), ask("r"), answer("r", "l")]
-
-
-def test_what_waits_is_known_by_its_content():
-    lines = [left("a", "r", 0), ask("r"), right("r", "x", 5), gone("a", 6), left("a", "r", 7)]
-    (staged,) = play_held(version_in_use(), [history(INNER, *lines)], Dialect(), watched=True)
-    asked = Message("a", "DELETE_KEY_AND_PROPAGATE", 6), Message("a", "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE", 7)
-    brought = {("response", "r", "a"): (Message("a", "x", 5),)}
-    assert staged.waiting[0] == {("subscription", "r", None): (Message("a", asked[1].content, 0),)}
-    assert staged.waiting[1:3] == [{}, brought]
-    assert staged.waiting[4] == {**brought, ("subscription", "r", None): asked}
 
 
 def test_an_empty_route_is_an_error_that_names_the_arrival_and_what_waits():
@@ -115,13 +105,6 @@ def test_keys_and_values_of_any_text_come_back_as_they_went_in():
     lines = [right(awkward, awkward, 0), Record("left", awkward, value, 1), ask(awkward), answer(awkward, awkward)]
     (outcome,) = KafkaWitness().evaluate([history(INNER, *lines)])
     assert [entry.output for entry in outcome.entries] == [(awkward, None, [value, awkward], 1)]
-
-
-def test_a_left_join_that_loses_its_key_asks_the_old_one():
-    lines = [*SHOWN, left("l", None, 2), ask("r"), answer("r", "l")]
-    (staged,) = play_held(version_in_use(), [history(LEFT, *lines)], Dialect(), watched=True)
-    assert not staged_differences(history(LEFT, *lines), staged)
-    assert staged.waiting[4] == {("subscription", "r", None): (Message("l", "DELETE_KEY_AND_PROPAGATE", 2),)}
 
 
 def drawn(options, count, seed=3):

@@ -49,10 +49,6 @@ def ivy(monkeypatch, no_jars):
 FETCHES = 'mkdir -p "$JARS"; touch "$JARS/kafka-streams-test-utils-4.3.1.jar"'
 
 
-def test_no_jars_are_found_in_an_empty_cache(no_jars):
-    assert find_jars() is None
-
-
 def test_a_named_folder_comes_before_the_cache(monkeypatch, tmp_path):
     (tmp_path / "kafka-streams-test-utils-4.3.1.jar").touch()
     monkeypatch.setenv(kafka_jvm.JARS_VARIABLE, str(tmp_path))
@@ -83,10 +79,14 @@ def test_a_named_folder_without_the_test_driver_is_refused(monkeypatch, tmp_path
         kafka_jars()
 
 
-def test_jars_are_fetched_into_the_cache_by_their_coordinates(ivy, no_jars):
+def test_jars_are_fetched_into_the_cache_once_by_their_coordinates(ivy, no_jars):
     ivy(FETCHES)
+    assert find_jars() is None
     assert kafka_jars() == cached_jars() == find_jars()
     assert "-dependency org.apache.kafka kafka-streams-test-utils 4.3.1" in (no_jars / "said").read_text()
+    assert [path.name for path in cached_jars().parent.iterdir()] == ["kafka-streams-test-utils-4.3.1"]
+    ivy("exit 1")
+    assert kafka_jars() == cached_jars()
 
 
 def test_it_is_said_once_what_is_fetched_and_how_much_it_was(ivy, capsys):
@@ -121,18 +121,6 @@ def test_a_release_that_cannot_be_fetched_names_those_that_are_known(ivy):
         kafka_jars(driver_of("3.8.99"))
     assert "kafka-streams-test-utils:3.8.99 aren't here" in str(refused.value)
     assert "name a release that is there, such as 3.6.2, " in str(refused.value)
-
-
-def test_nothing_is_left_beside_the_fetched_jars(ivy):
-    ivy(FETCHES)
-    assert [path.name for path in kafka_jars().parent.iterdir()] == ["kafka-streams-test-utils-4.3.1"]
-
-
-def test_jars_once_fetched_are_found_without_ivy(ivy):
-    ivy(FETCHES)
-    folder = kafka_jars()
-    ivy("exit 1")
-    assert kafka_jars() == folder
 
 
 def test_jars_that_another_process_fetched_meanwhile_are_taken(ivy):

@@ -28,11 +28,8 @@ STEPS = [
 ]
 
 
-def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
+def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_of_its_changes() -> None:
     assert ONE_TO_MANY.replayed(*STEPS) == Replayed(1, 4, ())
-
-
-def test_a_behaviour_becomes_a_history_of_its_changes() -> None:
     text = ONE_TO_MANY.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "one_to_many_join", "options": {"foreign_key": "foreign_key", "join": "left", '

@@ -9,7 +9,7 @@ from replayed_modules import SESSIONS
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.specs.pytla import Value
-from streamproof.specs.replay import Replayed, replay
+from streamproof.specs.replay import Replayed
 
 
 def session(start: int, end: int, count: int) -> str:
@@ -49,11 +49,8 @@ STEPS = [
 ]
 
 
-def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([SESSIONS.trace(*STEPS)] * 2, SESSIONS.constants, SESSIONS.name)[::2] == (2, ())
-
-
-def test_a_behaviour_becomes_a_history_whose_lines_are_its_actions() -> None:
+def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_of_its_actions() -> None:
+    assert SESSIONS.replayed(*STEPS) == Replayed(1, len(STEPS), ())
     text = SESSIONS.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "session_windows", "options": {"gap_ms": 1, "grace_ms": 1, "retention_ms": 2, '

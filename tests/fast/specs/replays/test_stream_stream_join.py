@@ -60,11 +60,8 @@ STEPS = [
 ]
 
 
-def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
+def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_of_its_actions() -> None:
     assert STREAMS.replayed(*STEPS) == Replayed(1, len(STEPS), ())
-
-
-def test_a_behaviour_becomes_a_history_whose_lines_are_its_actions() -> None:
     text = STREAMS.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "stream_stream_join", "options": {"before_ms": 0, "after_ms": 1, "grace_ms": 1, '

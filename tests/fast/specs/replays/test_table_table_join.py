@@ -43,11 +43,8 @@ STEPS = [
 ]
 
 
-def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
+def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_as_changes_are_taken() -> None:
     assert TABLES.replayed(*STEPS) == Replayed(1, len(STEPS), ())
-
-
-def test_a_behaviour_becomes_a_history_of_the_changes_as_they_are_taken() -> None:
     text = TABLES.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "table_table_join", "options": {"join": "left"}}',
