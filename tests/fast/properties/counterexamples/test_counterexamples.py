@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
-from streamproof.properties.counterexamples.of_operators import FolderStore, saved
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.counterexamples.text import counterexample_text, side_by_side, versions
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
-from streamproof.properties.laws.all import ON_SPARK
 from streamproof.properties.laws.base import Comparison
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome, differences
 from streamproof.properties.outcomes.shown import both_shown, shown
@@ -112,12 +111,6 @@ def test_an_output_is_shown_as_in_the_facts(output: Any, text: str) -> None:
     assert shown(output) == text
 
 
-def test_a_sentence_says_law_key_batch_and_both_sides() -> None:
-    assert emitted([GONE], [TWO]) == (
-        "violated: all is well; but for key a in batch 1 the reference emits ∅ a@[0,0], and Spark a@[0,10]=[0, 1]."
-    )
-
-
 def test_the_equal_changes_at_the_beginning_are_only_counted() -> None:
     assert emitted([ONE, GONE, TWO], [ONE, GONE, OTHER]) == (
         "violated: all is well; but for key a in batch 1, after 2 equal changes, "
@@ -167,11 +160,6 @@ def test_where_texts_of_different_values_agree_their_types_are_shown(
     at_end = side_by_side(("one", ends[0]), ("two", ends[1]), {"a"})
     assert by_step[1:] == [f"  ≠ batch 0    a@[0,0]={left}   a@[0,0]={right}"]
     assert at_end[1:] == [f"  ≠ at the end a@[0,0]={left}   a@[0,0]={right}"]
-
-
-def test_a_truth_value_is_shown_as_one_in_a_sentence() -> None:
-    (found,) = differences(by_batch((0, change(1))), by_batch((0, change(True))))
-    assert sentence("all is well", "Spark", found).endswith("emits a@[0,0]=1, and Spark a@[0,0]=True.")
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, 1.0), ([1, {"x": 2}], [1.0, {"x": 2.0}]), (nan, -nan)])
@@ -285,26 +273,6 @@ def names_of(code: str) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("law", [law.name for law in ON_SPARK])
-def test_the_test_to_paste_is_python_with_one_test(law: str) -> None:
-    names = names_of(pasted(counterexample(law=law)))
-    assert [name for name in names if name.startswith("test_")] == [
-        "test_" + counterexample(law=law).name.replace("-", "_")
-    ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *["é", "'", "\u2028", "", "# noqa"],
-        *("\\", '"', '"""', "\n", "a\\nb", "\\u00e9"),
-    ],
-)
-def test_the_test_to_paste_keeps_any_text(text: str) -> None:
-    found = counterexample(HISTORY.replace('"value": 0', f'"value": {json.dumps([text, {text: 1}])}'))
-    assert parse_history(names_of(pasted(found))["HISTORY"]) == found.history
-
-
 def test_the_test_to_paste_asks_the_law_that_found_it_about_all_that_it_needs() -> None:
     original = parse_history(HISTORY.replace("9", "8"))
     found = counterexample(law="keys", subject="reference", mutant="gap_exclusive", original=original)
@@ -333,12 +301,6 @@ def test_a_confirmed_one_stays_confirmed_until_its_law_has_been_asked_again(tmp_
     assert {file: file.read_text(encoding="utf-8") for file in path.iterdir()} == before
 
 
-def test_what_is_not_confirmed_has_no_test_to_paste(tmp_path: Path) -> None:
-    assert to_paste(counterexample(confirmed=False)) is None
-    path = save(counterexample(confirmed=False), tmp_path)
-    assert {file.name for file in path.iterdir()} == {"counterexample.json", "counterexample.txt", "history.jsonl"}
-
-
 # On disk.
 
 
@@ -352,19 +314,6 @@ def test_a_counterexample_is_saved_as_history_text_metadata_and_test(tmp_path: P
         "counterexample.txt": counterexample_text(counterexample()),
         f"test_{counterexample().name.replace('-', '_')}.py": to_paste(counterexample()),
     }
-
-
-def test_the_same_counterexample_again_leaves_the_one_that_is_there(tmp_path: Path) -> None:
-    save(counterexample(seed=1), tmp_path)
-    path = save(counterexample(seed=2), tmp_path)
-    assert "Seed 1;" in (path / "counterexample.txt").read_text(encoding="utf-8")
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def test_a_forgotten_counterexample_is_gone(tmp_path: Path) -> None:
-    path = save(counterexample(), tmp_path)
-    forget(path)
-    assert (path.exists(), list(saved(tmp_path, "session_windows"))) == (False, [])
 
 
 def test_a_folder_that_cannot_be_written_has_the_counterexample_in_the_message(tmp_path: Path) -> None:

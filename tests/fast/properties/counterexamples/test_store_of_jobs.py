@@ -145,12 +145,6 @@ def test_what_another_check_saved_is_neither_changed_nor_forgotten(tmp_path: Pat
     assert {len(one.arrivals) for one in saved(tmp_path)} == {9, 2}
 
 
-def test_one_that_agrees_alone_is_forgotten(tmp_path: Path) -> None:
-    checking = store_in(tmp_path)
-    checking.forget(checking.keep(history(9), PLAIN))
-    assert [*tmp_path.iterdir()] == []
-
-
 @pytest.mark.parametrize("rows", [1, 100])
 def test_a_history_that_can_t_be_saved_is_printed_whole(tmp_path: Path, rows: int) -> None:
     (tmp_path / "file").write_text("")

@@ -23,7 +23,7 @@ from streamproof.properties.registration.bindings import Field
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
 from streamproof.reference.core.play import Entry, play
-from streamproof.reference.core.records import Change, Dropped, Record
+from streamproof.reference.core.records import Dropped, Record
 
 QUIET = settings(deadline=None, max_examples=20, derandomize=True, database=None)
 SCHEDULE = (20, 45, 45, 90)
@@ -71,13 +71,6 @@ def values(kind: pa.DataType, encode: Callable[[Any], Any] = lambda value: value
 )
 def test_the_schedule_is_the_batch_clock_after_every_batch(lines: tuple[Line, ...], schedule: tuple[int, ...]) -> None:
     assert clock_schedule(history(*lines)) == schedule
-
-
-@QUIET
-@given(histories(SETTINGS))
-def test_the_schedule_is_what_the_played_clock_says(drawn: History) -> None:
-    clocks = [clock for _, _, clock in play(drawn).steps]
-    assert [0, *clock_schedule(drawn)[:-2], clock_schedule(drawn)[-1]] == clocks
 
 
 def test_heartbeats_close_each_batch() -> None:
@@ -174,12 +167,6 @@ def test_the_columns_have_sparks_types() -> None:
     }
 
 
-def test_the_order_goes_on_over_batches_and_histories() -> None:
-    tables = pack(only_cohort(*draw_histories(SETTINGS, 20, seed=1)), values(pa.int64()))
-    order = [number for table in tables for number in table.column("order").to_pylist()]
-    assert order == list(range(20 * SETTINGS.arrivals + len(SCHEDULE)))
-
-
 @pytest.mark.parametrize(
     ("lines", "column", "row"),
     [
@@ -225,32 +212,6 @@ def packed_entries(cohort: Cohort) -> list[Entry]:
 def test_every_history_gets_its_own_entries_back(drawn: list[History]) -> None:
     cohort = only_cohort(*drawn)
     assert unpack(cohort, packed_entries(cohort)) == [play(one).entries for one in drawn]
-
-
-@QUIET
-@given(st.lists(histories(SETTINGS), min_size=1, max_size=5))
-def test_packed_records_are_the_histories_records(drawn: list[History]) -> None:
-    found: list[list[Record]] = [[] for _ in drawn]
-    for table in pack(only_cohort(*drawn), values(pa.int64())):
-        for key, value, timestamp, _ in rows_of(table):
-            if key != WATERMARK_DRIVER:
-                index, own = key.split("|", 1)
-                found[int(index)].append(Record("events", own, value, timestamp))
-    assert found == [one.records for one in drawn]
-
-
-def test_the_reserved_keys_entries_are_left_out() -> None:
-    cohort = only_cohort(history(record(5)))
-    assert unpack(
-        cohort, [Entry(0, 0, Change(WATERMARK_DRIVER, (5, 5), 1, 5)), Entry(0, 0, Dropped(WATERMARK_DRIVER, "late"))]
-    ) == [[]]
-
-
-@pytest.mark.parametrize("key", ["", "|", "a|b", "00001|a", WATERMARK_DRIVER, "é"])
-def test_any_key_survives(key: str) -> None:
-    cohort = only_cohort(history(record(5)), history(record(5, key)))
-    packed = rows_of(pack(cohort, values(pa.int64()))[0])[2][0]
-    assert unpack(cohort, [Entry(0, 0, Dropped(packed, "late"))])[1] == [Entry(0, 0, Dropped(key, "late"))]
 
 
 def test_a_null_keys_entry_is_the_lonely_historys() -> None:

@@ -14,7 +14,7 @@ from streamproof.properties.generators.draws import KINDS, HistorySettings, Move
 from streamproof.properties.generators.schedules import draw_schedule
 from streamproof.properties.operators.session_windows import GOALS
 from streamproof.properties.registration.registration import registered
-from streamproof.reference.core.history import CUT, ClockAdvance, History
+from streamproof.reference.core.history import ClockAdvance, History
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.records import Record
 
@@ -98,14 +98,6 @@ def test_moves_beyond_the_arrivals_and_cuts_beyond_the_schedule_are_left_out() -
     assert len(history_of(SETTINGS, [move(0, cuts=2)] * 9).batches) == len(SCHEDULE)
 
 
-def test_no_moves_give_the_bare_schedule() -> None:
-    assert history_of(HistorySettings("session_windows", SETTINGS.options, (5, 9)), []).lines == (
-        ClockAdvance(5),
-        CUT,
-        ClockAdvance(9),
-    )
-
-
 @pytest.mark.parametrize("kind", [1, 10])
 def test_a_record_comes_beside_the_oldest_that_is_not_forgotten_where_closed_windows_take_records(kind: int) -> None:
     moves = [*map(move, (0, 0, 0, kind), (6, 7, 12, 0), (0, 1, 0, 2), (0, 0, 0, 1))]
@@ -181,26 +173,12 @@ def test_the_smallest_integers_draw_the_simplest_move() -> None:
     assert draw_move(lambda low, high: low) == Move(0, 0, 0, 0, 0, 0)
 
 
-@QUIET
-@given(declarations(), declarations(["sum"]))
-def test_every_declaration_is_one_of_the_aggregates_that_are_named(any_: dict[str, Any], sums: dict[str, Any]) -> None:
-    operator_named("session_windows").declare(any_)
-    operator_named("session_windows").declare(sums)
-    assert sums["aggregate"] == "sum"
-
-
 def test_hypothesis_shrinks_a_planted_failure_to_few_records_and_cuts_of_one_key_and_no_value() -> None:
     drawn = histories(replace(SETTINGS, schedule=SCHEDULE[:2], arrivals=5))
     shrunk = find(drawn, lambda one: count_goals_met([one])["merge of three or more"] > 0, settings=SEARCH)
     assert 3 <= len(shrunk.records) <= 6
     assert {(record.key, record.value) for record in shrunk.records} == {("a", 0)}
     assert sum(len(batch) > 1 for batch in shrunk.batches) <= 2
-
-
-def test_hypothesis_shrinks_a_planted_failure_to_small_timestamps() -> None:
-    drawn = histories(replace(SETTINGS, schedule=SCHEDULE[:1], arrivals=2))
-    found = find(drawn, lambda history: len(history.records) >= 1, settings=SEARCH)
-    assert [record.timestamp for record in found.records] == [0]
 
 
 TIMED: list[tuple[str, dict[str, Any]]] = [
@@ -238,12 +216,6 @@ def test_some_schedule_stands_still_and_some_moves_by_a_ms() -> None:
         for earlier, later in pairwise(draw_schedule("session_windows", {"gap_ms": 1000}, seed))
     }
     assert {0, 1} <= steps
-
-
-@pytest.mark.parametrize("by", [-1, 0, 1])
-def test_records_are_drawn_at_the_late_edge_and_a_ms_to_both_sides(by: int) -> None:
-    profile = HistorySettings("session_windows", {"gap_ms": 1000, "grace_ms": 500}, (5000, 9000))
-    assert placed(move(9), move(7, jitter=by + 1, cuts=1), profile=profile)[1] == ("a", 5000 - 1500 + by)
 
 
 @pytest.mark.parametrize("by", [-1, 0, 1])

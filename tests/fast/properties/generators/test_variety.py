@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from streamproof.properties.checking.samples import definitions_sample
-from streamproof.properties.generators import draws
 from streamproof.properties.generators.variety import (
     DIFFERENT,
     FRACTION,
@@ -66,8 +64,9 @@ def test_a_field_that_names_a_key_makes_no_different_values() -> None:
 
 def test_a_count_of_groups_asks_for_no_different_values() -> None:
     groups = registration_of("table_aggregate")
-    assert DIFFERENT not in variety_goals(groups.domain, groups.declare({"group_by": "group"}))
-    assert DIFFERENT in variety_goals(groups.domain, groups.declare(groups.profiles["sum"]))
+    always = {UNORDERED, REPEATED}
+    assert {*variety_goals(groups.domain, groups.declare({"group_by": "group"}))} == always
+    assert {*variety_goals(groups.domain, groups.declare(groups.profiles["sum"]))} == always | {DIFFERENT}
 
 
 def test_numbers_are_asked_of_what_takes_them() -> None:
@@ -92,34 +91,3 @@ def missing(registration: Registration) -> set[str]:
 @pytest.mark.parametrize("operator", registered())
 def test_drawn_definitions_meet_every_goal(operator: str) -> None:
     assert missing(registration_of(operator)) == set()
-
-
-def all_of_one_kind(settings: draws.HistorySettings, seed: int) -> Iterator[draws.HistorySettings]:
-    while True:
-        yield settings
-
-
-def test_values_of_one_kind_are_too_poor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draws, "_each_varied", all_of_one_kind)
-    assert missing(registration_of("session_windows")) == {WIDE, FRACTION}
-
-
-@pytest.mark.parametrize("poor", ["equal", "sorted", "without repeats"])
-def test_poor_draws_are_shown(poor: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = draws.with_clock_advances
-
-    def poorer(batches: list[list[Record]], schedule: tuple[int, ...]) -> tuple[Line, ...]:
-        match poor:
-            case "equal":
-                batches = [[record._replace(value=1) for record in batch] for batch in batches]
-            case "sorted":
-                batches = [sorted(batch, key=lambda record: record.timestamp) for batch in batches]
-            case "without repeats":
-                seen = {repr(record): record for batch in batches for record in batch}
-                batches = [list({repr(record): record for record in batch}.values()) for batch in batches]
-                batches = [[record for record in batch if seen.pop(repr(record), None)] for batch in batches]
-        return right(batches, schedule)
-
-    monkeypatch.setattr(draws, "with_clock_advances", poorer)
-    goals = {"equal": {DIFFERENT, WIDE, FRACTION}, "sorted": {UNORDERED}, "without repeats": {REPEATED}}
-    assert missing(registration_of("session_windows")) == goals[poor]

@@ -110,15 +110,6 @@ def test_rounding_would_part_what_is_paired_here() -> None:
     assert EXACT.unmatched(rows[:1], rows[1:]) == ([0], [0])
 
 
-def test_as_many_as_possible_are_paired_though_nearness_is_not_transitive() -> None:
-    near = Equality(2)
-    # The first left value is near to both right ones, and so is paired with the one that nothing else is near to.
-    assert near.unmatched([1.0, 0.991], [1.0, 1.009]) == ([], [])
-    assert near.unmatched([0.991, 1.0], [1.009, 1.0]) == ([], [])
-    assert near.unmatched([0.991, 1.0, 5.0], [1.009, 1.0]) == ([2], [])
-    assert near.unmatched([0.991, 0.992], [1.009, 1.0]) == ([1], [0])
-
-
 def test_how_often_a_value_comes_counts() -> None:
     assert TWELVE_DIGITS.unmatched([["a", 1.5]] * 3, [["a", 1.5]]) == ([0, 1], [])
     assert TWELVE_DIGITS.unmatched([["a", 1.5]], [["a", 1.5], ["b", 1.5], ["a", 1.5]]) == ([], [1, 2])

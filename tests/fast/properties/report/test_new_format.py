@@ -15,8 +15,7 @@ from streamproof.properties.laws.base import LawResult
 from streamproof.properties.report import writing
 from streamproof.properties.report.content import Content
 from streamproof.properties.report.making import content, write_report
-from streamproof.properties.report.writing import FORMATS, Format, require_folder, write_content
-from streamproof.reference.core.errors import BadInput
+from streamproof.properties.report.writing import FORMATS, Format, write_content
 
 
 def laws_as_csv(content: Content) -> str:
@@ -49,11 +48,3 @@ def test_a_report_of_jobs_is_written_in_the_new_format_too(tmp_path: Path) -> No
         "a,the rule,conforms,300",
         "b,a restart,conforms,40",
     ]
-
-
-def test_only_a_file_of_the_new_format_is_replaced(tmp_path: Path) -> None:
-    write_report(tmp_path, JobReport("a", "the rule", 300, 290, "end"))
-    require_folder(tmp_path)
-    (tmp_path / "laws.csv").write_text("mine")
-    with pytest.raises(BadInput, match="not a report of streamproof's"):
-        require_folder(tmp_path)

@@ -66,15 +66,6 @@ def test_histories_of_two_inputs_cover_every_goal(joined: list[ResolvedInput]) -
     assert set(goals(joined, [GAP, DELAY])) <= covered(histories(joined, 300), sources, [GAP, DELAY], DELAY)
 
 
-def test_no_row_is_later_than_its_batch_clock_and_the_clock_never_goes_back(joined: list[ResolvedInput]) -> None:
-    sources = {given.name: given.source for given in joined}
-    for seed in range(10):
-        for history in histories(joined, 40, seed):
-            assert list(history.clock) == sorted(history.clock)
-            for batch, clock in zip(history.batches, history.clock, strict=True):
-                assert all(sources[name].time_us(row) <= clock for name, row in batch)
-
-
 def test_all_histories_share_the_clock_schedule(clicks: ResolvedInput) -> None:
     assert len({history.clock for history in histories([clicks])}) == 1
     assert {len(history.batches) for history in histories([clicks], batches=7)} == {7}

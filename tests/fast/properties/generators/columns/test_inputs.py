@@ -54,10 +54,6 @@ def test_a_schema_comes_as_text_as_struct_type_or_as_arrow_schema() -> None:
     assert arrow_schema(struct) == arrow_schema(as_arrow) == arrow_schema(text)
 
 
-def test_the_only_timestamp_is_the_event_time() -> None:
-    assert resolve(Input(CLICKS, key="user")).source.time == "at"
-
-
 def test_a_key_is_one_column_several_or_none() -> None:
     assert resolve(Input(CLICKS, key="user")).source.key == ("user",)
     assert resolve(Input(CLICKS, key=["user", "amount"])).source.key == ("user", "amount")

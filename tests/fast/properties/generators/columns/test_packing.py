@@ -11,7 +11,7 @@ from streamproof.properties.generators.columns.histories.drawing import draw_his
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
 from streamproof.properties.generators.columns.key_spaces import MOST, key_space, why_alone
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
-from streamproof.properties.generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
+from streamproof.properties.generators.columns.packing import UnreadableKey, pack, pack_tables, unpack
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.values import plain_values
 from streamproof.reference.core.errors import BadInput
@@ -60,14 +60,6 @@ def test_what_is_packed_unpacks_to_every_history_as_it_was(schema: str, key: Any
         back = unpack(rows_of(tables["events"]), histories, [given.source], [carrier])
         for history, rows in zip(histories, back, strict=True):
             assert sorted(map(repr, rows)) == sorted(repr(dict(row)) for _, row in history.batches[number])
-
-
-@pytest.mark.parametrize("schema", ["user string, at timestamp", "user bigint, at timestamp", "user int, at timestamp"])
-def test_histories_have_no_key_in_common(schema: str) -> None:
-    given = resolve(Input(schema, key="user"))
-    (tables,) = pack([of_user(1 if "int" in schema else "a")] * 500, [given])
-    users = tables["events"].column("user").to_pylist()
-    assert len(set(users)) == len(users) == 500
 
 
 def test_the_order_of_rows_is_the_seeds() -> None:
@@ -200,13 +192,6 @@ def test_a_null_key_is_not_packed() -> None:
 def test_histories_of_different_clocks_are_not_packed() -> None:
     with pytest.raises(ValueError, match="no one clock schedule"):
         pack([JobHistory(((),), (5,)), JobHistory(((),), (6,))], [USERS])
-
-
-def test_a_history_alone_has_its_own_rows_and_keys() -> None:
-    given = resolve(Input("user string, at timestamp, v bigint", key="user", keys=["ann"]))
-    (history,) = drawn([given], 1)
-    for tables, batch in zip(tables_alone(history, [given.source]), history.batches, strict=True):
-        assert rows_of(tables["events"]) == [dict(row) for _, row in batch]
 
 
 def test_each_history_has_a_table_of_keys_under_its_own_keys_and_gets_back_its_rows() -> None:

@@ -12,7 +12,7 @@ from streamproof.properties.generators.columns.histories.drawing import draw_his
 from streamproof.properties.generators.columns.histories.standing_alone import standing_alone, without_clock
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
-from streamproof.properties.generators.columns.resolving import resolve, resolve_all
+from streamproof.properties.generators.columns.resolving import resolve
 
 CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))
 PAID = resolve(Input("user string, at timestamp_ntz", key="user", name="paid"))
@@ -122,15 +122,3 @@ def test_what_moves_it_is_a_row_of_the_input_like_any_other(given: Input) -> Non
                 assert resolved.source.key_of(row) in resolved.keys
             for name, pool in resolved.pools.items():
                 assert row[name] in pool
-
-
-def test_the_largest_times_of_the_fullest_are_the_clocks() -> None:
-    inputs = resolve_all(
-        [Input("k string, at timestamp", key="k"), Input("k string, t timestamp", key="k", name="more")]
-    )
-    sources = {given.name: given.source for given in inputs}
-    for history in draw_histories(inputs, [60_000_000], 50, 1):
-        full = standing_alone(history, inputs)[-1]
-        for given in inputs:
-            reached = [sources[name].time_us(row) for name, row in full.arrivals if name == given.name]
-            assert max(reached) == history.clock[-1]

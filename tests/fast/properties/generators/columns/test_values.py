@@ -7,9 +7,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import strategies as st
 from streamproof.properties.generators.columns.schemas import arrow_schema
-from streamproof.properties.generators.columns.values import examples_of, key_kinds, kinds, plain_values, unsupported
+from streamproof.properties.generators.columns.values import key_kinds, kinds, plain_values, unsupported
 
 AROUND = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)
 TYPES = (
@@ -95,10 +94,3 @@ def test_maps_are_dicts_and_zones_are_utc() -> None:
     (value,) = plain_values(pa.array([[("a", AROUND)]], kind))
     assert value == {"a": AROUND}
     assert value["a"].tzinfo is UTC
-
-
-def test_a_strategy_is_drawn_from_the_same_by_the_same_seed() -> None:
-    strategy = st.text(max_size=3)
-    assert examples_of(strategy, 5) == examples_of(strategy, 5) != examples_of(strategy, 6)
-    assert 20 <= len(examples_of(strategy, 5)) <= 30
-    assert sorted(examples_of(st.booleans(), 0)) == [False, True]

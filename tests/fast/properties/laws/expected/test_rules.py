@@ -81,12 +81,6 @@ def test_times_come_back_as_times_and_counts_as_numbers() -> None:
     ]
 
 
-def test_other_columns_can_be_the_key() -> None:
-    rule = windows("10 seconds", keys=["amount"])
-    (found,) = expected(rule, history([row(1, "a", 5), row(2, "b", 5)]), RunOptions(mode="update")).rows
-    assert [(one["amount"], one["count"]) for one in found] == [(5, 2)]
-
-
 def test_the_durations_that_matter_are_given_in_microseconds() -> None:
     assert session_windows("30 seconds", timedelta(seconds=1)).distances_us == [SECOND, 30 * SECOND]
     assert windows("10 seconds", "5 seconds", "-1 second", "2 seconds").distances_us == [
