@@ -265,39 +265,6 @@ def test_a_counterexample_is_told_as_it_is_found_and_once_it_is_shrunk(
     assert len(again) >= len(report.found) > 1  # a saved counterexample that is still wrong is told, too
 
 
-@pytest.mark.usefixtures("no_kafka")
-def test_a_protocol_without_the_hash_check_is_found_by_schedules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unchecked(self: Any, response: foreign_key_protocol.Response) -> list[Change]:
-        return self._emit(response.key, response.value, response.timestamp)  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(foreign_key_protocol.Left, "receive", unchecked)
-    report = checked("foreign_key_join", tmp_path, histories=200)
-    assert by_law(report)["protocol"] is Verdict.CONFORMS
-    assert by_law(report)["schedules"] is Verdict.VIOLATED
-
-
-@pytest.mark.usefixtures("no_kafka")
-def test_a_protocol_that_answers_from_the_wrong_row_is_found_when_messages_go_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(foreign_key_protocol, "prefix_of", lambda foreign_key: foreign_key.encode())
-    report = checked("foreign_key_join", tmp_path, histories=200)
-    assert by_law(report)["protocol"] is Verdict.VIOLATED
-
-
-def test_a_kafka_that_answers_otherwise_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(witness: object, histories: Any) -> list[Any]:
-        outcomes = [Outcome.of_play(history.name, play(history)) for history in histories]
-        for outcome in outcomes:
-            outcome.entries = outcome.entries[:-1]
-        return outcomes
-
-    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", silent)
-    assert by_law(checked("table_aggregate", tmp_path))["kafka"] is Verdict.VIOLATED
-
-
 def test_an_interrupted_check_is_inconclusive_and_keeps_what_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,16 +151,6 @@ def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() 
         check_job(lambda clicks: clicks.withWatermark("at", "10 minutes").select("user"), CLICKS, expect=expected)
 
 
-@pytest.mark.weekly("half a minute: CI asks of keys of the user's own, which run alone, too")
-def test_a_global_count_needs_no_key() -> None:
-    def total(clicks: DataFrame) -> DataFrame:
-        return clicks.agg(F.count("*").alias("n"))
-
-    clicks = Input("at timestamp", name="clicks")
-    report = check_job(total, clicks, expect=sql("select count(*) as n from clicks"), mode="complete", histories=12)
-    assert report.alone == "input clicks has no key"
-
-
 def test_an_input_may_have_any_name() -> None:
     inputs = [replace(CLICKS, name=name) for name in ("_clicks", "a/b", "x" * 300, "{a,b}*")]
     statement = " UNION ALL ".join(f'SELECT "user", amount FROM "{given.name}"' for given in inputs)
@@ -192,14 +182,6 @@ def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its
     expected = stream_join("left", "user", "1 minute", "1 minute", exchanged, columns=of_clicks)
     with pytest.raises(Inconclusive, match=r"delayed by clicks 1 hour, views 1 minute, as expected \(the job's are by"):
         check_job(nearby, CLICKS, views, expect=expected, histories=60)
-
-
-def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> None:
-    def as_text(clicks: DataFrame) -> DataFrame:
-        return clicks.select("user", F.col("at").cast("timestamp_ntz").cast("date").alias("day"))
-
-    with pytest.raises(Violated, match="date"):
-        check_job(as_text, CLICKS, expect='select user, cast(cast("at" as date) as varchar) as day from clicks')
 
 
 @pytest.mark.usefixtures("unshrunk")

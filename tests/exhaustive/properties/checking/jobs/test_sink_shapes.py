@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from streamproof import Inconclusive, Input, Sink, Violated, invariants
 from streamproof.properties.laws.all import invariants as laws_of_jobs
-from streamproof.properties.witnesses.run_options import BETWEEN
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 HISTORIES = 20
@@ -42,19 +41,13 @@ def rows(clicks: DataFrame) -> DataFrame:
     return clicks
 
 
-def in_own_files(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
-    """Start a job into Spark's own files, which a reader must read by Spark's log."""
-    writer = sessions(clicks).writeStream.option("checkpointLocation", checkpoint)
-    return writer.format("parquet").start(target)
-
-
 def sink(job: Callable[[DataFrame], DataFrame], write: Write, mode: str = "append") -> Sink:
     def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
         writer: DataStreamWriter = job(clicks).writeStream.outputMode(mode)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         return writer.foreachBatch(lambda batch, number: write(batch, number, folder)).start()
 
-    return Sink(start, in_database if write in (upsert, insert) else in_files)
+    return Sink(start, in_database if write is upsert else in_files)
 
 
 def in_files(folder: Path) -> list[dict[str, Any]]:
@@ -81,55 +74,35 @@ def overwrite_all(batch: DataFrame, number: int, folder: Path) -> None:
     batch.write.mode("overwrite").parquet(str(folder / "out"))
 
 
-def insert(batch: DataFrame, number: int, folder: Path, replaces: bool = False) -> None:
+def upsert(batch: DataFrame, number: int, folder: Path) -> None:
     found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
     with sqlite3.connect(folder / "table.db") as database:
         database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
-        if replaces:
-            database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
+        database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
         database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
 
 
-def upsert(batch: DataFrame, number: int, folder: Path) -> None:
-    insert(batch, number, folder, replaces=True)
-
-
-REPEATING = {
-    "sessions appended, which come out without data": sink(sessions, append_without_number),
-    "rows appended": sink(rows, append_without_number),
-    "updated windows inserted": sink(hours, insert, "update"),
-}
 RIGHT = {
     "rows by the batch's number": sink(rows, overwrite_by_number),
     "sessions by the batch's number": sink(sessions, overwrite_by_number),
     "updated windows by their key": sink(hours, upsert, "update"),
     "the whole table": sink(hours, overwrite_all, "complete"),
-    "Spark's own files": Sink.parquet(in_own_files),
 }
 SOONER = ("updated windows by their key", "the whole table")
 """Sinks that are asked under the trigger with half as many micro-batches: nothing comes out of those without data."""
 
 
-@pytest.mark.usefixtures("unshrunk")
-@pytest.mark.parametrize("name", [name for name in REPEATING if name != "rows appended"])
-@pytest.mark.in_ci("updated windows inserted")
-def test_a_sink_that_repeats_its_rows_does_not_pass(name: str, dying_only: Callable[[str], None]) -> None:
-    dying_only(BETWEEN)
-    with pytest.raises(Violated, match="violated: dying in each batch"):
-        invariants(REPEATING[name], CLICKS, histories=HISTORIES, seconds=600, without=but_for("a crash"))
-
-
 def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
-    sink = REPEATING["rows appended"]
+    appending = sink(rows, append_without_number)
     with pytest.raises(Violated, match=rf"(?s){DIED}.*Saved in") as found:
-        invariants(sink, CLICKS, histories=HISTORIES, seconds=600, folder=tmp_path)
+        invariants(appending, CLICKS, histories=HISTORIES, seconds=600, folder=tmp_path)
     assert len(found.value.counterexample.history.variation["given"]) == 1
     with pytest.raises(Violated, match="1 of 1 histories that were found before still differ") as again:
-        invariants(sink, CLICKS, histories=HISTORIES, seed=1, folder=tmp_path)
+        invariants(appending, CLICKS, histories=HISTORIES, seed=1, folder=tmp_path)
     assert again.value.counterexample.sentence == found.value.counterexample.sentence
     (saved,) = tmp_path.glob("a-crash/*/history.jsonl")
     with pytest.raises(Violated, match="were found before"):
-        invariants(sink, CLICKS, histories=HISTORIES, examples=[saved.read_text()])
+        invariants(appending, CLICKS, histories=HISTORIES, examples=[saved.read_text()])
     assert invariants(RIGHT["rows by the batch's number"], CLICKS, histories=HISTORIES, examples=[saved]).held
 
 

@@ -29,7 +29,6 @@ from streamproof.properties.generators.columns.histories.drawing import draw_his
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.generators.columns.wire import Encoder
 from streamproof.properties.witnesses.job.rows import rows_of
-from streamproof.properties.witnesses.spark.failures import QueryFailed
 
 CLICKS = "user string, at timestamp, amount bigint"
 IN_MS = "user string, ts bigint, amount bigint"
@@ -127,17 +126,6 @@ def test_a_job_that_takes_another_time_from_the_payload_never_conforms(
     given = clicks(IN_MS, "ts", time_format=time_format, format="kafka")
     with pytest.raises(failure, match=said):
         check_job(of_json(IN_MS, at), given, expect=SESSIONS, seconds=600)
-
-
-def test_a_record_on_which_the_job_fails_is_named() -> None:
-    def job(records: DataFrame) -> DataFrame:
-        read = F.from_json(F.col("value").cast("string"), CLICKS, {"mode": "FAILFAST"})
-        return sessions(records.select(read.alias("row")).select("row.*"))
-
-    with pytest.raises(QueryFailed, match="It fails when this arrives, and not without") as raised:
-        check_job(job, clicks(CLICKS, format="kafka", malformed=0.05), expect=SESSIONS)
-    assert '"payload": "' in raised.value.message
-    assert raised.value.message.count('"input"') == 1
 
 
 def test_a_job_that_counts_what_is_no_row_is_violated() -> None:

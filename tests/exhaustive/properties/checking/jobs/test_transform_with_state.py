@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
 from streamproof import Inconclusive, Input, Violated, check_job, invariants
 from streamproof.properties.checking.jobs import invariants as module
-from streamproof.reference.core.errors import StreamproofError
 
 MINUTE_MS = 60_000
 OUTPUT = "user string, what string, value bigint"
@@ -213,20 +212,6 @@ def test_a_job_that_knows_its_keys_by_a_table_isnt_condemned_for_the_histories_b
     monkeypatch.setattr(module, "variations_of", lambda *given: [each for each in every(*given) if each.is_alone])
     report = invariants(job, READINGS, static={"opening": OPENING}, histories=20)
     assert report.held == {"histories of other keys in the query": 3}
-
-
-def test_state_with_a_time_to_live_outside_of_processing_time_is_refused_by_spark_in_its_words() -> None:
-    class Expiring(AsFrames):
-        def init(self, handle: Any) -> None:
-            self.total = handle.getValueState("total", "amount bigint", ttlDurationMs=1000)
-
-    class Job(ByFrames):
-        def transformed(self, by_user: Any, opening: Any) -> DataFrame:
-            frame: DataFrame = by_user.transformWithStateInPandas(Expiring(), OUTPUT, "append", "none")
-            return frame
-
-    with pytest.raises(StreamproofError, match="Cannot use TTL for state=total in timeMode=NoTime"):
-        check_job(Job(), READINGS, static={"opening": OPENING}, expect=Expected, histories=1)
 
 
 @pytest.mark.weekly("examples/unpaid_orders.py says how long its timers are")
