@@ -21,7 +21,6 @@ from streamproof.properties.witnesses.spark.failures import _cause
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.windows import SessionWindows
-from streamproof.spark_impl.foreign_key_join import foreign_key_join
 from streamproof.spark_impl.inputs import stream, table
 from streamproof.spark_impl.runtime.keyed import declaration_of
 from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
@@ -292,41 +291,7 @@ def test_our_own_operators_need_no_watermark_and_refuse_one_upon_a_timed_one(fol
         )
 
 
-@pytest.mark.parametrize(
-    ("declare", "message"),
-    [
-        (
-            lambda one, other: stream_stream_join(stream(one, **COLUMNS), stream(other, **COLUMNS), before="1 s"),
-            "after_ms is missing: an unbounded stream-stream join is refused, because its predicate must include "
-            "timestamps from both streams; give before_ms and after_ms",
-        ),
-        (
-            lambda one, other: foreign_key_join(table(one, **COLUMNS), table(other, **COLUMNS), foreign_key="value"),
-            "foreign_key: it is bigint, but the key of the right side is string: cast one of them",
-        ),
-        (
-            lambda one, other: table_table_join(table(one, **COLUMNS), table(other, **{**COLUMNS, "key": "value"})),
-            "key: string on the left and bigint on the right clash: cast one of them",
-        ),
-        (
-            lambda one, other: table_table_join(
-                table(one, **COLUMNS, order="value"), table(other, **COLUMNS, order="key")
-            ),
-            "order: bigint on the left and string on the right clash: cast one of them, because the order of "
-            "arrival spans both",
-        ),
-        (
-            lambda one, other: table_table_join(
-                table(sessions("1 s", order="key")(one), **COLUMNS, order="place"),
-                table(other, **COLUMNS, order="value"),
-            ),
-            "on the left and bigint on the right clash: cast one of them",
-        ),
-    ],
-)
-def test_a_declaration_that_clashes_is_refused_with_what_and_where_and_the_remedy(
-    folder: Folder, declare: Callable[[DataFrame, DataFrame], DataFrame], message: str
-) -> None:
-    with pytest.raises(BadInput) as refusal:
-        declare(folder.stream, folder.stream)
-    assert message in str(refusal.value)
+def test_orders_that_clash_are_refused_behind_a_changelog_too(folder: Folder) -> None:
+    changelog = table(sessions("1 s", order="key")(folder.stream), **COLUMNS, order="place")
+    with pytest.raises(BadInput, match="on the left and bigint on the right clash: cast one of them"):
+        table_table_join(changelog, table(folder.stream, **COLUMNS, order="value"))

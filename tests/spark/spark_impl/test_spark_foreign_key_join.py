@@ -9,11 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from streamproof.reference.core.errors import BadInput
 from streamproof.spark_impl.foreign_key_join import foreign_key_join
 from streamproof.spark_impl.inputs import table
-from streamproof.spark_impl.runtime.logic import Arrived
-
-
-def left(value: Any, foreign_key: str | None, timestamp: int = 0) -> Arrived:
-    return Arrived(timestamp, [0, timestamp], [value, foreign_key])
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +25,6 @@ def songs(spark: SparkSession) -> DataFrame:
             "foreign_key: it is string, int, but the key of the right side is string",
         ),
         ({"foreign_key": "band"}, "foreign_key: 'band' is not in the input"),
-        ({"join": "outer"}, "no outer join by foreign key"),
-        ({"null_foreign_key": "drop"}, "null_foreign_key is 'drop'"),
-        ({"protocol": "none"}, "protocol is 'none'"),
         ({"right": {"value": "name"}}, "right: value: 'name' is not in the input"),
         (
             {"left": {"order": "n"}, "right": {"order": "song"}},

@@ -122,8 +122,3 @@ def test_an_unbounded_join_of_streams_is_refused_with_the_documents_reason(sides
         BadInput, match="after_ms is missing: an unbounded stream-stream join is refused, because its pred"
     ):
         stream_stream_join(*(stream(side, **COLUMNS) for side in sides), before="1 ms")
-
-
-def test_a_join_that_the_matrix_has_not_is_refused(sides: tuple[DataFrame, DataFrame]) -> None:
-    with pytest.raises(BadInput, match="there is no outer join of KStream and KTable"):
-        stream_table_join(*(table(side, **COLUMNS) for side in sides), join="outer")  # type: ignore[arg-type]

@@ -10,12 +10,7 @@ from pyspark.sql import functions as F
 from streamproof.reference.core.errors import BadInput
 from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.one_to_many_join import one_to_many_join
-from streamproof.spark_impl.runtime.logic import Arrived
 from streamproof.spark_impl.sinks.materialize import folded
-
-
-def left(value: Any, foreign_key: str | None) -> Arrived:
-    return Arrived(0, [0, 0], [value, foreign_key])
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +25,6 @@ def songs(spark: SparkSession) -> DataFrame:
     [
         ({"foreign_key": "track"}, "foreign_key: it is int, but the key of the right side is string: cast one of them"),
         ({"foreign_key": "album"}, "foreign_key: 'album' is a column of the key too"),
-        ({"join": "outer"}, "no outer join by foreign key"),
         ({"right": {"timestamp": "title"}}, "right: timestamp: the column 'title' is string"),
     ],
 )

@@ -93,10 +93,6 @@ def test_the_windows_of_a_batch_frame_with_a_composite_key_are_complete(spark: S
     [
         ({"size": 10}, "size is 10, which is no duration"),
         ({"size": "10 ms", "unit": "tuple"}, "the unit is tuple: give a number of rows"),
-        ({"size": "10 ms", "step": "20 ms"}, "step is 20, more than size"),
-        ({"size": "10 ms", "type": "session", "step": "5 ms"}, "a session has no step"),
-        ({"size": "10 ms", "type": "hopping"}, "type is 'hopping'"),
-        ({"size": "10 ms", "late": "update"}, "give retention_ms"),
         ({"size": "10 ms", "early": 0}, "every_tuples 0"),
         ({"size": "10 ms", "early": "now"}, "early is 'now'"),
         ({"size": "10 ms", "storage": "full"}, "value: storage full emits"),

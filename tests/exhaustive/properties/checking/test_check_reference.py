@@ -22,15 +22,13 @@ from streamproof.properties.laws.base import Verdict
 from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.witnesses.by_name import witness_named
-from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.reference import foreign_key_protocol, table_table_join
 from streamproof.reference.core.clocks import BatchClock
-from streamproof.reference.core.errors import BadInput, MissingTool
+from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import Delivery, History
 from streamproof.reference.core.operator import OPERATORS, Operator
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Output, Record
+from streamproof.reference.core.records import Change
 from streamproof.reference.definitions.aggregates import AGGREGATES, reduce
 from streamproof.reference.definitions.joins import OneToManyJoin
 
@@ -265,19 +263,6 @@ def test_a_counterexample_is_told_as_it_is_found_and_once_it_is_shrunk(
     assert len(again) >= len(report.found) > 1  # a saved counterexample that is still wrong is told, too
 
 
-def test_an_interrupted_check_is_inconclusive_and_keeps_what_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(witness: object, histories: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(DuckDBWitness, "evaluate", interrupted)
-    report = Report("table_table_join", [], 0)
-    with pytest.raises(KeyboardInterrupt):
-        check_reference("table_table_join", FolderStore(tmp_path), 40, report=report)
-    assert report.verdict is Verdict.INCONCLUSIVE
-
-
 def test_a_schedule_leaves_no_message_waiting_and_every_record_arrives_in_order() -> None:
     options = PROFILES["foreign_key_join"]["left"]
     for number, history in enumerate(
@@ -296,22 +281,10 @@ def test_a_schedule_leaves_no_message_waiting_and_every_record_arrives_in_order(
         assert not waiting[0].waiting
 
 
-def test_protocol_refuses_an_operator_without_messages() -> None:
-    (history,) = draw_histories(HistorySettings("table_table_join", {}, SCHEDULE), 1, seed=1)
-    with pytest.raises(BadInput, match="h0: protocol plays the messages of foreign_key_join, but table_table_join has"):
-        witness_named("protocol").evaluate([history])
-
-
 def test_null_keys_are_a_goal_where_the_definition_keeps_them() -> None:
     registration = registration_of("stream_table_join")
     assert "null key kept" in coverage_goals(registration, registration.declare({"null_key": "keep"}))
     assert "dropped: null key" in coverage_goals(registration, registration.declare({}))
-
-
-def test_outputs_of_the_play_are_records_of_the_history() -> None:
-    (history,) = draw_histories(HistorySettings("table_table_join", {}, SCHEDULE), 1, seed=1)
-    outputs: list[Output] = [entry.output for entry in play(history).entries]
-    assert {output.key for output in outputs} <= {line.key for line in history.lines if isinstance(line, Record)}
 
 
 def test_of_a_witness_alone_its_laws_alone_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

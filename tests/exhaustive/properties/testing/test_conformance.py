@@ -217,12 +217,6 @@ def test_what_differs_is_violated_though_the_histories_show_too_little() -> None
     assert (found.value.name, found.value.path) == ("the job", None)
 
 
-def test_a_cohort_is_the_same_for_the_same_seed_and_declaration() -> None:
-    first, again, other = (draw_covering("session_windows", ISSUE, 20, seed, 6) for seed in (1, 1, 2))
-    assert first == again
-    assert first.histories[0].lines != other.histories[0].lines
-
-
 def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
     found = neighbours("session_windows", {"gap_ms": 10, "grace_ms": 5, "retention_ms": 15})
     assert [neighbour.goal for neighbour in found] == [

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -145,16 +144,6 @@ def drawn(draw: random.Random, operator: str, options: dict[str, Any], clock: st
     return History(operator, options, tuple(lines), clock)
 
 
-def cases() -> Iterator[Any]:
-    for operator, kinds in KINDS.items():
-        for number, options in enumerate(kinds):
-            clock = ("stream_time", "batch")[number % 2]
-            shown = " ".join(
-                str(value) for name, value in options.items() if not name.endswith(("_ms", "size", "step"))
-            )
-            yield pytest.param(operator, options, clock, id=f"{operator} {number} {shown}")
-
-
 def disagreements(histories: list[History]) -> list[History]:
     """The histories on which DuckDB and the reference differ; some have to bring results."""
     unordered = operator_named(histories[0].operator).declare(histories[0].options).unordered
@@ -162,13 +151,6 @@ def disagreements(histories: list[History]) -> list[History]:
     assert sum(map(bool, (outcome.result for outcome in played))) > len(histories) / 10
     answers = zip(histories, played, DuckDBWitness().evaluate(histories), strict=True)
     return [history for history, ours, theirs in answers if differences(ours, theirs, unordered)]
-
-
-@pytest.mark.parametrize(("operator", "options", "clock"), [*cases()])
-def test_duckdb_and_the_reference_agree_on_random_histories_of(operator, options, clock):
-    draw = random.Random(f"{operator} {options}")
-    histories = [drawn(draw, operator, options, clock) for _ in range(HISTORIES)]
-    assert [history.to_text() for history in disagreements(histories)] == []
 
 
 @pytest.mark.parametrize("operator", KINDS)
