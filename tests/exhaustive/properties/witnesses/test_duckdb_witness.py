@@ -1,23 +1,11 @@
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
-from streamproof.properties.outcomes.outcomes import Grain
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line, Record
-from streamproof.reference.core.play import play
-
-# The values of one history come from one pool; floats are such that no sum of them is rounded.
-POOLS: dict[str, list[list[Any]]] = {
-    "count": [[None, 1, "x"]],
-    "list": [[None, "x", 1, 2.5, True, [1, None], {"a": 2}, "\ud800"]],
-    "sum": [[1, -3, 2**62, 10**25, 0], [0.5, 1, -3.25, 7]],
-    "min": [[1, -3, 2**62, 10**25, 0.5, 1.0], ["b", "a", "A", ""]],
-    "max": [["", "a", "b", "é", "\uffff", "\U0001f600", "a\0b"], [1, 0.5, -(10**25)]],
-}
+from streamproof.reference.core.history import CUT, Delivery, History, Line, Record
 
 
 def event(key: str | None, timestamp: int, value: Any = 1) -> Record:
@@ -28,38 +16,6 @@ def table(*lines: Line, clock: str = "stream_time", **options: Any) -> dict[Any,
     (outcome,) = DuckDBWitness().evaluate([History("session_windows", {"gap_ms": 10, **options}, lines, clock)])
     assert outcome.final is not None
     return outcome.final
-
-
-def drawn(draw: random.Random, options: dict[str, Any], clock: str) -> History:
-    """A random history with late records, cuts, heartbeats and null keys."""
-    lines: list[Line] = []
-    pool = draw.choice(POOLS[options["aggregate"]])
-    for _ in range(draw.randrange(30)):
-        kind = draw.random()
-        if kind < 0.1:
-            lines.append(CUT)
-        elif kind < 0.15:
-            lines.append(ClockAdvance(draw.randrange(100)))
-        else:
-            key = None if kind < 0.2 else draw.choice("ab")
-            lines.append(event(key, draw.randrange(81), draw.choice(pool)))
-    return History("session_windows", options, tuple(lines), clock)
-
-
-@pytest.mark.parametrize("aggregate", POOLS)
-@pytest.mark.parametrize("clock", ["stream_time", "batch"])
-@pytest.mark.parametrize("emit", ["update", "close"])
-@pytest.mark.parametrize("late", ["merged", "own"])
-def test_duckdb_and_the_reference_agree_on_random_histories(aggregate, clock, emit, late):
-    draw = random.Random(f"{aggregate} {clock} {emit} {late}")
-    # A statement costs more than the histories in it: every aggregate has one gap and grace, and the others the others.
-    gap, grace = ((5, 0), (8, 30), (12, 3))[list(POOLS).index(aggregate) % 3]
-    histories = [
-        drawn(draw, {"gap_ms": gap, "grace_ms": grace, "aggregate": aggregate, "emit": emit, "late": late}, clock)
-        for _ in range(60)
-    ]
-    for history, outcome in zip(histories, DuckDBWitness().evaluate(histories), strict=True):
-        assert outcome.final == play(history).result, history.to_text()
 
 
 def test_a_sum_of_whole_numbers_is_whole_and_exact():
@@ -84,28 +40,6 @@ def test_a_history_without_records_has_an_empty_table():
 
 def test_no_histories_have_no_outcomes():
     assert DuckDBWitness().evaluate([]) == []
-
-
-def test_histories_of_several_options_and_clocks_come_back_in_their_order():
-    lines = (event("a", 100), event("a", 89))
-    asked = [
-        History("session_windows", {"gap_ms": 10}, lines, "stream_time", "first"),
-        History("session_windows", {"gap_ms": 20}, lines, "stream_time", "second"),
-        History("session_windows", {"gap_ms": 10}, lines, "batch", "third"),
-        History("session_windows", {"gap_ms": 10}, lines, "stream_time", "fourth"),
-    ]
-    outcomes = DuckDBWitness().evaluate(asked)
-    assert [outcome.history for outcome in outcomes] == ["first", "second", "third", "fourth"]
-    assert [len(outcome.result) for outcome in outcomes] == [1, 1, 2, 1]
-    assert {outcome.grain for outcome in outcomes} == {Grain.END}
-
-
-def test_the_same_key_in_two_histories_is_two_keys():
-    one, two = (History("session_windows", {"gap_ms": 10}, (event("a", at),)) for at in (0, 5))
-    assert [outcome.final for outcome in DuckDBWitness().evaluate([one, two])] == [
-        {("a", (0, 0)): (1, 0)},
-        {("a", (5, 5)): (1, 5)},
-    ]
 
 
 @pytest.mark.parametrize(
@@ -150,15 +84,3 @@ def test_a_history_with_a_null_key_gives_the_sessions_of_the_others(aggregate, v
     history = History("session_windows", {"gap_ms": 10, "aggregate": aggregate}, tuple(lines), "batch")
     (outcome,) = DuckDBWitness().evaluate([history])
     assert outcome.final == {("a", (0, 0)): (expected[0], 0), ("b", (10, 20)): (expected[1], 20)}
-
-
-def test_duckdb_and_the_reference_agree_on_a_long_history():
-    draw = random.Random(7)
-    lines: list[Line] = []
-    for index in range(400):
-        lines += [CUT] if index and not index % 90 else []
-        lines.append(event(draw.choice(["a", "b", "c", None]), index + draw.randrange(60)))
-    for clock in ("batch", "stream_time"):
-        history = History("session_windows", {"gap_ms": 3, "grace_ms": 5}, tuple(lines), clock)
-        (outcome,) = DuckDBWitness().evaluate([history])
-        assert outcome.final == play(history).result

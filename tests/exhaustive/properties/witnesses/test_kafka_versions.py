@@ -29,7 +29,6 @@ from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
-from streamproof.specs.races import lines_of, meant, options_of, values_of
 
 
 @pytest.fixture(autouse=True)
@@ -233,25 +232,3 @@ def test_a_release_shows_the_divergences_that_it_is_known_for(version: str) -> N
 def test_a_release_has_the_races_that_it_is_known_for(version: str) -> None:
     found = races_of(version)
     assert {one.race.name: bool(one.wrong) for one, _ in found} == {one.race.name: known for one, known in found}
-
-
-def orders_of_a_move(version: str) -> tuple[int, int]:
-    """How many orders of messages of a left join end wrong, and how many there are, of KAFKA-18713's changes."""
-    lines = lines_of("R r1=x R r2=y L l=a|r1 L l=b|r2")
-    history = History("foreign_key_join", options_of("left"), tuple(lines))
-    right = values_of(meant(history))
-    ((*found,),) = KafkaWitness(version=version).interleavings([history])
-    return sum(values_of(one.result) != right for one in found), len(found)  # type: ignore[arg-type]
-
-
-@pytest.mark.usefixtures("kafka")
-def test_kafka_18713_is_gone_by_now() -> None:
-    assert orders_of_a_move(DEFAULT) == (0, 35)
-
-
-@pytest.mark.usefixtures("kafka")
-def test_kafka_18713_is_found_on_3_9_0() -> None:
-    if find_jars(driver_of("3.9.0")) is None:
-        pytest.skip("no jars of Kafka 3.9.0 here: `streamproof divergences --kafka-version 3.9.0` fetches them")
-    assert orders_of_a_move("3.9.0") == (35, 56)
-    stop_kafka("3.9.0")
