@@ -1,4 +1,4 @@
-"""Windowed tables on Spark: the logic against the reference, and what a data engineer declares and gets."""
+"""Windowed tables on Spark: what a data engineer declares and gets."""
 
 from __future__ import annotations
 
@@ -6,90 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from logic_player import by_key, play_logic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
-from streamproof.properties.registration.registration import registered
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.operator import operator_named
-from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Record
 from streamproof.spark_impl.inputs import stream, table
-from streamproof.spark_impl.windowed_table import SIDES, WindowedLogic, windowed_table
-
-PROFILES = {name: registration.profiles for name, registration in registered().items()}
-
-OPERATOR = "windowed_table"
-FURTHER: dict[str, dict[str, Any]] = {
-    "inner, close": {"size_ms": 10, "step_ms": 5, "with": "windowed_table", "emit": "close", "grace_ms": 5},
-    "left, close, shifted": {
-        "size_ms": 10,
-        "with": "windowed_table",
-        "join": "left",
-        "emit": "close",
-        "shift_ms": -20,
-    },
-    "outer, close, shifted far": {
-        "size_ms": 10,
-        "with": "windowed_table",
-        "join": "outer",
-        "emit": "close",
-        "shift_ms": 20,
-    },
-    "outer, shifted far": {"size_ms": 10, "with": "windowed_table", "join": "outer", "shift_ms": 30, "grace_ms": 20},
-    "table looks up closed ones": {"size_ms": 10, "with": "table_lookup", "window_start": "start", "emit": "close"},
-    "stream looks up closed ones": {"size_ms": 10, "with": "stream_lookup", "window_start": "start", "emit": "close"},
-}
-# In Spark the re-keying is a select behind the logic.
-PROFILES_OF_LOGIC = {
-    name: {option: value for option, value in options.items() if option != "to_stream"}
-    for name, options in {**PROFILES[OPERATOR], **FURTHER}.items()
-}
-
-
-def play_windowed(logic: WindowedLogic, history: Any) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """Play a history; values as the reference emits them."""
-    table = logic.table
-
-    def travelling(record: Record) -> Any:
-        if record.input == "events" or table.with_ == "windowed_table" or record.value is None:
-            return record.value
-        window = table.looked_up_window(record.value) if table.looked_up else None
-        return {"value": record.value, "start": window and window[0]}
-
-    emitted, state = play_logic(logic, history, travelling, SIDES, SIDES)
-    lists = [
-        (batch, output._replace(value=[*output.value.values()]))
-        if isinstance(output, Change) and table.with_ and output.value is not None
-        else (batch, output)
-        for batch, output in emitted
-    ]
-    return by_key(lists), state
-
-
-@pytest.mark.parametrize("name", PROFILES_OF_LOGIC)
-def test_the_logic_emits_what_the_reference_emits(name: str) -> None:
-    options = PROFILES_OF_LOGIC[name]
-    definition: Any = operator_named(OPERATOR).declare(options)
-    for history in draw_histories(HistorySettings(OPERATOR, options, SCHEDULE), 100, 11):
-        emitted, _ = play_windowed(WindowedLogic(definition), history)
-        assert emitted == by_key([entry[1:] for entry in play(history).entries]), history
-
-
-@pytest.mark.parametrize("name", [name for name, o in PROFILES_OF_LOGIC.items() if o.get("with", "")[:5] != "table"])
-def test_a_window_is_forgotten_once_nothing_can_change_it(name: str) -> None:
-    options = PROFILES_OF_LOGIC[name]
-    definition: Any = operator_named(OPERATOR).declare(options)
-    life = definition.size_ms + definition.grace_ms
-    for history in draw_histories(HistorySettings(OPERATOR, options, SCHEDULE), 50, 12):
-        logic = WindowedLogic(definition)
-        logic.retention_ms = 10 if definition.with_ == "stream_lookup" else None
-        _, state = play_windowed(logic, history)
-        starts = [window[0] for fields in state.values() for side in fields[:2] for window in side]
-        longest = life * 3 // 2 + abs(definition.shift_ms) + (logic.retention_ms or 0)
-        assert all(start + longest >= SCHEDULE[-1] for start in starts)
+from streamproof.spark_impl.windowed_table import windowed_table
 
 
 def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_batch(spark: SparkSession) -> None:

@@ -545,21 +545,6 @@ def test_of_a_model_that_fails_the_counterexample_is_replayed(
     assert "2 behaviours (covering every edge)" in said.out, "nothing is expected of other constants"
 
 
-def test_a_real_model_is_checked_drawn_and_written(clock: Path, command: Command) -> None:
-    said = command("check", "--trace", "--json", "found.json")
-    assert said.code == 0, said.out + said.err
-    assert "Clock_late violates BeforeNoon in 13 states, as it should" in said.out
-    assert "13  Tick\n        hour: 11 → 12" in said.out
-
-
-def test_a_real_deadlock_is_found(clock: Path, command: Command) -> None:
-    said = command("check", "Clock_stopped", "--chart", "stopped.svg")
-    assert said.code == 1
-    assert "ends in a deadlock in 4 states" in said.out
-    assert "the number of distinct states is 4, where the manifest says 13" in said.out
-    assert "deadlock: the last state has no next one" in (clock / "stopped.svg").read_text()
-
-
 def test_tlc_validates_a_trace(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in TRACE))
@@ -675,13 +660,6 @@ def test_memory_is_the_heap_of_tlc(command: Command, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(pytla, "check", lambda model, tools, **options: given.append(tools) or result())
     command("check", "Clock", "--memory", "300")
     assert given[0].options == (*checking.QUICK, "-Xmx300m")
-
-
-def test_a_value_that_steers_a_terminal_is_shown_escaped(command: Command, tlc: Any) -> None:
-    steps = (Step(1, "Initial", {"hour": "a"}, None), Step(2, "Tick", {"hour": "\u202e\u2028b"}, None))
-    tlc(result("invariant", "BeforeNoon", Trace(steps)))
-    said = command("check", "Clock_late", "--trace")
-    assert 'hour: "a" → "\\u202e\\u2028b"' in said.out
 
 
 # spec races
