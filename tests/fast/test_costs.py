@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from costs import KEPT, CostLimits, folder_of, leave_to_weekly
+from costs import KEPT, CostLimits, leave_to_weekly
 
 
 class Cache(dict[str, Any]):
@@ -31,13 +31,19 @@ def limits(within: bool = False, **more: Any) -> CostLimits:
     return CostLimits(SimpleNamespace(cache=Cache(), getoption=lambda name: within, **more))  # type: ignore[arg-type]
 
 
-def test_seconds_of_set_up_call_and_teardown_add_up_and_stay_beside_those_of_other_runs() -> None:
-    costs = limits()
-    costs.config.cache.set(KEPT, {"tests/fast/a.py::old": 1})
-    for took in (0.5, 2, 0.25):
-        costs.pytest_runtest_logreport(SimpleNamespace(nodeid="tests/fast/a.py::new", duration=took))  # type: ignore[arg-type]
-    costs.pytest_sessionfinish()
-    assert costs.config.cache.get(KEPT, {}) == {"tests/fast/a.py::old": 1, "tests/fast/a.py::new": 2.75}
+def test_a_case_that_took_longer_than_its_folder_allows_fails_the_collection() -> None:
+    costs, one, old = limits(within=True), "tests/fast/a.py::one[x/y]", "tests/spark/a.py::one"
+    collected: Any = SimpleNamespace(items=[SimpleNamespace(nodeid=each) for each in (one, old)])
+    with pytest.raises(pytest.UsageError, match="no test has run here: run `make test`"):
+        costs.pytest_collection_finish(collected)
+    costs.config.cache.set(KEPT, {old: 50})  # which another run has left
+    for took in (0.5, 4.5, 0.1):
+        costs.pytest_collection_finish(collected)
+        costs.pytest_runtest_logreport(SimpleNamespace(nodeid=one, duration=took))  # type: ignore[arg-type]
+        costs.pytest_sessionfinish()
+    assert costs.config.cache.get(KEPT, {}) == {old: 50, one: 5.1}
+    with pytest.raises(pytest.UsageError, match=r"tests/fast/a.py::one\[x/y\]: 5.1 s, and fast allows 5"):
+        costs.pytest_collection_finish(collected)
 
 
 def test_a_process_of_many_leaves_the_seconds_to_the_process_that_started_it() -> None:
@@ -45,29 +51,6 @@ def test_a_process_of_many_leaves_the_seconds_to_the_process_that_started_it() -
     costs.pytest_runtest_logreport(SimpleNamespace(nodeid="tests/fast/a.py::new", duration=1))  # type: ignore[arg-type]
     costs.pytest_sessionfinish()
     assert costs.config.cache == {}
-
-
-def test_the_folder_of_a_test_is_that_below_tests() -> None:
-    assert folder_of("tests/weekly/spark_impl/test_a.py::test_b[x/y]") == "weekly"
-
-
-def test_without_the_seconds_of_any_test_the_limits_are_not_kept_but_unknown() -> None:
-    costs = limits(within=True)
-    costs.config.cache.set(KEPT, {"tests/fast/gone.py::one": 1})
-    with pytest.raises(pytest.UsageError, match="no test has run here: run `make test`"):
-        costs.pytest_collection_finish(SimpleNamespace(items=[SimpleNamespace(nodeid="tests/fast/a.py::one")]))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("seconds", "is_refused"), [(5, False), (5.1, True)])
-def test_a_case_that_took_longer_than_its_folder_allows_fails_the_collection(seconds: float, is_refused: bool) -> None:
-    costs = limits(within=True)
-    costs.config.cache.set(KEPT, {"tests/fast/a.py::one": seconds, "tests/spark/a.py::one": 50})
-    collected = SimpleNamespace(items=[SimpleNamespace(nodeid=one) for one in costs.config.cache[KEPT]])
-    if is_refused:
-        with pytest.raises(pytest.UsageError, match=r"tests/fast/a.py::one: 5.1 s, and fast allows 5"):
-            costs.pytest_collection_finish(collected)  # type: ignore[arg-type]
-    else:
-        costs.pytest_collection_finish(collected)  # type: ignore[arg-type]
 
 
 def test_cases_that_ci_does_not_run_are_weekly() -> None:

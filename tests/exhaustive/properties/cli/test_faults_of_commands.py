@@ -70,11 +70,6 @@ FAULTS = [
         reports=r'"history": "h\\udcff"',
     ),
     Fault(
-        "the name of a missing file is not UTF-8",
-        ("run", "h\udcff.jsonl"),
-        r"error: h\\xff\.jsonl: can't be read \(No such file or directory\): .+",
-    ),
-    Fault(
         "a folder with a name that is not UTF-8 holds a bad file",
         ("run", "."),
         r"error: h\\xff\.jsonl: line 1: .+",
@@ -103,12 +98,6 @@ FAULTS = [
     ),
     # Files that are none, or never end, or have another format.
     Fault(
-        "a history is a device that never ends",
-        ("run", "/dev/zero"),
-        "error: /dev/zero: a device or a socket, which may never end: name a file or a pipe",
-        shell='ulimit -v 1000000; exec "$@"',
-    ),
-    Fault(
         "a history is a pipe that never ends",
         ("run", "/dev/stdin"),
         "error: /dev/stdin: larger than 64 MB, the most that can be read at once: split it",
@@ -121,12 +110,6 @@ FAULTS = [
         given={"h.jsonl": ""},
         prepare=lambda folder: os.truncate(folder / "h.jsonl", 10 << 30),
         shell='ulimit -v 1000000; exec "$@"',
-    ),
-    Fault(
-        "a history is gzipped",
-        ("run", "h.jsonl.gz"),
-        "error: h.jsonl.gz: a gzip file, and not JSON Lines: unpack it first, with `gunzip`",
-        given={"h.jsonl.gz": gzip.compress(HISTORY.encode())},
     ),
     Fault(
         "a history is a parquet file",

@@ -35,7 +35,6 @@ VIEWS = Input("user string, at timestamp, amount int", key="user", name="views")
 NAMED = {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"}
 DELAY = "10 minutes"
 INSTALLED = installed("pyspark")
-HERE = "tests/exhaustive/properties/checking/jobs/test_upgrade.py"
 HISTORIES = 60
 AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
 ONE = {"spark.sql.shuffle.partitions": "1"}
@@ -408,21 +407,6 @@ def hourly(clicks: DataFrame) -> DataFrame:
 
 def hourly_swapped(clicks: DataFrame) -> DataFrame:
     return aggregate(count, total)(clicks)
-
-
-@pytest.mark.weekly("half a minute: CI asks it of a change and a failure, and of the process itself")
-def test_the_old_version_runs_in_a_process_of_its_own_pyspark_which_ends_with_the_check(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    started: list[Any] = []
-    start = other_pyspark.PySparkProcess.__enter__
-    monkeypatch.setattr(
-        other_pyspark.PySparkProcess, "__enter__", lambda process: started.append(process) or start(process)
-    )
-    report = upgrade(hourly, hourly, CLICKS, histories=HISTORIES, from_pyspark=INSTALLED)
-    assert f"goes on from the checkpoint of hourly ({HERE}" in str(report)
-    assert f") on PySpark {INSTALLED} as" in str(report)
-    assert [process.process.returncode for process in started] == [0]
 
 
 @pytest.mark.usefixtures("unshrunk")
