@@ -176,7 +176,8 @@ WRONG_FORMS = {
 @pytest.mark.parametrize("aggregate", [*AGGREGATES])
 def test_a_bug_in_an_aggregate_shows(monkeypatch, aggregate):
     monkeypatch.setitem(AGGREGATES, aggregate, WRONG_FORMS[aggregate])
-    assert disagreements([one for one in drawn("range_aggregate") if one.options.get("aggregate", "count") == aggregate])
+    histories = drawn("range_aggregate")
+    assert disagreements([one for one in histories if one.options.get("aggregate", "count") == aggregate])
 
 
 def test_every_statement_has_a_bug_that_shows():
