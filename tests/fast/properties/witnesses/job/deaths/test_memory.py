@@ -6,10 +6,11 @@ import sqlite3
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-from streamproof.properties.witnesses.job.memory import Memory
+from streamproof.properties.witnesses.job.deaths.memory import Memory
 
 SEEN: set = set()
 COUNT = 0
@@ -99,7 +100,17 @@ class Called:
         self.slotted.last = [*self.slotted.last, 2]
 
 
+class Holder(SimpleNamespace):
+    """A library's object that calls a function of the user's."""
+
+    __module__ = "types"
+
+    def __call__(self) -> None:
+        self.function()
+
+
 JOBS = {
+    "a library's object that calls a function": Holder(function=globals_of_each_kind),
     "globals": globals_of_each_kind,
     "defaults and attributes of a function": default,
     "a closure": closure(),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.dying import Steps, dying_writer
+from streamproof.properties.witnesses.job.deaths.dying import Steps, dying_writer
 from streamproof.properties.witnesses.run_options import BETWEEN, MIDDLE, WITHIN, Crash, crash_of
 from streamproof.properties.witnesses.spark.failures import PlannedCrash
 

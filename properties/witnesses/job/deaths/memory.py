@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, MutableMapping, MutableSequence,
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
-from .users_code import NO_FILE, OF_CLASSES, is_users_class, is_users_file, names_of
+from ..users_code import NO_FILE, OF_CLASSES, is_users_class, is_users_file, names_of
 
 MAX_OBJECTS = 50_000
 """The most objects that are looked at."""
@@ -114,6 +114,9 @@ def _within(value: Any) -> tuple[list[PutBack], list[Any]]:
         if hasattr(value, "__dict__"):
             own, more_own = _within(value.__dict__)
             put, more = [*put, *own], [*more, *more_own]
+    elif not isinstance(value, _CODE):  # a library's object may call functions of the user's
+        functions = (FunctionType, MethodType, functools.partial)
+        more += [one for one in getattr(value, "__dict__", {}).values() if isinstance(one, functions)]
     if callable(getattr(type(value), "rollback", None)):
         put.append(functools.partial(_rolled_back, value))
     return put, more

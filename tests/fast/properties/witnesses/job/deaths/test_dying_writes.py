@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job import dying_writes
-from streamproof.properties.witnesses.job.dying_writes import CUTS, Writes
+from streamproof.properties.witnesses.job.deaths import dying_writes
+from streamproof.properties.witnesses.job.deaths.dying_writes import CUTS, Writes
 from streamproof.properties.witnesses.spark.failures import PlannedCrash
 
 

@@ -13,8 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from ..spark.failures import PlannedCrash, is_users
-from ..spark.platform import connect
+from ...spark.failures import PlannedCrash, is_users
+from ...spark.platform import connect
 from .dying import Death, line_of
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ A process that dies runs nothing more. Here an exception ends the work, and rais
 
 from __future__ import annotations
 
+import dis
 import gc
 import linecache
 import sys
@@ -14,8 +15,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-from ...system.visible import visible_path
-from ..spark.failures import PlannedCrash, is_users
+from ....system.visible import visible_path
+from ...spark.failures import PlannedCrash, is_users
 
 VISITS = 2
 """How often a line counts as a step: a loop can die before its first row, and between two rows."""
@@ -24,6 +25,8 @@ ENDS = frozenset({"close", "rollback", "release", "unlock", "disconnect", "shutd
 """The names of functions that do what the end of a process does to files, locks, connections and transactions."""
 MOST_DEATHS = 100
 """How often a function that catches whatever is raised dies again."""
+_UNWINDS = dis.opmap.get("PUSH_EXC_INFO", -1)
+"""The instruction that begins an `except` or `finally` block: Python leaks frames where a trace raises before it."""
 GENERATED = "<string>"
 """The file of code that the standard library generates, such as a named tuple's: it is no line of the user's."""
 
@@ -72,9 +75,8 @@ class Death:
         raise NotImplementedError
 
     def _die(self) -> NoReturn:
-        """Die, and die again at the next call of the user's code: Python removes a trace that raises an exception."""
-        self._again += 1
-        sys.setprofile(self._calls if self._again < MOST_DEATHS else None)
+        """Die, and die again at each call of the user's code: its `finally` and `except` blocks call nothing."""
+        sys.setprofile(self._calls)
         raise Killed
 
     def _calls(self, frame: FrameType, event: str, given: Any) -> None:
@@ -84,17 +86,19 @@ class Death:
         is_own = frame.f_code.co_filename == __file__
         if event not in ("call", "c_call") or is_own or name in ENDS or caller is None:
             return
-        if is_users(caller.f_code.co_filename):
+        if is_users(caller.f_code.co_filename) and self._again < MOST_DEATHS:
+            self._again += 1
+            # Python removes a trace and a profile that raise an exception: each puts the other back.
             while caller is not None:
-                caller.f_trace = self._lines
+                caller.f_trace = self._unwinding
                 caller = caller.f_back
-            sys.settrace(self._lines)  # Python removes a profile that raises an exception, too
+            sys.settrace(self._unwinding)
             raise Killed
 
-    def _lines(self, frame: FrameType, event: str, given: Any) -> Any:
-        if event == "line" and is_users(frame.f_code.co_filename):
-            self._die()
-        return self._lines
+    def _unwinding(self, frame: FrameType, event: str, given: Any) -> Any:
+        """Watch calls again; a trace that raised an exception where Python unwinds would leak its frames."""
+        sys.setprofile(self._calls)
+        return self._unwinding
 
 
 class Steps(Death):
@@ -114,7 +118,7 @@ class Steps(Death):
         return self._at_line if is_users(path) and path != GENERATED else None
 
     def _at_line(self, frame: FrameType, event: str, given: Any) -> Any:
-        if event != "line":
+        if event != "line" or frame.f_code.co_code[frame.f_lasti] == _UNWINDS:
             return self._at_line
         at = frame.f_code, frame.f_lineno
         self._visits[at] += 1
