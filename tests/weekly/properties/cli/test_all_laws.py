@@ -13,6 +13,7 @@ def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return caller(monkeypatch, capsys, "check")
 
 
+@pytest.mark.weekly("minutes of Spark: CI asks these laws of the reference")
 def test_all_laws_hold_on_spark_for_all_operators_at_the_default_size(check: Command, tmp_path: Path) -> None:
     said = check("--all-laws", "--findings", tmp_path)
     assert said.code == 0, said.out
