@@ -53,6 +53,8 @@ OTHER_KEYS = (
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
 TWO_RUNS = "Two plain runs of it differ, too: its result depends on something beside its rows."
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
+MOST_TOGETHER = 20
+"""The most histories that are put together where each alone shows nothing."""
 MAX_KEYS_ALONE = 4
 """Histories that are run alone if a job computes with keys."""
 
@@ -246,6 +248,9 @@ class JobCheck:
             history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
             differ = f"{len(failing)} of {len(histories)} histories differ"
             self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
+            together = self._together([one for one, _ in failing]) if self.variation.law else None
+            if together is not None:  # a batch may only go wrong if it has many rows, of whatever keys
+                self.raise_smallest(together, compared, self.variation, head=f"{differ}.", started=started)
             why = (
                 f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
                 "agrees. So a history's result depends on the others, though no two share a key"
@@ -257,6 +262,13 @@ class JobCheck:
         elif not self.variation.law:  # an invariant asks by itself whether the others play a part
             self.check_beside(histories, comparisons, started)
         return sum(compared.expects_rows for compared in comparisons)
+
+    def _together(self, histories: Sequence[JobHistory]) -> JobHistory | None:
+        """Return the rows of histories as one history; None: its rows would be no log, or no copies of an event."""
+        if any(given.source.is_change_log or given.identity for given in self.options.inputs):
+            return None
+        each = zip(*(history.batches for history in histories[:MOST_TOGETHER]), strict=True)
+        return histories[0].with_batches([[arrival for batch in batches for arrival in batch] for batches in each])
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Compared], started: float) -> None:
         """Run the fullest history alone too; if the job computes with keys, several with most of the keys drawn.

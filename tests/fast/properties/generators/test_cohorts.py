@@ -214,6 +214,10 @@ def test_every_history_gets_its_own_entries_back(drawn: list[History]) -> None:
     assert unpack(cohort, packed_entries(cohort)) == [play(one).entries for one in drawn]
 
 
+def test_the_reserved_keys_entries_are_left_out() -> None:
+    assert unpack(only_cohort(history(record(5))), [Entry(0, 0, Dropped(WATERMARK_DRIVER, "late"))]) == [[]]
+
+
 def test_a_null_keys_entry_is_the_lonely_historys() -> None:
     cohort = only_cohort(history(record(5), record(1, key=None)))
     entry = Entry(0, 0, Dropped(None, "null key"))

@@ -66,6 +66,7 @@ def test_what_a_user_should_know_at_once_is_told_or_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_telling", None)
+    monkeypatch.setattr(logging.getLogger("streamproof"), "propagate", True)  # a command in the same process unsets it
     lines: list[str] = []
     with telling(lines.append):
         tell("few histories")

@@ -112,6 +112,23 @@ def test_an_oracle_that_runs_a_job_itself_is_given_the_check_s_witness(oracle: O
             checked(without_the_last, oracle)
 
 
+@dataclass(frozen=True)
+class LosingMany(MemoryRunner):
+    """Where it dies, a batch of many rows loses all but five."""
+
+    def run(self, *given: Any, **named: Any) -> Output:
+        output = super().run(*given, **named)
+        return replace(output, batches=[rows[:5] for rows in output.batches]) if output.crashed else output
+
+
+@pytest.mark.usefixtures("unshrunk")
+def test_a_loss_that_no_history_alone_shows_is_found_by_several_together() -> None:
+    with pytest.raises(Violated, match="dying in") as found:
+        _Invariants(options(copy, LosingMany)).report(60, ())
+    counterexample: Any = found.value.counterexample
+    assert max(map(len, counterexample.history.batches)) > 5
+
+
 class AllRows(Oracle):
     """All rows are expected by the end, however late; it knows nothing of late rows."""
 
