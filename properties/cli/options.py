@@ -83,7 +83,8 @@ Formats = Annotated[
     list[str] | None,
     of_job(
         metavar="FORMAT",
-        help="The format of an input's records: kafka, or text; without it the job gets the columns. As --key.",
+        help="The format of an input's records: kafka, kinesis, eventhubs, pubsub, pulsar, or text; without it the job "
+        "gets the columns. As --key.",
     ),
 ]
 Values = Annotated[

@@ -24,10 +24,10 @@ class Input:
     Args:
         schema: The columns: a DDL string, a StructType or a pyarrow schema; may be left out where there is a sample.
             For records with a payload, the payload's columns.
-        time: The column of the event time; may be left out where only one column is a timestamp. With Kafka records it
-            may be the record's own `timestamp`, which is the default if no column is a timestamp. False: the source has
-            no event time. Then the job isn't given the time by which its rows arrive; oracles have it as the column
-            `timestamp`.
+        time: The column of the event time; may be left out where only one column is a timestamp. With records of a
+            broker it may be the record's own, such as Kafka's `timestamp`, which is the default if no column is a
+            timestamp. False: the source has no event time. Then the job isn't given the time by which its rows arrive;
+            oracles have it as the column `timestamp`.
         key: The column or columns of the key; none for a job without a key.
         name: Its name in reports; every input of a job has its own.
         keys: The keys to draw from, tuples where the key has several columns. Histories then can't share a query.
@@ -38,8 +38,8 @@ class Input:
         time_format: The form of an event time that isn't a timestamp: "s", "ms" or "us" since 1970, for a number or
             text; or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs no form.
         null_times: The share of rows without an event time, from 0 to 1.
-        format: "kafka": the job is given the columns of Spark's Kafka source; "text": one column, `value`; by default
-            the columns of the schema.
+        format: "kafka": the job is given the columns of Spark's Kafka source; "kinesis", "eventhubs", "pubsub" and
+            "pulsar": those of these sources; "text": one column, `value`; by default the columns of the schema.
         value: The payload of the records: "json" by default, "csv", or "text", the one column beside the key;
             `avro(…)`; or a function from a row to bytes, or to None. "debezium": the change events of a table with
             these columns and the primary key `key`. Oracles have two more columns of each change, `deleted` (boolean)

@@ -55,10 +55,10 @@ class Source:
         return self.encoding is not None and self.encoding.format is not None
 
     @property
-    def has_records_key(self) -> bool:
-        """Whether the job is given records of Kafka's whose key is the text of the key's column."""
-        is_kafka = self.encoding is not None and self.encoding.format == "kafka"
-        return is_kafka and not self.is_change_log and len(self.key) == 1
+    def records_key(self) -> str | None:
+        """The column of the records that has the text of the key's column; None: there is none."""
+        envelope = None if self.encoding is None else self.encoding.envelope
+        return None if envelope is None or self.is_change_log or len(self.key) != 1 else envelope.key or None
 
     @property
     def is_change_log(self) -> bool:

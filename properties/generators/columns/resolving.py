@@ -18,6 +18,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.arguments import short
 from ...system.exits import without_exit
 from . import debezium
+from .forms.envelopes import ENVELOPES
 from .forms.payloads import DEBEZIUM
 from .forms.rows import Row, from_microseconds
 from .forms.times import UNITS
@@ -156,7 +157,8 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
         return debezium.TIME
     timestamps = [column.name for column in schema if pa.types.is_timestamp(column.type)]
     is_free = RECORDS_TIME not in schema.names
-    may_be_records = given.format == "kafka" and is_free
+    envelope = ENVELOPES.get(given.format or "")
+    of_records = None if envelope is None or envelope.time in schema.names else envelope.time
     if given.time is False:
         if not is_free:
             raise BadInput(f"time is False, and there is a column {RECORDS_TIME!r}: rename it, or name the event time")
@@ -164,7 +166,9 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
     if given.time is None:
         if len(timestamps) == 1:
             return str(timestamps[0])
-        if (may_be_records or (given.value == "text" and is_free)) and not timestamps:
+        if of_records is not None and not timestamps:
+            return of_records
+        if given.value == "text" and is_free and not timestamps:
             return RECORDS_TIME
         there = f"{', '.join(timestamps)} are timestamps" if timestamps else "no column is a timestamp"
         raise BadInput(
@@ -172,8 +176,8 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
             f'Input(…, time="{[*timestamps, *schema.names][0]}"), and where it is a number or text '
             f"say its form, {UNITS}; where there is none, time=False"
         )
-    if given.time == RECORDS_TIME and may_be_records:
-        return RECORDS_TIME
+    if given.time is not None and given.time == of_records:
+        return of_records
     return _column(schema, given.time, "named as its event time")
 
 

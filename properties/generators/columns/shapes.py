@@ -17,7 +17,7 @@ from .inputs import Input
 from .model import Source
 
 RECORDS_TIME = "timestamp"
-"""The column of Kafka's records with their own time."""
+"""The column of the time by which rows arrive, where they have no event time; Kafka's records have it as their own."""
 _FORMATS = get_args(Format)
 _VALUES = ("json", "csv", "text", DEBEZIUM)
 AVRO: Any = "avro"
@@ -72,13 +72,14 @@ def _check_shares(given: Input) -> None:
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
             raise BadInput(f"{name} is {short(share)}: give a share from 0 up to 1, such as 0.05")
     if given.format is not None and given.format not in _FORMATS:
-        raise BadInput(f"its format is {short(given.format)}: give {' or '.join(map(repr, _FORMATS))}, or none")
+        raise BadInput(f"its format is {short(given.format)}: give {', '.join(map(repr, _FORMATS))}, or none")
     for name in ("malformed", "null_values", "headers"):
         if getattr(given, name) and given.format is None:
             raise BadInput(f'{name} is given, and its rows have no payload: say the format too, format="kafka"')
     for name in ("null_values", "headers"):
-        if getattr(given, name) and given.format == "text":
-            raise BadInput(f"{name} is given, and lines of text have none: leave it out")
+        if getattr(given, name) and given.format != "kafka":
+            what = "lines of text" if given.format == "text" else f"records of {given.format}"
+            raise BadInput(f"{name} is given, and {what} have none: leave it out")
     if given.malformed and given.value == "text":
         raise BadInput(f"malformed is {given.malformed}, and any text is a payload of value='text': leave it out")
     if given.format is None and given.value != "json":
@@ -111,7 +112,7 @@ def _form(given: Input, schema: pa.Schema, time: str) -> TimeForm | None:
         return time_form(time, schema.field(time).type, given.time_format)
     if given.time_format is not None:
         raise BadInput(
-            f"time_format is {given.time_format!r}, and the event time is the timestamp of Kafka's records: leave it "
+            f"time_format is {given.time_format!r}, and the event time is the records' own timestamp: leave it "
             "out, or name the column of the payload, time=…"
         )
     return None

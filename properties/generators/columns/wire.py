@@ -16,14 +16,13 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from .debezium import ChangeLog
 from .forms.encoding import RECORDS_GRAIN_US, Encoding
+from .forms.envelopes import Record
 from .forms.payloads import key_text
 from .forms.rows import Row, from_microseconds, microseconds
 from .model import Source
 
-RECORDS_KEY = "key"
-"""The column of Kafka's records with their key."""
 PARTITIONS = 3
-"""The number of partitions of a Kafka topic."""
+"""The number of partitions of a topic."""
 
 
 def table_of(source: Source, rows: Sequence[Row]) -> pa.Table:
@@ -96,24 +95,14 @@ class Encoder:
 
     def _record(self, encoding: Encoding, row: Row, value: bytes | None) -> Mapping[str, Any]:
         source = self.source
-        if encoding.format == "text":
+        if encoding.envelope is None:
             return {"value": None if value is None else value.decode(errors="replace")}
         key = key_text(row, source.key, source.schema, as_object=self.changes is not None)
         partition = (sum(self.offsets.values()) if key is None else crc32(key)) % PARTITIONS
         offset = self.offsets[partition]
         self.offsets[partition] += 1
         time = row[source.time] if encoding.is_records_time else from_microseconds(self.reached_us)
-        headers = None if offset % 3 == 0 else [{"key": "trace", "value": str(offset).encode()}]
-        return {
-            "key": key,
-            "value": value,
-            "topic": source.name,
-            "partition": partition,
-            "offset": offset,
-            "timestamp": _in_ms(time),
-            "timestampType": 0,
-            "headers": headers,
-        }
+        return encoding.envelope.values(Record(key, value, source.name, partition, offset, _in_ms(time)))
 
 
 def _in_ms(time: datetime) -> datetime:

@@ -14,7 +14,6 @@ from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
-from ...generators.columns.wire import RECORDS_KEY
 from ..run_options import RunOptions
 from .plan.tables import TablesUsed
 from .running import Job, Output, Runner, name_of
@@ -182,8 +181,9 @@ class RowsWitness:
         keys = [column for column in rows[0] if column in carriers]
         if not keys:
             keys = [column for column in rows[0] if self.renamed.get(column) in carriers]
-        if not keys and RECORDS_KEY in rows[0] and any(source.has_records_key for source in self.sources):
-            keys = [RECORDS_KEY]
+        if not keys:
+            own = {source.records_key for source in self.sources}
+            keys = [column for column in rows[0] if column in own]
         if not keys:
             raise UnreadableKey(
                 f"the result has the columns {', '.join(rows[0])}, and none of the key's, "

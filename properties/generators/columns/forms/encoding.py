@@ -1,4 +1,4 @@
-"""The form in which a job is given the rows of a source: Kafka's records or lines of text, and their payload."""
+"""The form in which a job is given the rows of a source: records of a broker or lines of text, and their payload."""
 
 from __future__ import annotations
 
@@ -7,29 +7,17 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
+from .envelopes import ENVELOPES, HEADERS, Envelope
 from .payloads import DEBEZIUM, Value, payload
 from .rows import Row
-from .times import TIMESTAMP, TimeForm
+from .times import TimeForm
 
-Format: TypeAlias = Literal["kafka", "text"]
-"""The form of a source's records: Kafka's records, or lines of text, as in files and from sockets."""
+Format: TypeAlias = Literal["kafka", "kinesis", "eventhubs", "pubsub", "pulsar", "text"]
+"""The form of a source's records: records of a broker, or lines of text, as in files and from sockets."""
 
-KAFKA = pa.schema(
-    [
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("timestampType", pa.int32()),
-    ]
-)
-"""The columns of Spark's Kafka source."""
-HEADERS = pa.field("headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 TEXT = pa.schema([pa.field("value", pa.string())])
 RECORDS_GRAIN_US = 1000
-"""The precision of the timestamps of Kafka's records in microseconds."""
+"""The precision of the timestamps of records in microseconds."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +45,19 @@ class Encoding:
         """The columns that the job is given."""
         if self.format is None:
             return self.columns
-        if self.format == "text":
+        if self.envelope is None:
             return TEXT
-        return KAFKA.append(HEADERS) if self.headers else KAFKA
+        return self.envelope.columns.append(HEADERS) if self.headers else self.envelope.columns
+
+    @property
+    def envelope(self) -> Envelope | None:
+        """The form of the records of a broker; None: they are none."""
+        return ENVELOPES.get(self.format or "")
+
+    @property
+    def payload_column(self) -> str:
+        """The column of the payload."""
+        return "value" if self.envelope is None else self.envelope.payload
 
     @property
     def timestamp(self) -> str | None:
@@ -68,8 +66,9 @@ class Encoding:
 
     @property
     def is_records_time(self) -> bool:
-        """Whether the event time is the timestamp of Kafka's records, and not in their payload."""
-        return self.format == "kafka" and self.time not in self.columns.names and not self.is_change_log
+        """Whether the event time is the records' own timestamp, and not in their payload."""
+        own = None if self.envelope is None else self.envelope.time
+        return self.time == own and self.time not in self.columns.names and not self.is_change_log
 
     @property
     def is_change_log(self) -> bool:

@@ -110,7 +110,7 @@ def _of_source(term: Term, source: Source) -> Term | None:
         names, name = term.value
         if [*names] != [*source.wire_schema.names]:
             return None
-        if has_payload and name == "value" and encoding is not None and encoding.value == "text":
+        if encoding is not None and has_payload and name == encoding.payload_column and encoding.value == "text":
             name = next((one for one in encoding.columns.names if one not in source.key), name)
         return Term(COLUMN, (), name) if name in source.schema.names else None
     children = [_of_source(child, source) for child in term.children]

@@ -108,7 +108,7 @@ def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, st
         ("ts date", {"time_format": "s"}, "leave that out"),
         ("ts timestamp not null", {"null_times": 0.1}, "takes no null"),
         ("ts timestamp", {"null_times": 2}, "null_times is 2: give a share from 0 up to 1"),
-        ("ts timestamp", {"format": "pulsar"}, "its format is 'pulsar': give 'kafka' or 'text'"),
+        ("ts timestamp", {"format": "mqtt"}, "its format is 'mqtt': give 'kafka', 'kinesis', 'eventhubs', "),
         ("ts timestamp", {"malformed": 0.1}, 'say the format too, format="kafka"'),
         ("ts timestamp", {"value": "csv"}, 'say the format too, format="kafka"'),
         (
@@ -120,7 +120,10 @@ def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, st
         ("ts timestamp, more array<int>", {"format": "kafka", "value": "csv"}, "CSV has no form for the column 'more'"),
         ("n int", {"format": "kafka", "value": "text", "malformed": 0.1, "time": None}, "any text is a payload"),
         ("ts timestamp", {"format": "text", "null_values": 0.1}, "lines of text have none"),
-        ("n int", {"format": "kafka", "time": "timestamp", "time_format": "ms"}, "is the timestamp of Kafka's records"),
+        ("n int", {"format": "kafka", "time": "timestamp", "time_format": "ms"}, "is the records' own timestamp"),
+        ("ts timestamp", {"format": "kinesis", "null_values": 0.1}, "records of kinesis have none"),
+        ("ts timestamp", {"format": "eventhubs", "headers": True}, "records of eventhubs have none"),
+        ("n int", {"format": "pubsub", "time": None}, "no column is a timestamp"),
     ],
 )
 def test_a_source_that_cannot_be_is_refused_with_the_remedy(time: str, more: dict[str, Any], said: str) -> None:
@@ -173,6 +176,44 @@ def test_records_of_kafka_have_its_columns_and_offsets_without_gaps() -> None:
     assert appended == [time - time % 1000 for time in [clock[0]] * 4 + [clock[1]] * 2]
     assert any(row["headers"] for row in found)
     assert not all(row["headers"] for row in found)
+
+
+ENVELOPES = {
+    "kinesis": {
+        "partitionKey": "a",
+        "data": b'{"user":"a"}',
+        "stream": "clicks",
+        "shardId": "shardId-000000000000",
+        "approximateArrivalTimestamp": AT.replace(microsecond=123_000),
+    },
+    "eventhubs": {
+        "body": b'{"user":"a"}',
+        "partition": "0",
+        "offset": "0",
+        "sequenceNumber": 0,
+        "enqueuedTime": AT.replace(microsecond=123_000),
+        "partitionKey": "a",
+        "properties": [],
+    },
+    "pulsar": {"value": b'{"user":"a"}', "__key": b"a", "__publishTime": AT.replace(microsecond=123_000)},
+}
+
+
+@pytest.mark.parametrize("form", ENVELOPES)
+def test_records_of_other_brokers_have_their_columns_and_may_have_the_event_time(form: Any) -> None:
+    resolved = resolve(Input("user string", key="user", name="clicks", format=form))
+    time = resolved.source.time
+    assert time == resolved.source.wire_time
+    (row,) = tables(resolved, {"user": "a", time: AT.replace(microsecond=123_000)})
+    assert {name: row[name] for name in ENVELOPES[form]} == ENVELOPES[form]
+    assert resolved.source.records_key in row
+
+
+def test_records_of_pub_sub_have_their_time_as_a_number() -> None:
+    resolved = clicks(format="pubsub")
+    (row,) = tables(resolved, {"user": "a", "at": AT, "amount": 1})
+    assert row["payload"].startswith(b'{"user":"a"')
+    assert row["publishTimestampInMillis"] == microseconds(AT) // 1000
 
 
 def test_without_a_timestamp_in_the_payload_the_event_time_is_that_of_kafka_s_record() -> None:
@@ -420,7 +461,7 @@ def test_debezium_s_envelopes_follow_from_the_changes_before() -> None:
     assert events[1] == events[2]
     assert [json.loads(record["key"]) for record in records] == [{"id": 1}] * 6 + [{"id": 2}] * 2
     assert resolved.source.wire_time is None
-    assert not resolved.source.has_records_key
+    assert resolved.source.records_key is None
 
 
 def test_only_a_row_that_never_was_there_is_a_snapshot_s() -> None:
