@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from py4j.java_gateway import JavaPackage
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -19,7 +21,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from ....system.visible import first_line, visible
 from ...spark.platform.connect import classes
 from .lifting import Lift, Waiting
+from .notebooks import display
 from .reads import FILES, Read
+from .statements import CHANGES, SETTING, VIEW
 from .writes import Idle, Write
 
 if TYPE_CHECKING:
@@ -31,14 +35,10 @@ Methods = dict[str, Any]
 TABLES = ("saveAsTable", "insertInto")
 SAVES = ("save", "jdbc", *TABLES, *FILES)
 SAVES_V2 = ("append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace")
+CATALOG = ("createDatabase", "createExternalTable", "createTable", "dropDatabase", "dropTable", "truncateTable")
+REFRESHING = ("recoverPartitions", "refreshByPath", "refreshTable", "setCurrentCatalog", "setCurrentDatabase")
 WRITER = ["foreach", "foreachBatch", "format", "option", "outputMode", "queryName", "start", "toTable", "trigger"]
 _OWN = f"{__name__.partition('.')[0]}.properties."
-_CHANGES = re.compile(
-    r"\s*(alter|analyze|comment|copy|create(?!\s+(or\s+replace\s+)?(global\s+)?temp)|delete|drop|insert|merge|msck|"
-    r"optimize|refresh|repair|truncate|update|use|vacuum)\b",
-    re.IGNORECASE,
-)
-"""SQL statements that change a catalog or a table."""
 
 
 def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
@@ -58,13 +58,22 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
     yield seen.session, {name: method for name, method in of_session.items() if hasattr(seen.session, name)}
     if seen.session is SparkSession:
         context = vars(lift.spark.sparkContext)
+        yield JavaPackage, {"__call__": _of_jvm}
         yield SparkContext, {"stop": nothing, "__init__": lambda own, *_, **__: own.__dict__.update(context)}
     yield seen.settings, {"set": lambda conf, key, value: lift.set(key, value)}
     ending = {"awaitTermination": _returning(True), "processAllAvailable": nothing, "stop": nothing}
     yield StreamingQuery, ending
     yield seen.queries, {"awaitAnyTermination": _returning(True), "addListener": nothing}
     yield seen.frame, _views(lift, seen.frame)
+    yield seen.catalog, _catalog(lift, seen.catalog)
     yield time, {"sleep": _sleeping(lift, time.sleep)}
+
+
+def _of_jvm(package: Any, *arguments: Any) -> Any:
+    """Answer a call of a Java class that isn't there: an encrypted text stays as it is."""
+    if package._fqn.endswith("EventHubsUtils.encrypt"):
+        return arguments[0]
+    raise TypeError(f"Spark has no class for {package._fqn} here")
 
 
 def _returning(value: Any) -> Callable[..., Any]:
@@ -103,13 +112,16 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
 
         def load(reader: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
             given = [target] * (target is not None)
-            if sys._getframe(1).f_globals.get("__name__", "").startswith(_OWN):  # the check's clock
+            caller = sys._getframe(1).f_globals.get("__name__", "")
+            if caller.startswith(_OWN) and caller != __name__:  # the check's clock
                 return original(reader, *given, *arguments, **named)
             read = read_of(reader)
             read.line = lift.line
             read.load(name, target, arguments, named)
             if (frame := answer(read)) is not None:
                 return frame
+            if name != "table":
+                given = [lift.beside(one) for one in given]
             return lift.batch(read, partial(original, reader, *given, *arguments, **named))
 
         return load
@@ -162,7 +174,8 @@ class _Writer:
             "__init__": self.init,
             **{name: self.noting(name, attribute) for name, attribute in noting.items()},
             **{"option": option, "options": options, "trigger": trigger},
-            **{"foreach": foreach, "foreachBatch": foreach_batch, "start": start, "toTable": to_table},
+            **{"foreach": foreach, "foreachBatch": foreach_batch, "start": start},
+            **dict.fromkeys(("toTable", "table"), to_table),  # `table` is Databricks' older name
         }
 
     def write_of(self, writer: Any) -> Write:
@@ -211,7 +224,7 @@ def _guarded(lift: Lift, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def guarded(*arguments: Any) -> Any:
         writer = classes().writer
-        with lift.source.surroundings(), mock.patch.multiple(writer, **_guards(lift, writer)):
+        with lift.source.surroundings(), lift.around(), mock.patch.multiple(writer, **_guards(lift, writer)):
             return function(*arguments)
 
     return guarded
@@ -245,27 +258,59 @@ def _session(lift: Lift, owner: Any) -> Methods:
     original = owner.sql
 
     def sql(spark: Any, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
-        if lift.asked is None and _CHANGES.match(sqlQuery):
+        if lift.asked is None and CHANGES.match(sqlQuery):
             lift.note(f"the statement {visible(first_line(sqlQuery))!r} isn't run")
-            return original(spark, "SELECT 1 WHERE false")
-        return original(spark, sqlQuery, *arguments, **named)
+        elif setting := SETTING.fullmatch(sqlQuery):
+            lift.set(*setting.groups())
+        else:
+            lift.views += VIEW.findall(sqlQuery)
+            statement, unanswered = lift.statement(sqlQuery)
+            return lift.batch(unanswered, lambda: original(spark, statement, *arguments, **named))
+        return original(spark, "SELECT 1 WHERE false")
 
     return {"sql": sql, "table": lambda spark, name: spark.read.table(name)}
 
 
+def _catalog(lift: Lift, owner: Any) -> Methods:
+    """Return the methods of the class of catalogs: the tables of the script are there, and nothing is changed."""
+
+    def exists(catalog: Any, tableName: str, dbName: str | None = None, *, original: Any = owner.tableExists) -> bool:
+        name = tableName if dbName is None else f"{dbName}.{tableName}"
+        if any(frames.has(Read(target=name)) for frames in (lift.tables, lift.inputs)):
+            return True
+        with suppress(PySparkException):  # of a catalog that isn't there
+            return bool(original(catalog, name))
+        return False
+
+    def database(catalog: Any, dbName: str, *, original: Any = owner.databaseExists) -> bool:
+        if any(
+            f".{dbName}.".casefold() in f".{name}".casefold() for name in (*lift.tables.frames, *lift.inputs.frames)
+        ):
+            return True
+        with suppress(PySparkException):
+            return bool(original(catalog, dbName))
+        return False
+
+    skipped = {name: _skipping(lift, f"catalog.{name}") for name in CATALOG if hasattr(owner, name)}
+    refreshing = {name: _returning(None) for name in REFRESHING}
+    return {"tableExists": exists, "databaseExists": database, **(skipped if lift.asked is None else {}), **refreshing}
+
+
 def _views(lift: Lift, owner: Any) -> Methods:
-    """Return the methods of the class of DataFrames that make views, which note them."""
+    """Return the methods of the class of DataFrames that make views, which note them, or show the frame."""
 
     def making(name: str) -> Callable[..., Any]:
         original = getattr(owner, name)
 
         def make(frame: Any, view: str) -> Any:
             lift.views.append(view)
+            lift.answering.discard(view)
             return original(frame, view)
 
         return make
 
-    return {name: making(name) for name in ("createOrReplaceTempView", "createTempView", "registerTempTable")}
+    views = {name: making(name) for name in ("createOrReplaceTempView", "createTempView", "registerTempTable")}
+    return {**views, "display": lambda frame, *arguments, **named: display(lift, frame, *arguments, **named)}
 
 
 MOST_SLEEPS = 2
@@ -286,16 +331,3 @@ def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float]
                 raise Waiting
 
     return sleep
-
-
-class Notebook:
-    """Stands in for IPython, of which an exported notebook asks for magic."""
-
-    def __init__(self, lift: Lift) -> None:
-        self._lift = lift
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        def skip(*arguments: Any) -> None:
-            self._lift.note(f"{visible(' '.join(map(str, arguments)))} isn't run")
-
-        return skip

@@ -11,23 +11,22 @@ import sys
 import tokenize
 import traceback
 import types
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.visible import first_line, visible
-from ...spark.platform.connect import to_check
 from ..declaring import PATCHING
-from .answers import Notebook, answers
+from .answers import answers
+from .beside import package_of
 from .lifting import Lift, Source, Waiting
-from .writes import Write
+from .notebooks import RUN, Notebook, Utilities, as_python, display, notebook_of
 
 _STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
-_MAGIC = re.compile(r"#\s*MAGIC\s+%(run|sql|scala|r|sh|pip|fs)\b.*")
 
 
 def run(lift: Lift) -> None:
@@ -40,14 +39,17 @@ def run(lift: Lift) -> None:
         if name.isidentifier():
             lift.tables.frames[name].createOrReplaceTempView(name)
             lift.views.append(name)
+            lift.answering.add(name)
     lift.change = lift.spark.conf.set
     printed = io.StringIO()
     with PATCHING, contextlib.ExitStack() as stack:
         for owner, methods in answers(lift):
-            stack.enter_context(mock.patch.multiple(owner, **methods))
+            for name, method in methods.items():
+                stack.enter_context(mock.patch.object(owner, name, method, create=True))
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(printed))
         stack.enter_context(lift.source.surroundings())
+        stack.enter_context(lift.around(anew=not callable(lift.source.code)))
         _execute(lift, printed)
     if lift.error is not None:
         raise lift.error
@@ -102,21 +104,50 @@ def _call(lift: Lift) -> None:
 def _exec(lift: Lift) -> None:
     path = lift.source.code
     assert isinstance(path, Path)
-    module = types.ModuleType("__main__")
-    named = {"spark": lift.spark, "display": partial(_display, lift)}
-    if isinstance(lift.spark, SparkSession):  # Connect has no context
-        named["sc"] = lift.spark.sparkContext
-    vars(module).update({"__file__": str(path), "get_ipython": lambda: Notebook(lift), **named})
-    vars(module).update(lift.source.names)
-    text = _text_of(lift.source)
-    for number, line in enumerate(text.splitlines(), 1):
-        if _MAGIC.match(line):
-            lift.notes.append(f"line {number} of {lift.source.where}: {visible(line.lstrip('# '))} isn't run")
+    lift.text = as_python(_text_of(lift.source), lift.note_line)
+    module, utilities = types.ModuleType("__main__"), Utilities(lift)
+    folders = [path.parent]
+
+    def run_other(given: str) -> None:
+        other, parameters = notebook_of(given, folders[-1])
+        if other is None:
+            lift.missing.append(given.strip())
+            lift.note(f"%run{given} isn't run, for there is no such notebook beside it")
+            return
+        utilities.widgets.defaults.update(parameters)
+        folders.append(other.parent)
+        exec(compile(as_python(source_of(other), lift.note_line), str(other), "exec"), vars(module))
+        folders.pop()
+
+    spark = lift.spark
+    named = {"spark": spark, "display": partial(display, lift), "dbutils": utilities, "sql": spark.sql}
+    named |= {"table": spark.table, "displayHTML": lambda *_: None, "getArgument": utilities.widgets.get}
+    if isinstance(spark, SparkSession):  # Connect has no context
+        named["sc"] = spark.sparkContext
+    named |= {"__file__": str(path), "__package__": package_of(path, lift.text), RUN: run_other}
+    vars(module).update({"get_ipython": lambda: Notebook(lift, run_other), **named, **lift.source.names})
     folder = str(path.parent.resolve())
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]  # the workers import from there, too
-    code = compiled(lift.source)
-    with mock.patch.dict(sys.modules, {"__main__": module}):
+    of_platform = types.ModuleType("pyspark.dbutils")
+    vars(of_platform)["DBUtils"] = lambda *_: utilities
+    code = compile(lift.text, str(path), "exec")
+    with _in_place_of({"__main__": module, "pyspark.dbutils": of_platform}):
         exec(code, vars(module))
+
+
+@contextlib.contextmanager
+def _in_place_of(modules: Mapping[str, types.ModuleType]) -> Iterator[None]:
+    """Let imports within it find these modules; what is imported beside them stays."""
+    before = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
 
 
 def compiled(source: Source) -> types.CodeType:
@@ -125,7 +156,7 @@ def compiled(source: Source) -> types.CodeType:
     Raises:
         SyntaxError: It isn't Python.
     """
-    return compile(_text_of(source), str(source.code), "exec")
+    return compile(as_python(_text_of(source), lambda *_: None), str(source.code), "exec")
 
 
 def _text_of(source: Source) -> str:
@@ -160,7 +191,7 @@ def _rest(lift: Lift, error: BaseException) -> str:
     if callable(code):
         lines, first = inspect.getsourcelines(inspect.unwrap(code))
         return "".join(lines[max(line - first, 0) :])
-    text = _text_of(lift.source)
+    text = lift.text
     # A statement of several lines is said to fail in its first, or in the line of one of its calls.
     statements = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.stmt)]
     begun = [one.lineno for one in statements if one.lineno <= line <= (one.end_lineno or 0)]
@@ -173,16 +204,10 @@ def _raised(lift: Lift, error: Exception) -> str:
         at = f", in line {error.lineno}" if error.lineno else ""  # an unknown encoding has none
         return f"{where} is no Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.')}"
+    if isinstance(error, NameError) and lift.missing:
+        return f"{message}; it runs {visible(lift.missing[-1])}, which isn't there: export it beside the script"
     if isinstance(error, NameError):
         return f"{message}; give what its platform has with globals={{{visible(error.name)!r}: …}}"
     if isinstance(error, ModuleNotFoundError):
         return f"{message}; install it, or give a stand-in in sys.modules"
     return message
-
-
-def _display(lift: Lift, shown: Any = None, *arguments: Any, **named: Any) -> None:
-    """Stand in for a notebook's `display`, which starts a query of a DataFrame that streams."""
-    if hasattr(shown, "isStreaming"):
-        name = str(named.get("streamName") or "")
-        shown = to_check(shown)
-        lift.writes.append(Write(shown, name=name, format="display" if shown.isStreaming else "shown", line=lift.line))

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -16,8 +17,13 @@ from unittest import mock
 from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
+from ....generators.columns.forms.envelopes import ENVELOPES
 from ....system.visible import first_line, visible, visible_path
-from .reads import Frames, Read, as_declared
+from ...spark.platform.connect import server_session
+from ..plan.plans import plan_of
+from .beside import beside, files, finding, folders_of, modules
+from .reads import Frames, Read, as_declared, of_topics, renewed
+from .statements import relations_of, renamed
 from .writes import EndedQuery, Write
 
 if TYPE_CHECKING:
@@ -32,6 +38,19 @@ _OF_CLASS = re.compile(r"spark\.sql\.catalog\.\w+|spark\..*[cC]lass")
 """The names of settings whose value is the name of a class."""
 
 
+_GUARD = os.path.join(os.path.dirname(__file__), "answers.py")
+"""Where the functions of a script's sink are called."""
+ROW_BY_ROW = {
+    *("Filter", "Generate", "LogicalRelation", "LocalRelation", "Project", "StreamingRelation", "StreamingRelationV2"),
+    *("SubqueryAlias", "Union", "View"),
+}
+"""Operators that make rows of single rows."""
+FORMS = {"aws-kinesis": "kinesis", "socket": "text"}
+"""The form of an Input that answers the reads of a source, where it has another name."""
+SCHEMA_OF = "streamproof_columns_"
+"""The beginning of the name of a frame that has the columns of an input, and no rows."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A script, or a function that starts its own queries.
@@ -42,6 +61,7 @@ class Source:
         env: The environment variables.
         names: What the script finds among its globals.
         text: The script's text in place of the file's; None: it is the file's.
+        widgets: The values of a notebook's widgets.
     """
 
     code: Path | Callable[..., Any]
@@ -49,6 +69,7 @@ class Source:
     env: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
+    widgets: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def file(self) -> str:
@@ -89,7 +110,11 @@ class Lift:
         writes: The queries that it has started.
         settings: The settings of the session that it asks for.
         notes: What it did that the check leaves out, each with its line.
-        views: The temporary views that it has made.
+        views: The temporary views that it has made, and those of its tables.
+        text: The text that is run, as Python.
+        missing: The notebooks that it runs and that aren't there.
+        schemas: The batch reads that were answered by the columns of an input alone.
+        answering: The names of the views that still are the given tables.
         query: The query that was started.
         error: The first error that it was answered with, which it may have caught.
         unfinished: The error that ended it before it had started all of its queries; None: it has.
@@ -106,6 +131,10 @@ class Lift:
     settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     views: list[str] = field(default_factory=list)
+    text: str = ""
+    missing: list[str] = field(default_factory=list)
+    schemas: list[Read] = field(default_factory=list)
+    answering: set[str] = field(default_factory=set)
     query: StreamingQuery | None = None
     error: StreamproofError | None = None
     unfinished: StreamproofError | None = None
@@ -138,30 +167,68 @@ class Lift:
         if (noted := f"line {self.line} of {self.source.where}: {text}") not in self.notes:
             self.notes.append(noted)
 
+    def note_line(self, number: int, line: str) -> None:
+        """Note a line of a notebook that isn't run."""
+        self.notes.append(f"line {number} of {self.source.where}: {visible(line)} isn't run")
+
     def stream(self, read: Read) -> DataFrame:
         """Answer a streaming read.
 
         Raises:
             BadInput: Nothing is given for it, or what is given doesn't fit.
         """
-        where = self.source.where
-        answer = self.inputs.answer(read, in_order=True)
-        if answer is None:
+        if not self.inputs.has(read) and (write := self.writer_of(read)) is not None:
+            return self.handed_on(read, write)
+        answers = self.inputs.answer(read, in_order=True)
+        if not answers:
             given = ", ".join(self.inputs.frames)
             name = read.names[0] if read.names else "events"
             raise self.refuse(
-                f"line {read.line} of {where} reads {read}, and reads= gives only {given}: "
+                f"line {read.line} of {self.source.where} reads {read}, and reads= gives only {given}: "
                 f"give it, too, reads={{{visible(name)!r}: Input(…)}}"
             )
-        name, frame = answer
-        wanted = {"kafka": "binary", "text": "string", "socket": "string"}.get(read.format)
-        if wanted and ("value", wanted) not in frame.dtypes:
-            shape = "kafka" if read.format == "kafka" else "text"
+        topics = {name: read.topics_of(name) if answers.keys() - {name} else read.topics for name in answers}
+        frames = [self._as_read(read, name, frame, topics[name]) for name, frame in answers.items()]
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+
+    def writer_of(self, read: Read) -> Write | None:
+        """Return the script's own query that writes what a read names; None: none does."""
+        written = [write for write in self.writes if write.target and read.chosen([write.target])]
+        return written[-1] if written else None
+
+    def handed_on(self, read: Read, write: Write) -> DataFrame:
+        """Return the rows that a query of the script's writes, for another that reads them.
+
+        Raises:
+            BadInput: The query has state or a sink of its own: what it writes is no matter of single rows.
+        """
+        plan = plan_of(write.frame._jdf.queryExecution().analyzed()) if write.frame.isStreaming else None
+        is_plain = write.function is None and write.of_rows is None and write.mode in (None, "append")
+        if not is_plain or (plan is not None and not plan.operators <= ROW_BY_ROW):
+            name = read.names[0]
             raise self.refuse(
-                f"line {read.line} of {where} reads {read} as the source {read.format} gives it, with a column value "
-                f"({wanted}), and reads[{name!r}] has {', '.join(frame.columns)}: give it as "
-                f'Input(…, format="{shape}")'
+                f"line {read.line} of {self.source.where} reads {read}, which its query in line {write.line} writes: "
+                f"give these rows as an Input of their own, reads={{{visible(name)!r}: Input(…)}}"
             )
+        self.note(f"it gets the rows of {read} from the query in line {write.line}, and not by way of its sink")
+        return renewed(write.frame)
+
+    def _as_read(self, read: Read, name: str, frame: DataFrame, topics: Sequence[str]) -> DataFrame:
+        """Return the frame of an input as a streaming read gives it, its records those of the topics."""
+        where = self.source.where
+        form = FORMS.get(read.format, read.format)
+        wanted = {"text": ("value", "string"), **{name: (one.payload, "binary") for name, one in ENVELOPES.items()}}
+        if form in wanted and wanted[form] not in frame.dtypes:
+            column, kind = wanted[form]
+            raise self.refuse(
+                f"line {read.line} of {where} reads {read} as the source {read.format} gives it, with a column "
+                f"{column} ({kind}), and reads[{name!r}] has {', '.join(frame.columns)}: give it as "
+                f'Input(…, format="{form}")'
+            )
+        if read.format == "aws-kinesis":
+            frame = frame.withColumnRenamed("stream", "streamName").drop("shardId")
+        if topics and topics != [self.inputs.topics.get(name, name)] and "topic" in frame.columns:
+            frame = of_topics(frame, topics)
         try:
             return as_declared(frame, read, name, where)
         except BadInput as error:
@@ -169,15 +236,26 @@ class Lift:
 
     def table(self, read: Read) -> DataFrame | None:
         """Answer a batch read; None: nothing is given for it."""
-        answer = self.tables.answer(read, in_order=False)
-        return None if answer is None else as_declared(answer[1], read, answer[0], self.source.where, cast=True)
+        for name, frame in self.tables.answer(read, in_order=False).items():
+            return as_declared(frame, read, name, self.source.where, cast=True)
+        return None
 
-    def batch(self, read: Read, original: Callable[[], DataFrame]) -> DataFrame:
-        """Read what no table answers, as the script would."""
+    def schema_of(self, read: Read) -> DataFrame | None:
+        """Return a frame without rows that has the columns of an input that a batch read names; None: none does."""
+        for name in read.chosen(self.inputs.frames):
+            frame = as_declared(self.inputs.frames[name], read, name, self.source.where, cast=True)
+            self.schemas.append(read)
+            return self.spark.createDataFrame([], frame.schema).alias(f"{SCHEMA_OF}{len(self.schemas)}")
+        return None
+
+    def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
+        """Read what no table answers, as the script would; None: nothing of it is without an answer."""
         try:
             return original()
         except Exception as error:
-            if not self.writes:
+            if read is not None and (columns := self.schema_of(read)) is not None:
+                return columns
+            if not self.writes and read is not None:
                 name = next(iter(read.names), "table")
                 self.refuse(
                     f"line {read.line} of {self.source.where} reads {read}, which can't be read here: "
@@ -185,9 +263,58 @@ class Lift:
                 )
             raise
 
+    @contextlib.contextmanager
+    def around(self, *, anew: bool = False) -> Iterator[None]:
+        """Let code within it find modules and files as the script does; further as `modules` if they are made anew."""
+        file, skip = self.source.file, None
+        if self.asked is None:
+
+            def skip(name: str) -> None:
+                self.note(f"{name}(…) isn't run")
+
+        with (modules if anew else finding)(file, skip), files(file, self.wrote):
+            yield
+
+    def wrote(self, path: str) -> None:
+        """Take notice of a file that is opened for writing."""
+        frame: Any = sys._getframe()
+        while frame is not None and frame.f_code.co_filename not in (self.source.file, _GUARD):
+            if frame.f_globals.get("__name__", "").startswith(("pyspark.", "py4j.")):
+                return
+            frame = frame.f_back
+        if frame is None or path == os.devnull or self.is_inside(path):
+            return
+        self.note(f"open({visible(path)!r}) writes outside of the check's folder, whatever is checked")
+
+    def beside(self, path: Any) -> Any:
+        """Return a path that the script reads, if it is relative as `beside.beside` finds it."""
+        if isinstance(path, list):
+            return [self.beside(one) for one in path]
+        if not isinstance(path, str) or ":" in path:
+            return path
+        return str(beside(path, folders_of(self.source.file)))
+
+    def statement(self, text: str) -> tuple[str, Read | None]:
+        """Return a statement that reads the given tables where it names them, and the first table that isn't given."""
+        answers, unanswered = [], None
+        own = {view.casefold() for view in self.views} - {view.casefold() for view in self.answering}
+        for relation in relations_of(server_session(self.spark), text):
+            if relation.name.casefold() in own:
+                continue
+            read = Read(target=relation.name, line=self.line)
+            frame = self.stream(read) if relation.streams else self.table(read) or self.schema_of(read)
+            if frame is None:
+                unanswered = unanswered or read
+                continue
+            view = f"streamproof_{len(self.views)}"
+            frame.createOrReplaceTempView(view)
+            answers.append((relation, view))
+        return renamed(text, answers), unanswered
+
     def begun(self, write: Write, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Take up a query that the script starts, and start it if it is the one that is asked about."""
         write.line = self.line
+        self.refuse_rows(write.frame)
         self.writes.append(write)
         if len(self.writes) - 1 != self.asked:
             return EndedQuery(write.name)
@@ -195,6 +322,20 @@ class Lift:
             raise self.refuse_target(write.target)
         self.query = start()
         return self.query
+
+    def refuse_rows(self, frame: DataFrame) -> None:
+        """Refuse a query that reads the rows of an input's own path or table as a batch: only its columns are known."""
+        if not self.schemas:
+            return
+        plan = str(frame._jdf.queryExecution().analyzed().toString())
+        for number, read in enumerate(self.schemas, 1):
+            if re.search(rf"\b{SCHEMA_OF}{number}\b", plan):
+                target = read.target or read.names[0]
+                name = target if "/" in target or "." in target else f"tables.{target}"
+                raise self.refuse(
+                    f"line {read.line} of {self.source.where} reads {read} as a batch, and reads= has an Input for it: "
+                    f"give the rows of this read, too, reads={{{visible(name)!r}: [{{…}}]}}"
+                )
 
     def is_inside(self, target: str) -> bool:
         """Whether a path is in the run's folder."""

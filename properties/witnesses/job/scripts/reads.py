@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import posixpath
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from .....reference.core.errors import BadInput
 from ....system.visible import visible
+from .statements import tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TOPICS = ("subscribe", "subscribepattern", "assign")
+PATTERN = "subscribepattern"
+TOPICS = ("subscribe", PATTERN, "assign")
 """The options of a Kafka source that name its topics."""
 FILES = ("csv", "json", "orc", "parquet", "text", "xml")
 """Formats that readers have a method for."""
+_OF_TABLE = ("collection", "container", "dbtable", "query", "table", "tablename")
+"""Options that name a table of a database, by a full name or in a statement."""
+_PART = re.compile(r"[^/]*[*?\[{][^/]*|[\w-]+=[^/]*|\.?")
+"""A part of a path that stands for many files, or for a partition of a table."""
 
 
 @dataclass
@@ -59,12 +67,44 @@ class Read:
         """The names by which the check may know the source: topic, path, table, their last parts, other options."""
         return [*dict.fromkeys(name.casefold() for name in self._names() if name)]
 
+    @property
+    def topics(self) -> list[str]:
+        """The topics that it names; none where it gives a pattern of them."""
+        texts = (self.options.get(option, "") for option in TOPICS if option != PATTERN)
+        return [topic for text in texts for topic in _topics(text)]
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """Return those of the names by which the check knows the source: of several topics each, else the closest."""
+        names, topics = [*names], self.topics
+        if len(topics) > 1 or PATTERN in self.options:
+            whole = [name for name in names if name in (self.options.get(option) for option in TOPICS)]
+            return whole or [name for name in names if self.topics_of(name)]
+        known = self.names
+        ranks = {name: known.index(name.casefold()) for name in names if name.casefold() in known}
+        ranks |= {name: len(known) for name in names if name not in ranks and self._is_within(name.casefold())}
+        return sorted(ranks, key=lambda name: ranks[name])[:1]
+
+    def topics_of(self, name: str) -> list[str]:
+        """Return the topics, among those that are read, of which a name is the name or its last part."""
+        if (pattern := self.options.get(PATTERN)) is not None:
+            return [name] * bool(_matches(pattern, name))
+        return [topic for topic in self.topics if name.casefold() in map(str.casefold, names_of(topic))]
+
+    def _is_within(self, name: str) -> bool:
+        """Whether a path or a table is the end of a longer name of it, or the other way round."""
+        own = [one.casefold() for one in [*names_of(self.target or self.options.get("path", ""))][:2] if one]
+        wanted = [*names_of(name)][1]
+        return any(one.endswith(f"/{wanted}") or name.endswith((f"/{one}", f".{one}")) for one in own)
+
     def _names(self) -> Iterator[str]:
-        for option in TOPICS:
-            yield from _topics(self.options.get(option, ""))
-        for text in (self.target or self.options.get("path", ""), self.options.get("dbtable", "")):
-            path = PurePosixPath(text.partition("?")[0].rstrip("/*"))
-            yield from (text, path.name, path.stem, text.rpartition(".")[2])
+        yield from (self.options.get(option, "") for option in (PATTERN, "subscribe"))
+        for topic in self.topics:
+            yield from names_of(topic)
+        yield from names_of(self.target or self.options.get("path", ""))
+        for option in _OF_TABLE:
+            for text in (self.options.get(option, ""), *tables_of(self.options.get(option, ""))):
+                yield from names_of(text)
+        yield from re.findall(r"\bEntityPath=([^;]+)", self.options.get("eventhubs.connectionstring", ""))
         for option, text in self.options.items():
             if option not in (*TOPICS, "path") and text.isprintable() and not text.isdecimal():
                 yield text
@@ -76,13 +116,30 @@ class Read:
         return visible(what)
 
 
-def _topics(text: str) -> Iterable[str]:
+def names_of(target: str) -> Iterator[str]:
+    """Yield the names of a path or a table: itself, without the parts that stand for many files, and its last part."""
+    path = re.sub(r"^[a-z][\w+.-]*:/*", "/", target.partition("?")[0] if "://" in target else target)
+    parts = path.split("/")
+    while len(parts) > 1 and _PART.fullmatch(parts[-1]):
+        parts.pop()
+    path = posixpath.normpath("/".join(parts)) if parts[-1] else ""
+    stem, ending = posixpath.splitext(parts[-1])
+    is_file = "/" in target or ending[1:] in (*FILES, "avro", "delta", "gz", "txt")
+    yield from (target, path, parts[-1], *[stem] * is_file, target.rpartition(".")[2])
+
+
+def _topics(text: str) -> list[str]:
     if text.startswith("{"):
-        try:
+        with contextlib.suppress(ValueError):
             return [*json.loads(text)]
-        except ValueError:
-            return [text]
-    return [text, *(topic.strip() for topic in text.split(","))]
+    return [topic.strip() for topic in text.split(",") if topic.strip()]
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.fullmatch(pattern, name) is not None
+    except re.error:  # Java's patterns have more than Python's
+        return False
 
 
 @dataclass
@@ -91,28 +148,33 @@ class Frames:
 
     Attributes:
         frames: The frames.
+        topics: The topic that the records of a frame have, where it isn't the frame's name.
         taken: The reads that were answered so far, by the frame's name.
     """
 
     frames: Mapping[str, DataFrame]
+    topics: Mapping[str, str] = field(default_factory=dict)
     taken: dict[str, list[Read]] = field(default_factory=dict)
 
-    def answer(self, read: Read, *, in_order: bool) -> tuple[str, DataFrame] | None:
-        """Return the frame that answers a read, with its name; None: there is none.
+    def answer(self, read: Read, *, in_order: bool) -> dict[str, DataFrame]:
+        """Return the frames that answer a read, by name: several where it reads several topics; none: there is none.
 
         Args:
             read: The read.
             in_order: Whether a read of which no frame has the name takes the next frame that none has taken.
         """
         again = [name for name, reads in self.taken.items() if any(_same(read, before) for before in reads)]
-        by_name = [name for name in self.frames if name.casefold() in read.names]
-        rest = [name for name in self.frames if name not in self.taken and in_order]
-        name = next(iter([*again, *by_name, *rest]), None)
-        if name is None:
-            return None
-        frame, others = self.frames[name], self.taken.setdefault(name, [])
-        others.append(read)
-        return name, frame if len(others) == 1 else renewed(frame)
+        rest = [name for name in self.frames if name not in self.taken and in_order][:1]
+        found = {}
+        for name in again or read.chosen(self.frames) or rest:
+            others = self.taken.setdefault(name, [])
+            others.append(read)
+            found[name] = self.frames[name] if len(others) == 1 else renewed(self.frames[name])
+        return found
+
+    def has(self, read: Read) -> bool:
+        """Whether a frame has the name of a read."""
+        return bool(read.chosen(self.frames))
 
     def unread(self) -> list[str]:
         """Return the names of the frames that no read has taken."""
@@ -128,6 +190,15 @@ def renewed(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     return frame.select([F.col(f"`{name.replace('`', '``')}`").alias(name) for name in frame.columns])
+
+
+def of_topics(frame: DataFrame, topics: Sequence[str]) -> DataFrame:
+    """Return Kafka's records as records of these topics, in turns by their offsets."""
+    from pyspark.sql import functions as F
+
+    each = F.array(*map(F.lit, topics))
+    topic = F.element_at(each, F.pmod("offset", F.lit(len(topics))).cast("int") + 1) if topics[1:] else F.lit(topics[0])
+    return frame.select([topic.alias(name) if name == "topic" else F.col(name) for name in frame.columns])
 
 
 def as_declared(frame: DataFrame, read: Read, name: str, where: str, *, cast: bool = False) -> DataFrame:

@@ -72,8 +72,9 @@ class Script:
         env: The environment variables; `{folder}` as in `args`.
         read: A function that takes the run's folder, and returns the rows that the query has written there: rows
             (dicts), or a pandas, arrow or Spark frame.
-        globals: Global names for the script, such as the `dbutils` of a platform. `spark`, `sc` and `display` are there
-            already.
+        globals: Global names for the script, such as those of a platform. `spark`, `sc`, `display` and `dbutils` are
+            there already.
+        widgets: The values of a notebook's widgets, by name; without a value a widget has its default.
 
     Raises:
         BadInput: There is no such file, or `reads` has no `Input`.
@@ -86,6 +87,7 @@ class Script:
     env: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[Path], Any] | None = None
     globals: Mapping[str, Any] = field(default_factory=dict)
+    widgets: Mapping[str, Any] = field(default_factory=dict)
     found: Findings = field(default_factory=Findings, init=False, repr=False, compare=False)
     text: str | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -198,7 +200,8 @@ class Script:
                 "inputs and tables: give both jobs the same, in the same order"
             )
         named = dict(zip(all_names, frames, strict=True))
-        inputs = Frames({name: named[name] for name in names})
+        topics = {name: one.name for name, one in zip(names, self.inputs, strict=True)}
+        inputs = Frames({name: named[name] for name in names}, topics)
         tables = Frames({name: frame for name, frame in named.items() if name not in names})
         self.found.last = Lift(self._source(folder), frames[0].sparkSession, inputs, tables, folder, asked)
         try:
@@ -215,7 +218,7 @@ class Script:
             return text if folder is None else text.replace(FOLDER, str(folder))
 
         env = {name: filled(value) for name, value in self.env.items()}
-        return Source(code, [*map(filled, self.args)], env, self.globals, self.text)
+        return Source(code, [*map(filled, self.args)], env, self.globals, self.text, self.widgets)
 
     def _chosen(self, writes: Sequence[Write]) -> Write:
         """Return the query to check.

@@ -254,12 +254,18 @@ def to_check(frame: Any) -> Any:
     return frame if _crossing is None else _crossing.to_check(frame)
 
 
+def server_session(spark: Any) -> Any:
+    """Return the session in this process of a session that the user's functions see."""
+    return spark if _crossing is None else _crossing.spark
+
+
 class Classes(NamedTuple):
     """The classes of PySpark whose objects the user's functions see."""
 
     session: Any
     settings: Any
     queries: Any
+    catalog: Any
     frame: Any
     group: Any
     reader: Any
@@ -272,21 +278,23 @@ def classes() -> Classes:
     """Return the classes of PySpark whose objects the user's functions see."""
     if _crossing is None:
         from pyspark.sql import GroupedData, SparkSession
+        from pyspark.sql.catalog import Catalog
         from pyspark.sql.conf import RuntimeConfig
         from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
         from pyspark.sql.streaming.query import StreamingQueryManager
         from pyspark.sql.streaming.readwriter import DataStreamReader
 
         return Classes(
-            *(SparkSession, RuntimeConfig, StreamingQueryManager, frame_class(), GroupedData),
+            *(SparkSession, RuntimeConfig, StreamingQueryManager, Catalog, frame_class(), GroupedData),
             *(DataFrameReader, DataFrameWriter, DataFrameWriterV2, DataStreamReader),
         )
-    from pyspark.sql.connect import conf, dataframe, group, readwriter, session
+    from pyspark.sql.connect import catalog, conf, dataframe, group, readwriter, session
     from pyspark.sql.connect.streaming import query
     from pyspark.sql.connect.streaming import readwriter as streaming
 
     return Classes(
-        *(session.SparkSession, conf.RuntimeConf, query.StreamingQueryManager, dataframe.DataFrame, group.GroupedData),
+        *(session.SparkSession, conf.RuntimeConf, query.StreamingQueryManager, catalog.Catalog),
+        *(dataframe.DataFrame, group.GroupedData),
         *(readwriter.DataFrameReader, readwriter.DataFrameWriter, readwriter.DataFrameWriterV2),
         streaming.DataStreamReader,
     )

@@ -302,7 +302,7 @@ BODIES = {
     "x = 1": "starts no query: it ends without a call of start() or toTable() on a writeStream",
     "sys.exit(3)": "ends with exit(3), in line 5 before it starts a query; give its arguments",
     "import nosuchmodule": "raised ModuleNotFoundError, in line 5: No module named 'nosuchmodule'; install it",
-    "dbutils.fs.ls('/')": "raised NameError, in line 5: name 'dbutils' is not defined; give what its platform has",
+    "platform.fs.ls('/')": "raised NameError, in line 5: name 'platform' is not defined; give what its platform has",
     "while True: pass": "didn't return within 2 s (it was in line 5 of",
     "while True:\n    try: time.monotonic()\n    except Exception: pass": "didn't return within 2 s (it was in line",
     "spark.readStream.format('kafka').option('subscribe', 'orders').load()": "line 5 of",

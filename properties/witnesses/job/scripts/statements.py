@@ -1,0 +1,105 @@
+"""The statements of SQL of a script: which tables they read, and what they change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..plan.plans import class_of, members
+
+CHANGES = re.compile(
+    r"\s*(alter|analyze|comment|copy|create(?!\s+(or\s+replace\s+)?(global\s+)?temp)|delete|drop|grant|insert|merge|"
+    r"msck|optimize|refresh|repair|restore|truncate|update|use|vacuum)\b",
+    re.IGNORECASE,
+)
+"""Statements that change a catalog or a table."""
+SETTING = re.compile(r"\s*set\s+`?(\w+(?:\.\w+)+)`?\s*=\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+"""A statement that changes a setting."""
+VIEW = re.compile(r"\s*create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+view\s+(?:if\s+not\s+exists\s+)?`?(\w+)`?", re.I)
+"""A statement that makes a temporary view."""
+_READ = re.compile(r"\b(?:from|join)\s+([\w`.]+)", re.IGNORECASE)
+_LITERAL = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table that a statement reads.
+
+    Attributes:
+        name: Its name, with the names of its catalog and database if the statement has them.
+        start: The index of the name's first character.
+        end: The index behind its last character.
+        aliased: Whether the statement gives it another name.
+        streams: Whether it is read as a stream.
+    """
+
+    name: str
+    start: int
+    end: int
+    aliased: bool
+    streams: bool
+
+
+def tables_of(query: str) -> list[str]:
+    """Return the names of the tables that a statement for a database reads, as far as they are plain."""
+    return [name.replace("`", "") for name in _READ.findall(query)]
+
+
+def relations_of(spark: Any, statement: str) -> list[Relation]:
+    """Return the tables that a statement reads, as Spark parses it; none if Spark can't parse it.
+
+    Args:
+        spark: A session in this process.
+        statement: The statement.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
+    except (Py4JJavaError, PySparkException):  # its error is told where it is run
+        return []
+    return sorted({*_relations(plan, False)}, key=lambda one: one.start)
+
+
+def _relations(node: Any, aliased: bool) -> Iterator[Relation]:
+    kind = class_of(node)
+    if kind == "UnresolvedRelation":
+        origin = node.origin()
+        start, stop = origin.startIndex(), origin.stopIndex()
+        if start.isDefined() and stop.isDefined():
+            name = ".".join(map(str, members(node.multipartIdentifier())))
+            yield Relation(name, start.get(), stop.get() + 1, aliased, bool(node.isStreaming()))
+    for below in (node.children(), node.innerChildren()):  # among the inner ones are subqueries, and those of WITH
+        for child in members(below):
+            yield from _relations(child, kind == "SubqueryAlias")
+
+
+def renamed(statement: str, relations: list[tuple[Relation, str]]) -> str:
+    """Return a statement that reads other tables; columns that it names by a table's full name stay those of the table.
+
+    Args:
+        statement: The statement.
+        relations: The tables to replace, in order, each with the name of what is read in its place.
+    """
+    parts, end = [], 0
+    for relation, other in relations:
+        last = relation.name.rpartition(".")[2]
+        parts += [statement[end : relation.start], f"`{other}`" if relation.aliased else f"`{other}` AS `{last}`"]
+        end = relation.end
+    made = "".join([*parts, statement[end:]])
+    for name in {relation.name for relation, _ in relations if "." in relation.name}:
+        made = _outside_literals(made, _qualifier(name), f"`{name.rpartition('.')[2]}`.")
+    return made
+
+
+def _qualifier(name: str) -> str:
+    parts = r"\s*\.\s*".join(f"`?{re.escape(part)}`?" for part in name.split("."))
+    return rf"(?<![\w`.]){parts}\s*\.(?=\s*[\w`*])"
+
+
+def _outside_literals(text: str, pattern: str, by: str) -> str:
+    replaced: Callable[[re.Match[str]], str] = lambda found: found[0] if found["literal"] else by  # noqa: E731
+    return re.sub(f"(?P<literal>{_LITERAL})|{pattern}", replaced, text, flags=re.IGNORECASE | re.DOTALL)

@@ -1,0 +1,147 @@
+"""What a script finds beside itself: modules, packages, files; and stand-ins of packages that aren't there."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamproof.properties.witnesses.job.scripts.beside import files, modules, package_of
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a file below the folder as a script, and returns its globals."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    def run(name: str, skipped: list[str] | None = None, wrote: list[str] | None = None) -> dict[str, Any]:
+        path = tmp_path / name
+        sys.path.insert(0, str(path.parent))
+        text = path.read_text()
+        found = {"__name__": "__main__", "__package__": package_of(path, text)}
+        skip = None if skipped is None else skipped.append
+        with modules(str(path), skip), files(str(path), ([] if wrote is None else wrote).append):
+            exec(compile(text, str(path), "exec"), found)
+        return found
+
+    return run
+
+
+def write(folder: Path, **texts: str) -> None:
+    for name, text in texts.items():
+        path = folder.joinpath(*name.split("__"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".py").write_text(text)
+
+
+def test_a_module_beside_a_script_is_imported_anew_in_each_run(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, job="import beside_it\nbeside_it.seen.append(1)\nseen = beside_it.seen\n", beside_it="seen = []\n")
+    assert [run("job.py")["seen"], run("job.py")["seen"]] == [[1], [1]]
+
+
+def test_a_module_that_a_test_has_imported_stays_the_test_s(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, job="import of_a_test as it\nit.seen.append(1)\nseen = it.seen\n", of_a_test="seen = []\n")
+    sys.path.insert(0, str(tmp_path))
+    own = importlib.import_module("of_a_test")
+    assert run("job.py")["seen"] == [1]
+    assert sys.modules.pop("of_a_test") is own
+    assert own.seen == []
+
+
+@pytest.mark.parametrize("initial", [True, False], ids=["packages", "folders"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from .units import HOUR",
+        "from . import units; HOUR = units.HOUR",
+        "from shop.jobs.units import HOUR",
+        "from ..common.units import HOUR",
+        "from shop.common.units import HOUR",
+        "from units import HOUR",
+    ],
+)
+def test_a_script_imports_from_its_package_as_python_m_does(line: str, initial: bool, run: Run, tmp_path: Path) -> None:
+    write(tmp_path, shop__jobs__main=line, shop__jobs__units="HOUR = 60\n", shop__common__units="HOUR = 60\n")
+    if initial:
+        write(tmp_path, shop____init__="", shop__jobs____init__="", shop__common____init__="")
+    assert run("shop/jobs/main.py")["HOUR"] == 60
+
+
+def test_a_folder_of_data_above_a_script_is_no_package(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, jobs__main="import lake_of_data")
+    (tmp_path / "lake_of_data").mkdir()
+    with pytest.raises(ModuleNotFoundError):
+        run("jobs/main.py")
+
+
+def test_a_script_reads_files_beside_it_or_above_by_relative_paths(run: Run, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        jobs__main="import os, pathlib\n"
+        "own = open('own.txt').read() + pathlib.Path('own.txt').read_text()\n"
+        "above = open('conf/above.txt').read() if os.path.exists('conf/above.txt') else ''\n"
+        "missing = pathlib.Path('missing.txt').exists()\n"
+        "here = open('here.txt').read()\n",
+    )
+    (tmp_path / "jobs" / "own.txt").write_text("own")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "above.txt").write_text("above")
+    for folder in ("jobs", "elsewhere"):
+        (tmp_path / folder / "here.txt").write_text(folder)
+    found = run("jobs/main.py")
+    assert (found["own"], found["above"], found["missing"], found["here"]) == ("ownown", "above", False, "elsewhere")
+
+
+def test_a_file_that_a_script_writes_is_told(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, job="from pathlib import Path\nopen('a', 'w').close()\nPath('b').write_text('')\nopen('a').close()")
+    wrote: list[str] = []
+    run("job.py", wrote=wrote)
+    assert [os.path.basename(path) for path in wrote] == ["a", "b"]
+
+
+USES = {
+    "from delta.tables import *\nfrom delta import DeltaTable as D, configure_spark_with_delta_pip as c\nc(1)": "",
+    "from delta.tables import *\nDeltaTable.forPath(None, '/x')": "delta.tables.DeltaTable.forPath is called",
+    "import findspark, pkg_resources\nfindspark.init()\npkg_resources.get_distribution('pytest').version": "",
+    "import boto3, boto3.session\nfrom botocore.exceptions import ClientError\ns3 = boto3.client": "",
+    "import boto3\nboto3.client('s3')": "No module named 'boto3', of which boto3.client is called",
+    "from great_expectations.core import Batch\nclass Mine(Batch): pass": "",
+    "from mlflow.pyfunc import Model\nclass Mine(Model): pass\nMine()": "mlflow.pyfunc.Model is called",
+    "from google.cloud import pubsub_v1": "",
+    "from loguru import logger\n@logger.catch\ndef f(): return 1\nlogger.bind(a=1).info('x')\nassert f() == 1": "",
+    "import nosuchmodule": "No module named 'nosuchmodule'",
+    "try:\n    import redis\nexcept ImportError:\n    redis = None\nassert redis is None": "",
+    "from importlib.util import find_spec\nassert find_spec('boto3') is None": "",
+    "from importlib.util import find_spec\nimport boto3": "",
+}
+
+
+@pytest.mark.parametrize("text", USES)
+def test_a_package_that_is_not_there_is_refused_where_it_is_called(text: str, run: Run, tmp_path: Path) -> None:
+    write(tmp_path, job=text)
+    if USES[text]:
+        with pytest.raises(ModuleNotFoundError, match=USES[text]):
+            run("job.py")
+    else:
+        run("job.py")
+    assert not {"delta", "boto3", "findspark", "great_expectations"} & {*sys.modules}
+
+
+def test_what_a_table_s_package_writes_beside_a_query_is_skipped_and_told(run: Run, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        job="from delta.tables import DeltaTable\n"
+        "DeltaTable.createIfNotExists(1).addColumn('a', 'int').execute()\n"
+        "table = DeltaTable.forPath(1, '/x')\n",
+    )
+    skipped: list[str] = []
+    run("job.py", skipped)
+    assert skipped == ["DeltaTable.createIfNotExists", "DeltaTable.forPath"]
