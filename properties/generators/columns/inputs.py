@@ -26,8 +26,9 @@ class Input:
             For records with a payload, the payload's columns.
         time: The column of the event time; may be left out where only one column is a timestamp. With records of a
             broker it may be the record's own, such as Kafka's `timestamp`, which is the default if no column is a
-            timestamp. False: the source has no event time. Then the job isn't given the time by which its rows arrive;
-            oracles have it as the column `timestamp`.
+            timestamp. A member of a struct is named by its path, "meta.at"; histories and oracles have it as the column
+            `at`, beside the rest of the struct. False: the source has no event time. Then the job isn't given the time
+            by which its rows arrive; oracles have it as the column `timestamp`.
         key: The column or columns of the key; none for a job without a key.
         name: Its name in reports; every input of a job has its own.
         keys: The keys to draw from, tuples where the key has several columns. Histories then can't share a query.

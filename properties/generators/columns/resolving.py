@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ...system.arguments import short
 from ...system.exits import without_exit
 from . import debezium
 from .forms.envelopes import ENVELOPES
+from .forms.nesting import place_of
 from .forms.payloads import DEBEZIUM
 from .forms.rows import Row, from_microseconds
 from .forms.times import UNITS
@@ -104,9 +106,17 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
     schema = table.schema if given.schema is None and table is not None else arrow_schema(given.schema)
     if reserved := [one for one in (given.name, *schema.names) if one.lower().startswith(RESERVED)]:
         raise BadInput(f"{reserved[0]!r} is a name of streamproof's own: rename it")
+    place = None
+    if isinstance(given.time, str) and given.time not in schema.names and "." in given.time:
+        if table is not None:
+            raise BadInput(
+                f"the event time {given.time!r} is within a struct, and rows of a sample can't have it there"
+            )
+        place, schema = place_of(given.time, schema)
+        given = replace(given, time=place.name)
     time = _time_column(given, schema)
     key = _key_columns(given, schema, time)
-    source = encoded_source(given, schema, time, key)
+    source = encoded_source(given, schema, time, key, place)
     rows = () if table is None else _sample_rows(table, source, from_schema=given.schema is not None)
     pools = _pools(given, source, seed)
     if source.is_change_log:

@@ -11,6 +11,7 @@ from ...system.arguments import short
 from . import debezium
 from .forms.avro import Avro
 from .forms.encoding import Encoding, Format
+from .forms.nesting import Place
 from .forms.payloads import DEBEZIUM, refused_columns
 from .forms.times import TIMESTAMP, TimeForm, time_form
 from .inputs import Input
@@ -24,7 +25,9 @@ AVRO: Any = "avro"
 _OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
 
 
-def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, ...]) -> Source:
+def encoded_source(
+    given: Input, schema: pa.Schema, time: str, key: tuple[str, ...], place: Place | None = None
+) -> Source:
     """Return a source with its wire form.
 
     Args:
@@ -32,6 +35,7 @@ def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, .
         schema: The columns that it declares.
         time: The column of the event time; if that is the time of arrival, it isn't in the schema.
         key: The columns of the key.
+        place: The place of the event time within a struct, as the job is given it; None: it is a column.
 
     Raises:
         BadInput: A share is out of its range, the event time has no such form, or no payload can have the columns.
@@ -47,8 +51,10 @@ def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, .
         raise BadInput(f"null_times is {given.null_times}, and the event time {time!r} takes no null: leave it out")
     encoding = None
     if given.format is not None:
-        payload = _payload_columns(given, schema, time, key)
-        encoding = Encoding(payload, time, form, given.format, given.value, given.headers)
+        payload = _payload_columns(given, schema if place is None else place.columns, time, key)
+        encoding = Encoding(payload, time, form, given.format, given.value, given.headers, place)
+    elif place is not None:
+        encoding = Encoding(place.columns, time, form, place=place)
     elif form is not None or time not in schema.names:
         encoding = Encoding(schema, time, form)
     return Source(given.name, logical, time, key, encoding, given.null_times > 0)

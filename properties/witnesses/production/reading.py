@@ -173,6 +173,8 @@ def _root(error: Any) -> str:
 
 
 def with_time(source: Source, row: dict[str, Any]) -> Row:
-    """Return a row whose event time is a timestamp."""
+    """Return a row whose event time is a timestamp, and a column."""
+    if source.encoding is not None and source.encoding.place is not None:
+        row = {**source.encoding.place.flat(row)}
     form = source.encoding and source.encoding.form
     return {**row, source.time: form.time(row[source.time])} if form else row

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from .envelopes import ENVELOPES, HEADERS, Envelope
+from .nesting import Place
 from .payloads import DEBEZIUM, Value, payload
 from .rows import Row
 from .times import TimeForm
@@ -31,6 +32,7 @@ class Encoding:
         format: The form of the records; None: the frame has the columns themselves.
         value: The form of a record's payload.
         headers: Whether Kafka's records have headers.
+        place: The place of the event time within a struct; None: it is a column.
     """
 
     columns: pa.Schema
@@ -39,6 +41,7 @@ class Encoding:
     format: Format | None = None
     value: Value = "json"
     headers: bool = False
+    place: Place | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -68,7 +71,8 @@ class Encoding:
     def is_records_time(self) -> bool:
         """Whether the event time is the records' own timestamp, and not in their payload."""
         own = None if self.envelope is None else self.envelope.time
-        return self.time == own and self.time not in self.columns.names and not self.is_change_log
+        is_column = self.time in self.columns.names or self.place is not None
+        return self.time == own and not is_column and not self.is_change_log
 
     @property
     def is_change_log(self) -> bool:
@@ -89,8 +93,9 @@ class Encoding:
         return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
 
     def plain(self, row: Row) -> Row:
-        """Return a row with its event time in the form in which the source has it."""
-        return row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
+        """Return a row with its event time in the form and in the place in which the source has it."""
+        given = row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
+        return given if self.place is None else self.place.nested(given)
 
     def payload(self, row: Row, where: str, fault: str = "") -> bytes | None:
         """Return the payload of a row, maybe with a fault; as `payloads.payload`."""

@@ -160,7 +160,7 @@ def _unreadable(generator: random.Random, given: ResolvedInput, batch: int, row:
     if encoding is None or encoding.format is None:
         return
     readable = max(0.05, 1 - given.malformed - given.null_values)
-    faults = faults_of(encoding.value, not encoding.is_records_time)
+    faults = faults_of(encoding.value, not encoding.is_records_time and encoding.place is None)
     for share, named in ((given.malformed, faults), (given.null_values, (NULL,))):
         if generator.random() < share / readable:
             yield Unreadable(batch, given.name, row, generator.choice(named))

@@ -593,3 +593,59 @@ def test_without_fastavro_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(MissingTool, match=r"streamproof\[avro\]"):
         avro(VISIT)
+
+
+NESTED = "user string, meta struct<at: timestamp, src: string>"
+PLACES = {
+    "a struct": (NESTED, "meta.at", "at", {"meta": {"src": "x"}}, {"meta": {"at": AT, "src": "x"}}),
+    "a struct that is null": (NESTED, "meta.at", "at", {"meta": None}, {"meta": {"at": AT, "src": None}}),
+    "a struct without other members": ("user string, m struct<at: timestamp>", "m.at", "at", {}, {"m": {"at": AT}}),
+    "a struct of a struct": (
+        "user string, a struct<b: struct<t: timestamp, n: int>, c: int>",
+        "a.b.t",
+        "t",
+        {"a": {"b": {"n": 1}, "c": 2}},
+        {"a": {"b": {"t": AT, "n": 1}, "c": 2}},
+    ),
+    "a struct beside a column of its name": (
+        "user string, at int, meta struct<at: timestamp>",
+        "meta.at",
+        "meta.at",
+        {"at": 1},
+        {"at": 1, "meta": {"at": AT}},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_event_time_in_a_struct_is_a_column_of_histories_and_the_job_s_in_its_place(place: str) -> None:
+    schema, path, name, row, wire = PLACES[place]
+    resolved = resolve(Input(schema, path, key="user", name="clicks"))
+    source = resolved.source
+    assert (source.time, source.wire_time) == (name, None)
+    assert source.schema.names == ["user", *row, name]
+    (given_row,) = tables(resolved, {"user": "a", **row, name: AT})
+    assert given_row == {"user": "a", **wire}
+    assert source.encoding is not None
+    assert source.encoding.place is not None
+    flat = source.encoding.place.flat(given_row)
+    assert {"user": "a", **row, name: AT} == flat or row == {"meta": None}
+    in_json = resolve(Input(schema, path, key="user", name="clicks", format="kafka", malformed=0.2))
+    (record,) = tables(in_json, {"user": "a", **row, name: AT})
+    assert record["value"].count(b"2024-10-27T01:30:00.123456Z") == 1
+    drawn = draw_histories([in_json], [MINUTE_US], 30, 0)
+    assert {one.fault for history in drawn for one in history.unreadable} <= {*FAULTS} - {WRONG_TIME}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("meta.when", "there is no column 'meta.when', named as its event time: 'when' isn't among at, src"),
+        ("user.at", "there is no column 'user.at', named as its event time: 'at' isn't among string"),
+        ("meta.src", "strftime"),
+    ],
+)
+def test_a_path_to_no_event_time_is_refused(path: str, said: str) -> None:
+    more = {"time_format": "%H"} if path == "meta.src" else {}
+    with pytest.raises(BadInput, match=said):
+        resolve(Input(NESTED, path, key="user", **more))  # type: ignore[arg-type]
