@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -59,7 +59,10 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
     if seen.session is SparkSession:
         context = vars(lift.spark.sparkContext)
         yield JavaPackage, {"__call__": _of_jvm}
-        yield SparkContext, {"stop": nothing, "__init__": lambda own, *_, **__: own.__dict__.update(context)}
+        adding = {name: lambda _, path, *more, **named: lift.add_file(path) for name in ("addFile", "addPyFile")}
+        quiet = dict.fromkeys(("setCheckpointDir", "setLogLevel", "stop"), nothing)
+        begin = {"__init__": lambda own, *_, **__: own.__dict__.update(context)}
+        yield SparkContext, {**begin, **quiet, **adding}
     yield seen.settings, {"set": lambda conf, key, value: lift.set(key, value)}
     ending = {"awaitTermination": _returning(True), "processAllAvailable": nothing, "stop": nothing}
     yield StreamingQuery, ending
@@ -121,12 +124,12 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
             if (frame := answer(read)) is not None:
                 return frame
             if name != "table":
-                given = [lift.beside(one) for one in given]
+                given = [lift.instead_of(str(one)) or lift.beside(one) for one in given]
             return lift.batch(read, partial(original, reader, *given, *arguments, **named))
 
         return load
 
-    loads = [name for name in ("load", "table", "jdbc", *FILES) if hasattr(owner, name)]
+    loads = [name for name in ("load", "table", "changes", "jdbc", *FILES) if hasattr(owner, name)]
     own = {"format": format, "schema": schema, "option": option, "options": options}
     return {**own, **{name: loading(name) for name in loads}}
 
@@ -149,6 +152,7 @@ class _Writer:
         def option(writer: Any, key: str, value: Any) -> Any:
             if key.casefold() == "path":
                 self.write_of(writer).target = str(value)
+                return writer  # `start` is given it
             return own["option"](writer, key, value)
 
         def foreach_batch(writer: Any, func: Callable[..., Any]) -> Any:
@@ -213,7 +217,10 @@ class _Writer:
         def start() -> StreamingQuery:
             self.own["option"](writer, "checkpointLocation", str(self.lift.folder / "checkpoint"))
             self.own["trigger"](writer, availableNow=True)
-            query: StreamingQuery = self.own[how](writer, write.target)
+            instead = self.lift.instead_of(write.target)
+            if instead is not None and write.format in ("", "table"):
+                self.own["format"](writer, "parquet")
+            query: StreamingQuery = self.own[how if instead is None else "start"](writer, instead or write.target)
             return query
 
         return self.lift.begun(write, start)
@@ -224,10 +231,34 @@ def _guarded(lift: Lift, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def guarded(*arguments: Any) -> Any:
         writer = classes().writer
-        with lift.source.surroundings(), lift.around(), mock.patch.multiple(writer, **_guards(lift, writer)):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(lift.source.surroundings())
+            stack.enter_context(lift.around())
+            stack.enter_context(mock.patch.multiple(writer, **_guards(lift, writer)))
+            if lift.source.targets:
+                stack.enter_context(
+                    mock.patch.multiple(classes().reader, **_readers_of_targets(lift, classes().reader))
+                )
             return function(*arguments)
 
     return guarded
+
+
+def _readers_of_targets(lift: Lift, owner: Any) -> Methods:
+    """Return the methods of the class of readers by which a function reads again what it has written."""
+
+    def reading(name: str) -> Callable[..., Any]:
+        original = getattr(owner, name)
+
+        def load(reader: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
+            instead = lift.instead_of(target if isinstance(target, str) else None)
+            if instead is not None and name == "table":
+                return reader.format("parquet").load(instead)
+            return original(reader, *[instead or target] * (target is not None), *arguments, **named)
+
+        return load
+
+    return {name: reading(name) for name in ("load", "table", *FILES) if hasattr(owner, name)}
 
 
 def _guards(lift: Lift, owner: Any) -> Methods:
@@ -237,14 +268,39 @@ def _guards(lift: Lift, owner: Any) -> Methods:
         original = getattr(owner, name)
 
         def save(writer: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
-            given = target if target is not None else named.get("path", named.get("name", named.get("tableName")))
-            if given is not None and name != "jdbc" and (name in TABLES or not lift.is_inside(str(given))):
+            names = [key for key in ("path", "name", "tableName", "url") if key in named]
+            given = target if target is not None else next((named.pop(key) for key in names), None)
+            if given is None:
+                given = writer.__dict__.get("_streamproof_path")
+            instead = lift.instead_of(None if given is None else str(given))
+            if instead is not None and name in TABLES:
+                for key in ("format", "mode", "partitionBy"):
+                    if named.get(key) is not None:
+                        getattr(writer, key)(named[key])
+                if name == "insertInto":
+                    writer.mode("overwrite" if named.get("overwrite") else "append")
+                return owner_save(writer, instead)
+            outside = given is not None and (name in TABLES or not lift.is_inside(str(given)))
+            if outside and instead is None and name != "jdbc":
                 raise lift.refuse_target(str(given))
-            return original(writer, *[target] * (target is not None), *arguments, **named)
+            return original(writer, *[instead or given] * (given is not None), *arguments, **named)
 
         return save
 
-    return {name: guarding(name) for name in SAVES if hasattr(owner, name)}
+    owner_save, own_option = owner.save, owner.option
+
+    def option(writer: Any, key: str, value: Any) -> Any:
+        if key.casefold() == "path":
+            writer.__dict__["_streamproof_path"] = str(value)
+        return own_option(writer, key, lift.instead_of(str(value)) or value)
+
+    def options(writer: Any, **options: Any) -> Any:
+        for key, value in options.items():
+            option(writer, key, value)
+        return writer
+
+    saves = {name: guarding(name) for name in SAVES if hasattr(owner, name)}
+    return {**saves, "option": option, "options": options}
 
 
 def _skipping(lift: Lift, name: str) -> Callable[..., None]:
@@ -278,7 +334,7 @@ def _catalog(lift: Lift, owner: Any) -> Methods:
         name = tableName if dbName is None else f"{dbName}.{tableName}"
         if any(frames.has(Read(target=name)) for frames in (lift.tables, lift.inputs)):
             return True
-        with suppress(PySparkException):  # of a catalog that isn't there
+        with contextlib.suppress(PySparkException):  # of a catalog that isn't there
             return bool(original(catalog, name))
         return False
 
@@ -287,7 +343,7 @@ def _catalog(lift: Lift, owner: Any) -> Methods:
             f".{dbName}.".casefold() in f".{name}".casefold() for name in (*lift.tables.frames, *lift.inputs.frames)
         ):
             return True
-        with suppress(PySparkException):
+        with contextlib.suppress(PySparkException):
             return bool(original(catalog, dbName))
         return False
 

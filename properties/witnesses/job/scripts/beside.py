@@ -142,17 +142,21 @@ def finding(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def files(file: str, wrote: Callable[[str], None]) -> Iterator[None]:
+def files(
+    file: str, wrote: Callable[[str], None], instead_of: Callable[[str], str | None] = lambda path: None
+) -> Iterator[None]:
     """Let this thread's code within it read files by paths relative to a script.
 
     Args:
         file: The script's file.
         wrote: Is told the path of each file that is opened for writing.
+        instead_of: Returns the path of the file that is opened in place of another; None: it is that file.
     """
     thread, folders, own_open, own_stat = threading.get_ident(), folders_of(file), io.open, os.stat
 
     def opened(path: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
         if threading.get_ident() == thread and isinstance(path, (str, os.PathLike)):
+            path = instead_of(str(path)) or path
             if _WRITING & {*mode}:
                 wrote(os.path.abspath(path))
             else:

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import os
 import re
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,6 +63,7 @@ class Source:
         names: What the script finds among its globals.
         text: The script's text in place of the file's; None: it is the file's.
         widgets: The values of a notebook's widgets.
+        targets: What it writes to in place of targets of its own: paths in the run's folder, or URLs for JDBC.
     """
 
     code: Path | Callable[..., Any]
@@ -70,6 +72,7 @@ class Source:
     names: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
     widgets: Mapping[str, Any] = field(default_factory=dict)
+    targets: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file(self) -> str:
@@ -241,12 +244,26 @@ class Lift:
         return None
 
     def schema_of(self, read: Read) -> DataFrame | None:
-        """Return a frame without rows that has the columns of an input that a batch read names; None: none does."""
+        """Return a frame without rows that has the columns of an input, or a query, that a batch read names, if any."""
         for name in read.chosen(self.inputs.frames):
             frame = as_declared(self.inputs.frames[name], read, name, self.source.where, cast=True)
-            self.schemas.append(read)
-            return self.spark.createDataFrame([], frame.schema).alias(f"{SCHEMA_OF}{len(self.schemas)}")
+            return self._without_rows(read, frame)
+        for write in self.writes:
+            if read.chosen([name for name in (write.target, write.name) if name]):
+                return self._without_rows(read, write.frame)
         return None
+
+    def _without_rows(self, read: Read, frame: DataFrame) -> DataFrame:
+        self.schemas.append(read)
+        return self.spark.createDataFrame([], frame.schema).alias(f"{SCHEMA_OF}{len(self.schemas)}")
+
+    def add_file(self, path: Any) -> None:
+        """Let a module or an archive that the script gives to Spark's workers be imported, here and there."""
+        found = os.path.abspath(self.beside(str(path)))
+        if not os.path.exists(found):
+            self.note(f"{visible(path)} isn't added, for there is no such file")
+        elif (folder := found if found.endswith((".egg", ".zip")) else os.path.dirname(found)) not in sys.path:
+            sys.path.insert(1, folder)
 
     def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
         """Read what no table answers, as the script would; None: nothing of it is without an answer."""
@@ -272,7 +289,16 @@ class Lift:
             def skip(name: str) -> None:
                 self.note(f"{name}(…) isn't run")
 
-        with (modules if anew else finding)(file, skip), files(file, self.wrote):
+        connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+
+        def connected(database: Any, *arguments: Any, **named: Any) -> sqlite3.Connection:
+            return connect(self.instead_of(str(database)) or database, *arguments, **named)
+
+        with contextlib.ExitStack() as stack:
+            stack.enter_context((modules if anew else finding)(file, skip))
+            stack.enter_context(files(file, self.wrote, self.instead_of))
+            if self.source.targets:
+                stack.enter_context(mock.patch.object(sqlite3, "connect", connected))
             yield
 
     def wrote(self, path: str) -> None:
@@ -299,7 +325,7 @@ class Lift:
         answers, unanswered = [], None
         own = {view.casefold() for view in self.views} - {view.casefold() for view in self.answering}
         for relation in relations_of(server_session(self.spark), text):
-            if relation.name.casefold() in own:
+            if relation.name.casefold() in own or relation.name.startswith("global_temp."):
                 continue
             read = Read(target=relation.name, line=self.line)
             frame = self.stream(read) if relation.streams else self.table(read) or self.schema_of(read)
@@ -318,8 +344,9 @@ class Lift:
         self.writes.append(write)
         if len(self.writes) - 1 != self.asked:
             return EndedQuery(write.name)
-        if write.target is not None and not self.is_inside(write.target):
-            raise self.refuse_target(write.target)
+        outside = write.target is not None and not self.is_inside(write.target)
+        if outside and self.instead_of(write.target) is None:
+            raise self.refuse_target(str(write.target))
         self.query = start()
         return self.query
 
@@ -333,9 +360,19 @@ class Lift:
                 target = read.target or read.names[0]
                 name = target if "/" in target or "." in target else f"tables.{target}"
                 raise self.refuse(
-                    f"line {read.line} of {self.source.where} reads {read} as a batch, and reads= has an Input for it: "
+                    f"line {read.line} of {self.source.where} reads {read} as a batch, which is known as a stream: "
                     f"give the rows of this read, too, reads={{{visible(name)!r}: [{{…}}]}}"
                 )
+
+    def instead_of(self, target: str | None) -> str | None:
+        """Return what the script writes to in place of a target of its own; None: it is that target."""
+        if target is None or self.asked is None:
+            return None
+        for own, other in self.source.targets.items():
+            if target == own or target.rstrip("/").startswith(f"{own.rstrip('/')}/"):
+                rest = target[len(own) :] if target != own else ""
+                return other + rest if other.startswith("jdbc:") else str(self.folder / other) + rest
+        return None
 
     def is_inside(self, target: str) -> bool:
         """Whether a path is in the run's folder."""
@@ -346,8 +383,9 @@ class Lift:
         """Note that the script writes to a target outside of the run's folder, and return the error."""
         line = f"line {self.line} of " if self.line else "a function of "
         return self.refuse(
-            f"{line}{self.source.where} writes to {visible(target)}, outside of the check's folder: let it take the "
-            'target from its arguments or its environment, and give that as a path in the folder, args=["{folder}/out"]'
+            f"{line}{self.source.where} writes to {visible(target)}, outside of the check's folder: say what it "
+            f'writes to instead, Script(…, targets={{{visible(target)!r}: "out"}}), or give it the folder by its '
+            'arguments, args=["{folder}/out"]'
         )
 
     def configured(self, options: Mapping[str, Any]) -> SparkSession:

@@ -75,6 +75,8 @@ class Script:
         globals: Global names for the script, such as those of a platform. `spark`, `sc`, `display` and `dbutils` are
             there already.
         widgets: The values of a notebook's widgets, by name; without a value a widget has its default.
+        targets: With `read`, what the script writes to in place of paths and tables that are written into it: by the
+            path or table a path in the run's folder, by a JDBC URL another one. A table is written as files.
 
     Raises:
         BadInput: There is no such file, or `reads` has no `Input`.
@@ -88,6 +90,7 @@ class Script:
     read: Callable[[Path], Any] | None = None
     globals: Mapping[str, Any] = field(default_factory=dict)
     widgets: Mapping[str, Any] = field(default_factory=dict)
+    targets: Mapping[str, str] = field(default_factory=dict)
     found: Findings = field(default_factory=Findings, init=False, repr=False, compare=False)
     text: str | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -184,10 +187,11 @@ class Script:
 
     def start(self, *frames: DataFrame, folder: Path) -> StreamingQuery:
         """Run the script over frames, and start its query, whose checkpoint is in the folder."""
-        query = self._run(frames, folder, self.found.index).query
-        if query is None:
+        lift = self._run(frames, folder, self.found.index)
+        self.found.notes = lift.notes
+        if lift.query is None:
             raise BadInput(self._no_query())
-        return query
+        return lift.query
 
     def _run(self, frames: Sequence[DataFrame], folder: Path, asked: int | None = None) -> Lift:
         if self.found.last is not None:
@@ -218,7 +222,8 @@ class Script:
             return text if folder is None else text.replace(FOLDER, str(folder))
 
         env = {name: filled(value) for name, value in self.env.items()}
-        return Source(code, [*map(filled, self.args)], env, self.globals, self.text, self.widgets)
+        targets = {name: filled(target) for name, target in self.targets.items()}
+        return Source(code, [*map(filled, self.args)], env, self.globals, self.text, self.widgets, targets)
 
     def _chosen(self, writes: Sequence[Write]) -> Write:
         """Return the query to check.

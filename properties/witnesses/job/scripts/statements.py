@@ -61,20 +61,35 @@ def relations_of(spark: Any, statement: str) -> list[Relation]:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
     except (Py4JJavaError, PySparkException):  # its error is told where it is run
         return []
-    return sorted({*_relations(plan, False)}, key=lambda one: one.start)
+    found = {*_relations(plan, False, frozenset())}
+    # The parser sees the values of variables, too: a name that isn't where it says is left alone.
+    there = [one for one in found if _bare(statement[one.start : one.end]) == _bare(one.name)]
+    return sorted(there, key=lambda one: one.start)
 
 
-def _relations(node: Any, aliased: bool) -> Iterator[Relation]:
+def _bare(name: str) -> str:
+    return re.sub(r"[\s`]", "", name).casefold()
+
+
+def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[Relation]:
+    """Yield the tables below a node that aren't among the known names, which WITH gives."""
     kind = class_of(node)
     if kind == "UnresolvedRelation":
         origin = node.origin()
         start, stop = origin.startIndex(), origin.stopIndex()
-        if start.isDefined() and stop.isDefined():
-            name = ".".join(map(str, members(node.multipartIdentifier())))
+        name = ".".join(map(str, members(node.multipartIdentifier())))
+        if start.isDefined() and stop.isDefined() and name.casefold() not in known:
             yield Relation(name, start.get(), stop.get() + 1, aliased, bool(node.isStreaming()))
-    for below in (node.children(), node.innerChildren()):  # among the inner ones are subqueries, and those of WITH
-        for child in members(below):
-            yield from _relations(child, kind == "SubqueryAlias")
+    if kind == "UnresolvedWith":
+        for one in members(node.cteRelations()):
+            yield from _relations(one._2(), False, known)
+            known |= {str(one._1()).casefold()}
+        below = [node.children()]
+    else:
+        below = [node.children(), node.innerChildren()]  # subqueries are among the inner ones
+    for children in below:
+        for child in members(children):
+            yield from _relations(child, kind == "SubqueryAlias", known)
 
 
 def renamed(statement: str, relations: list[tuple[Relation, str]]) -> str:

@@ -87,6 +87,12 @@ STATEMENTS = {
         "WITH c AS (SELECT * FROM shop.customers) SELECT id, name FROM orders JOIN c USING (customer)",
         "customers",
     ),
+    "beside a name of WITH": (
+        "WITH customers AS (SELECT customer, upper(name) AS name FROM shop.customers), "
+        "c AS (SELECT customer, lower(name) AS name FROM customers) "
+        "SELECT id, name FROM orders JOIN c USING (customer)",
+        "shop.customers",
+    ),
     "within a subquery": (
         "SELECT id, name FROM (SELECT * FROM shop.customers WHERE customer IN (SELECT customer FROM shop.customers)) "
         "JOIN orders USING (customer)",
@@ -97,7 +103,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-@pytest.mark.in_ci("a full name, given by its last part", "columns by the full name")
+@pytest.mark.in_ci("a full name, given by its last part", "beside a name of WITH", "columns by the full name")
 def test_a_statement_reads_the_tables_that_are_given(statement: str, lifted: Lifted) -> None:
     text, name = STATEMENTS[statement]
     started = f'spark.sql("""{text}""").writeStream.toTable("shop.named")\n'
@@ -247,11 +253,29 @@ def test_a_batch_read_of_a_stream_s_own_source_has_its_schema(read: str, lifted:
 def test_a_batch_read_of_a_stream_s_own_source_has_rows_if_they_are_given(lifted: Lifted) -> None:
     text = HEAD + 'known = spark.read.json("/lake/orders")\norders.join(known, "id").select("id").writeStream.start()\n'
     assert lifted.refused(text, {"orders": ORDERS}).endswith(
-        "reads /lake/orders as a batch, and reads= has an Input for it: give the rows of this read, too, "
+        "reads /lake/orders as a batch, which is known as a stream: give the rows of this read, too, "
         "reads={'/lake/orders': [{…}]}"
     )
     rows = [{"id": "o2", "customer": "c1", "at": NOON}]
     assert lifted(text, {"orders": ORDERS, "/lake/orders": rows}) == [("o2",)]
+
+
+def test_a_script_looks_into_its_own_sinks_and_hands_rows_on_from_query_to_query(lifted: Lifted) -> None:
+    text = """
+orders.select("id").writeStream.format("memory").queryName("ids").start().processAllAvailable()
+spark.sql("SELECT count(*) FROM ids").show()
+orders.withColumn("seen", F.lit(1)).writeStream.table("bronze.orders")
+assert spark.table("bronze.orders").columns[-1] == "seen"
+spark.sparkContext.addPyFile("nowhere.zip")
+spark.readStream.table("bronze.orders").select("id", "seen").writeStream.queryName("silver").toTable("silver.orders")
+"""
+    assert lifted(HEAD + text, {"orders": ORDERS}, query="silver") == [("o1", 1), ("o2", 1)]
+    assert any("gets the rows of bronze.orders from the query in line 9" in note for note in lifted.notes)
+    assert any("nowhere.zip isn't added" in note for note in lifted.notes)
+    counted = text.replace("F.lit(1)).writeStream", 'F.lit(1)).writeStream.outputMode("update")')
+    assert lifted.refused(HEAD + counted, {"orders": ORDERS}, query="silver").endswith(
+        "which its query in line 9 writes: give these rows as an Input of their own, reads={'bronze.orders': Input(…)}"
+    )
 
 
 def test_files_and_modules_are_found_beside_a_script(lifted: Lifted) -> None:
@@ -286,6 +310,7 @@ NOTEBOOK = """\
 dbutils.widgets.text("table", "shop.customers", "The table")
 dbutils.widgets.dropdown("mode", "plain", ["plain", "loud"])
 dbutils.fs.mkdirs("/mnt/x")
+path = dbutils.notebook.entry_point.getDbutils().notebook().getContext().notebookPath().get()
 if not dbutils.fs.ls("/mnt/x"):
     secret = dbutils.secrets.get(scope="a", key="b") + dbutils.jobs.taskValues.get("t", "k", default="d")
 spark.sql(f"USE CATALOG {getArgument('mode')}")
