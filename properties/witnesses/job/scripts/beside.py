@@ -7,9 +7,7 @@ import builtins
 import contextlib
 import io
 import os
-import site
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
@@ -19,15 +17,12 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+from ..users_code import is_users_file
 from .absent import forget_stand_ins, stand_in
 
 HEIGHT = 4
 """How many folders above a script's are looked into for a package that isn't installed."""
 _WRITING = frozenset("wax+")
-_OWN = __name__.partition(".")[0]
-_KINDS = ("stdlib", "platstdlib", "purelib", "platlib")
-_INSTALLED = (*(sysconfig.get_path(kind) + os.sep for kind in _KINDS), *site.getsitepackages(), "<")
-"""The beginnings of the files of modules that aren't a user's."""
 _imported: list[ModuleType] = []
 """The user's modules that the last run of a script has imported."""
 _own: dict[str, list[ModuleType]] = {}
@@ -102,7 +97,8 @@ def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
     """
     folders = folders_of(file)
     beside = [folders[0], *(folder for folder in folders[1:] if (folder / "__init__.py").is_file())]
-    hidden = {name: one for name, one in _modules_of_users() if one in _imported or _is_in(one, beside)}
+    there = [*sys.modules.items()]
+    hidden = {name: one for name, one in there if one in _imported or _is_in(name, one, beside)}
     own = _own.setdefault(file, [one for one in hidden.values() if one not in _imported])
     for name in hidden:
         del sys.modules[name]
@@ -111,22 +107,18 @@ def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
         with finding(file, skip):
             yield
     finally:
-        _imported[:] = [one for name, one in _modules_of_users() if name not in before]
+        _imported[:] = [one for name, one in [*sys.modules.items()] if name not in before and _is_users(name, one)]
         sys.modules.update({name: one for name, one in hidden.items() if one in own})
 
 
-def _modules_of_users() -> list[tuple[str, ModuleType]]:
-    return [
-        (name, module)
-        for name, module in [*sys.modules.items()]
-        if (file := getattr(module, "__file__", None))
-        and name.partition(".")[0] not in ("__main__", "conftest", _OWN)
-        and not file.startswith(_INSTALLED)
-    ]
+def _is_users(name: str, module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return bool(file) and name not in ("__main__", "conftest") and is_users_file(str(file))
 
 
-def _is_in(module: ModuleType, folders: Sequence[Path]) -> bool:
-    return any(Path(str(module.__file__)).is_relative_to(folder) for folder in folders)
+def _is_in(name: str, module: ModuleType, folders: Sequence[Path]) -> bool:
+    file = getattr(module, "__file__", None) or ""
+    return file.startswith(tuple(f"{folder}{os.sep}" for folder in folders)) and _is_users(name, module)
 
 
 @contextlib.contextmanager
