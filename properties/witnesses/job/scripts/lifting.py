@@ -180,7 +180,7 @@ class Lift:
         Raises:
             BadInput: Nothing is given for it, or what is given doesn't fit.
         """
-        if not self.inputs.has(read) and (write := self.writer_of(read)) is not None:
+        if (write := self.writer_of(read)) is not None:
             return self.handed_on(read, write)
         answers = self.inputs.answer(read, in_order=True)
         if not answers:
@@ -195,9 +195,12 @@ class Lift:
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
     def writer_of(self, read: Read) -> Write | None:
-        """Return the script's own query that writes what a read names; None: none does."""
-        written = [write for write in self.writes if write.target and read.chosen([write.target])]
-        return written[-1] if written else None
+        """Return the script's own query that writes what a read names; None: none does, or an input is meant."""
+        for name in read.chosen(self.inputs.frames):
+            if name not in self.inputs.taken or name.casefold() == (read.target or "").casefold():
+                return None
+        named = ((write, [name for name in (write.target, write.name) if name]) for write in self.writes)
+        return next((write for write, names in named if read.chosen(names)), None)
 
     def handed_on(self, read: Read, write: Write) -> DataFrame:
         """Return the rows that a query of the script's writes, for another that reads them.
@@ -245,12 +248,11 @@ class Lift:
 
     def schema_of(self, read: Read) -> DataFrame | None:
         """Return a frame without rows that has the columns of an input, or a query, that a batch read names, if any."""
+        if (write := self.writer_of(read)) is not None:
+            return self._without_rows(read, write.frame)
         for name in read.chosen(self.inputs.frames):
             frame = as_declared(self.inputs.frames[name], read, name, self.source.where, cast=True)
             return self._without_rows(read, frame)
-        for write in self.writes:
-            if read.chosen([name for name in (write.target, write.name) if name]):
-                return self._without_rows(read, write.frame)
         return None
 
     def _without_rows(self, read: Read, frame: DataFrame) -> DataFrame:
