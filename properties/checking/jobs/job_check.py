@@ -53,7 +53,7 @@ OTHER_KEYS = (
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
 TWO_RUNS = "Two plain runs of it differ, too: its result depends on something beside its rows."
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
-MOST_TOGETHER = 20
+MOST_TOGETHER = 6
 """The most histories that are put together where each alone shows nothing."""
 MAX_KEYS_ALONE = 4
 """Histories that are run alone if a job computes with keys."""
