@@ -45,6 +45,10 @@ class Memory:
         self._seen: dict[int, Any] = {}  # the objects are kept, so that no other gets their number
         self._kept: list[PutBack] = []
 
+    def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
+        """Let another process, to which it is sent, have a memory of its own."""
+        return Memory, ()
+
     def learn(self, job: Any, *targets: Any) -> None:
         """Learn the values that a job's code refers to, before it runs for the first time; known ones stay.
 

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import pickle
 import sqlite3
 import sys
 import threading
@@ -232,6 +233,12 @@ def test_a_lock_that_a_dead_thread_has_is_free(kind) -> None:
         memory.put_back()
     lock.acquire()
     lock.release()
+
+
+def test_another_process_has_a_memory_of_its_own() -> None:
+    memory = Memory()
+    memory.learn(lambda: threading.Lock())
+    assert isinstance(pickle.loads(pickle.dumps(memory)), Memory)
 
 
 def test_an_object_that_can_not_be_looked_at_is_left_as_it_is() -> None:
