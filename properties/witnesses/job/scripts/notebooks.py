@@ -124,7 +124,6 @@ class _Widgets(_Group):
         values = self.getAll()
         if name not in values:
             where = f"line {self._lift.line} of {self._lift.source.where}"
-            where = f"line {self._lift.line} of {self._lift.source.where}"
             raise self._lift.refuse(
                 f"{where} asks for the widget {visible(name)}, which has no default: give it, "
                 f"Script(…, widgets={{{visible(name)!r}: …}})"
