@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import BadInput, Inconclusive, Sink, Violated, check_job, static_join
-from streamproof.properties.checking.jobs.arguments import check_options
+from streamproof.properties.checking.jobs.arguments import CheckOptions, check_options
 from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.checking.jobs.job_check import TWO_RUNS, JobCheck
@@ -32,7 +32,7 @@ from streamproof.properties.laws.metamorphic.order import Order
 from streamproof.properties.laws.variation import CHANGED, Invariant, Variation
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import telling
-from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import Declared, Output
 from streamproof.properties.witnesses.job.witness import OTHER_RELATION, OTHER_STATE, keyed_tables, why_unkeyed
@@ -563,3 +563,88 @@ def test_a_sink_whose_query_shows_where_it_looks_its_key_up_is_run_again_with_ro
     runner = replace(given.runner, job=Sink(copy, copy), static={"names": pa.table({"uid": ["a", "b"]})})
     report = JobCheck(replace(given, runner=runner), Copies(), Variation(RUN)).check(20)
     assert (report.alone, sizes[:2]) == ("", [2, 40])
+
+
+def told(**plan: Any) -> Any:
+    """Return a runner whose declaration says so."""
+
+    @dataclass(frozen=True)
+    class Told(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(**plan)
+
+    return Told
+
+
+class Delayed(Copies):
+    watermark_delays_us = {"clicks": 0}  # noqa: RUF012
+
+
+KEYED = TablesUsed(by_key={"names": {"who": "user"}})
+CLICKED = ("user", "at", "amount")
+
+
+@pytest.mark.parametrize(
+    ("declared", "oracle", "goal"),
+    [
+        ({"plan": Plan(by_event_time=True)}, Copies(), r"times around its timers of event time \(timeouts="),
+        (
+            {"plan": Plan(frozenset({"Filter"}), event_times=[EventTime("at", "at", CLICKED, 1_000_000)])},
+            Delayed(),
+            r"watermarks that are delayed by clicks 0 days, as expected \(the job's are by clicks 1 second\)",
+        ),
+        ({"tables": KEYED}, Copies(), r'rows with a key of the table names \(Input\(…, values=\{"user": \[…\]\}\)'),
+    ],
+    ids=["timers", "delays", "tables"],
+)
+def test_what_the_histories_cannot_show_is_inconclusive(declared: Any, oracle: Oracle, goal: str) -> None:
+    def given(**declared: Any) -> CheckOptions:
+        made = options(copy, told(**declared))
+        table = pa.table({"who": ["nobody has this key"]})
+        return replace(made, runner=replace(made.runner, static={"names": table} if "tables" in declared else {}))
+
+    with pytest.raises(Inconclusive, match=goal):
+        JobCheck(given(**declared), oracle, Variation(RUN)).check(20)
+    assert JobCheck(given(), oracle, Variation(RUN)).check(20).histories == 20
+
+
+def text_of(*rows: tuple[str, int], law: str = "") -> str:
+    """Return a history whose rows, users with amounts, come in one batch."""
+    variation = f', "variation": {{"law": "{law}", "given": null}}' if law else ""
+    lines = [f'{{"job": "h0", "inputs": {{"clicks": "user string, at timestamp, amount bigint"}}{variation}}}']
+    for user, amount in rows:
+        row = f'{{"user": "{user}", "at": "2024-07-15T12:00:00Z", "amount": {amount}}}'
+        lines.append(f'{{"input": "clicks", "row": {row}}}')
+    return "\n".join(lines)
+
+
+def test_each_example_is_run_and_those_of_each_invariant() -> None:
+    check = JobCheck(options(the_first), Copies(), Variation(RUN))
+    check.replay([text_of(("a", 1)), text_of(("a", 1), ("b", 1))])
+    with pytest.raises(Violated, match="1 of 2 histories that were found before still differ"):
+        check.replay([text_of(("a", 1)), text_of(("a", 1), ("a", 2))])
+    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
+        _Invariants(options(the_first)).report(20, [text_of(("a", 1), ("a", 2), law="the order within a batch")])
+
+
+@pytest.mark.parametrize(("unique", "refused"), [(["user"], True), (["user", "n"], False)])
+@pytest.mark.parametrize("comparing", ["batches", "end"])
+def test_rows_of_a_batch_that_unique_cannot_tell_apart_are_refused_where_a_table_is_compared(
+    unique: list[str], refused: bool, comparing: Any
+) -> None:
+    class InParts(MemoryRunner):
+        def run(self, *given: Any, **named: Any) -> Output:
+            output = super().run(*given, **named)
+            return replace(output, parts=output.batches)
+
+    def numbered(batches: Batches) -> Batches:
+        return [[{**row, "n": number} for number, row in enumerate(rows)] for rows in batches]
+
+    update = replace(RUN, mode="update")
+    made = replace(options(numbered, InParts, unique=unique, alone=True), run=update)
+    check = JobCheck(made, JobOracle(job=numbered, comparing=comparing), Variation(update))
+    if not refused or comparing == "batches":
+        assert check.check(20).histories == 20
+        return
+    with pytest.raises(BadInput, match=r"emits two rows in one batch that unique=, user, can't tell apart"):
+        check.check(20)
