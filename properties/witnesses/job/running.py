@@ -41,10 +41,10 @@ from ..spark.session import (
 from .as_in_a_check import as_in_a_check, started_queries
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
-from .deaths.dying import Steps, dying_writer
-from .deaths.dying_writes import Writes
-from .deaths.memory import Memory
 from .declaring import PATCHING
+from .dying import Steps, dying_writer
+from .dying.memory import Memory
+from .dying.writes import Writes
 from .plan.grouping import Grouping, grouping_of
 from .plan.plans import Plan, plan_of
 from .plan.tables import TablesUsed, tables_used

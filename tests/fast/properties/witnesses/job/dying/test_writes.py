@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.deaths import dying_writes
-from streamproof.properties.witnesses.job.deaths.dying_writes import CUTS, Writes
+from streamproof.properties.witnesses.job.dying import writes as module
+from streamproof.properties.witnesses.job.dying.writes import CUTS, Writes
 from streamproof.properties.witnesses.spark.failures import PlannedCrash
 
 
@@ -43,8 +43,8 @@ class Frame:
 
 @pytest.fixture(autouse=True)
 def frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dying_writes.connect, "classes", lambda: SimpleNamespace(frame=Frame))
-    monkeypatch.setattr(dying_writes, "failing", lambda frame, cut: frame if cut is None else Frame(frame.written, cut))
+    monkeypatch.setattr(module.connect, "classes", lambda: SimpleNamespace(frame=Frame))
+    monkeypatch.setattr(module, "failing", lambda frame, cut: frame if cut is None else Frame(frame.written, cut))
 
 
 def two_writes(frame: Frame) -> None:
@@ -91,7 +91,7 @@ def test_a_library_may_raise_another_error_for_that_of_the_write(monkeypatch: py
         except ValueError as error:
             raise KeyError("of a library") from error
 
-    monkeypatch.setattr(dying_writes, "is_users", lambda path: False)
+    monkeypatch.setattr(module, "is_users", lambda path: False)
     written, writes = until(2, wrapping)
     assert (written[-1], writes.place) == ("dead", "within a write, before its first partition, and after the others")
 

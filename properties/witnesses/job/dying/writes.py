@@ -15,7 +15,7 @@ from unittest import mock
 
 from ...spark.failures import PlannedCrash, is_users
 from ...spark.platform import connect
-from .dying import Death, line_of
+from .steps import Death, line_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-from streamproof.properties.witnesses.job.deaths.memory import Memory
+from streamproof.properties.witnesses.job.dying.memory import Memory
 
 SEEN: set = set()
 COUNT = 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.deaths.dying import Steps, dying_writer
+from streamproof.properties.witnesses.job.dying import Steps, dying_writer
 from streamproof.properties.witnesses.run_options import BETWEEN, MIDDLE, WITHIN, Crash, crash_of
 from streamproof.properties.witnesses.spark.failures import PlannedCrash
 
@@ -47,7 +47,7 @@ def test_a_function_dies_before_each_of_its_lines_in_turn_and_before_those_that_
     whole = ["first", "helper", "helped"]
     died = [[*whole[:1], "dead"]] * 4 + [[*whole[:2], "dead"], whole]
     assert [until(step)[0] for step in range(1, 7)] == died
-    assert 'test_dying.py: `done.append("helped")`' in until(5)[1].place
+    assert 'test_steps.py: `done.append("helped")`' in until(5)[1].place
 
 
 def test_a_loop_dies_before_its_first_row_and_between_two_rows_and_not_after_each() -> None:
