@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from streamproof import Input, Script
 from streamproof.properties.witnesses.job.dying.memory import Memory
 
 SEEN: set = set()
@@ -233,6 +234,19 @@ def test_a_lock_that_a_dead_thread_has_is_free(kind) -> None:
         memory.put_back()
     lock.acquire()
     lock.release()
+
+
+def test_the_memory_of_a_script_is_that_of_its_function_or_of_its_file(tmp_path: Path) -> None:
+    def read(folder: Path) -> list:
+        return []
+
+    reads = {"clicks": Input("user string, at timestamp", key="user")}
+    assert Script(globals_of_each_kind, reads, read=read).job.code is globals_of_each_kind
+    (tmp_path / "script.py").write_text("import json\njson.SEEN.add(1)\n")
+    code = Script(tmp_path / "script.py", reads, read=read).job.code
+    assert {*code.co_names} == {"json", "SEEN", "add"}
+    (tmp_path / "script.py").write_text("no Python\n")
+    assert Script(tmp_path / "script.py", reads, read=read).job.code is None
 
 
 def test_another_process_has_a_memory_of_its_own() -> None:
