@@ -371,7 +371,8 @@ class JobCheck:
             return False
         found = self.judge.other_in_each_run(history, variation)
         self.two_runs = TWO_RUNS if found is None else ""
-        self.judge.leave_out(found or ())
+        if found:
+            self.judge.leave_out(found)
         return bool(found)
 
     def violation(

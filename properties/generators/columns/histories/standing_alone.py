@@ -15,6 +15,7 @@ from ..forms.rows import from_microseconds
 from ..inputs import ResolvedInput
 from ..model import Arrival, JobHistory
 from ..values import key_kinds
+from .drawing import are_copies
 
 
 class Push(NamedTuple):
@@ -51,6 +52,7 @@ def standing_alone(
 
     The first has only the rows of the history. In the others, rows of another key move the watermark on each input
     where the history's own rows don't move it that far: before its first batch, between two batches, or at the end.
+    None has two different rows of one event.
 
     Args:
         history: The history.
@@ -67,7 +69,8 @@ def standing_alone(
         rows = _pushing_rows(ended, inputs)
         for pushes in product(*([None, *options] for options in _pushes(ended, inputs, sooner))):
             found.append(_pushed(ended, inputs, [push for push in pushes if push], rows))
-    distinct = {repr(alone.batches): alone for alone in found}
+    by_name = {given.name: given for given in inputs}
+    distinct = {repr(alone.batches): alone for alone in found if are_copies(alone.arrivals, by_name)}
     return sorted(distinct.values(), key=lambda alone: (len(alone.arrivals), len(alone.batches)))
 
 

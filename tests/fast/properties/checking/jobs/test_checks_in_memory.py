@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
-from streamproof import BadInput, Inconclusive, Sink, Violated, check_job, static_join
+from streamproof import BadInput, Inconclusive, Input, Sink, Violated, check_job, static_join
 from streamproof.properties.checking.jobs.arguments import CheckOptions, check_options
 from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
 from streamproof.properties.checking.jobs.invariants import _Invariants
@@ -24,6 +24,7 @@ from streamproof.properties.checking.jobs.job_check import TWO_RUNS, JobCheck
 from streamproof.properties.counterexamples.of_jobs import AS_FOUND, JobCounterexample
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.all import invariants as laws
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
@@ -130,6 +131,21 @@ def test_a_loss_that_no_history_alone_shows_is_found_by_several_together() -> No
         )
     counterexample: Any = found.value.counterexample
     assert max(map(len, counterexample.history.batches)) > 4
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Input(CLICKS.schema, key="user", identity="at"),
+        Input("user string", key="user", format="kafka", value="debezium"),
+    ],
+    ids=["copies of an event", "changes of a table"],
+)
+def test_histories_whose_rows_belong_together_are_not_put_together(given: Input) -> None:
+    made = replace(options(copy), inputs=resolve_all([given], 0))
+    assert JobCheck(made, Copies(), Variation(RUN))._together([JobHistory(((),))]) is None
+    plain = JobCheck(options(copy), Copies(), Variation(RUN))
+    assert plain._together([JobHistory(((),))] * 2) == JobHistory(((),))
 
 
 class AllRows(Oracle):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,6 +49,14 @@ def test_where_its_own_rows_are_at_the_clock_nothing_is_added() -> None:
     history = JobHistory(((click(40),), (click(50),)), (40, 50))
     assert standing_alone(history, [CLICKS]) == [without_clock(history)]
     assert standing_alone(without_clock(history), [CLICKS]) == [without_clock(history)]
+
+
+def test_no_row_moves_it_that_is_another_row_of_one_event() -> None:
+    history = JobHistory(((), (click(50),), (click(60),)), (40, 50, 70))
+    pushed = [alone for alone in standing_alone(history, [CLICKS]) if len(alone.arrivals) > 3]
+    assert pushed  # of two rows that push, each has the plainest amount, and another time
+    by_amount = [replace(CLICKS, identity=("amount",))]
+    assert not {*map(repr, standing_alone(history, by_amount))} & {*map(repr, pushed)}
 
 
 def test_it_ends_with_the_first_batch_that_differs() -> None:
