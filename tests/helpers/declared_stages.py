@@ -67,7 +67,7 @@ class Frame:
 
 @dataclass
 class Declared:
-    """What was declared.
+    """The declaration of a stage.
 
     Attributes:
         definitions: The definitions that a logic was made of.
@@ -141,7 +141,7 @@ def played(
 
     Args:
         history: The history.
-        one: What was declared of it.
+        one: Its declaration.
         see: Is shown what each stage has stored, after each batch.
         handed_over: The batches before which a new checkpoint takes the state over.
     """
@@ -202,7 +202,7 @@ def _rest(emitted: Any) -> Iterator[Any]:
 
 
 def _typed(value: Any, kind: T.DataType, fields: Sequence[Field]) -> Any:
-    """Return what a logic is given of a value whose column has a type: texts are JSON, where the column's are."""
+    """Return a value as a logic gets it from a column of a type: a text of a JSON column is JSON."""
     if value is None or isinstance(kind, T.IntegerType):  # the column of a count has no values
         return None
     if isinstance(kind, T.StructType):

@@ -147,7 +147,7 @@ class ResolvedInput:
         return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
 
     def identity_of(self, row: Row) -> str:
-        """Return what identifies the event of a row, as a text."""
+        """Return the identity of a row's event, as a text."""
         return repr([row[column] for column in self.identity])
 
     def taken(self, kind: Kind) -> Kind:

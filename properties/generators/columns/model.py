@@ -146,7 +146,7 @@ class JobHistory:
         return [arrival for batch in self.batches for arrival in batch]
 
     def name_of(self, batch: int) -> str:
-        """Return what tables call a batch, by its index."""
+        """Return the name of a batch in tables, by its index."""
         number = self.numbers[batch] if self.numbers else batch
         return "earlier" if number is None else f"batch {number}"
 

@@ -85,7 +85,7 @@ class Memory:
 
 
 def _within(value: Any) -> tuple[list[PutBack], list[Any]]:
-    """Return what puts an object's values back, and the objects that it refers to."""
+    """Return the functions that put an object's values back, and the objects that it refers to."""
     if isinstance(value, MethodType):
         return [], [value.__func__, value.__self__]
     if isinstance(value, functools.partial):

@@ -29,7 +29,7 @@ _OTHERS = """
 KNOWN = frozenset(_OTHERS.split()) | NAMESPACES | QUIET
 """Packages that scripts import for their sinks, sources and platforms."""
 WRITING = "delta.tables.DeltaTable"
-"""What of them writes beside the query."""
+"""The class that writes beside the query."""
 NAMES: Mapping[str, Sequence[str]] = {"delta.tables": ("DeltaTable", "DeltaMergeBuilder", "DeltaOptimizeBuilder")}
 """The names that `from … import *` gives."""
 CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})

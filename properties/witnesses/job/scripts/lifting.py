@@ -367,7 +367,7 @@ class Lift:
                 )
 
     def instead_of(self, target: str | None) -> str | None:
-        """Return what the script writes to in place of a target of its own; None: it is that target."""
+        """Return the target in the run that stands for a target of the script; None: there is none."""
         if target is None or self.asked is None:
             return None
         for own, other in self.source.targets.items():

@@ -1,4 +1,4 @@
-"""What a notebook's platform gives it: `dbutils`, `display`, magics, and other notebooks that it runs."""
+"""The stand-ins for a notebook's platform: `dbutils`, `display`, magics, and other notebooks that it runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RUN = "__streamproof_run__"
 """The name of the function that runs another notebook in place of a magic."""
 SECRET = "secret"
-"""What a notebook gets for each of its secrets."""
+"""The value of each secret of a notebook."""
 _MAGIC = re.compile(r"#\s*MAGIC\s+%(\w+)\b(.*)")
 _RUN = re.compile(r"\s*(\"[^\"]+\"|'[^']+'|\S+)(.*)")
 _PARAMETER = re.compile(r"\$(\w+)\s*=\s*(\"[^\"]*\"|'[^']*'|\S+)")
@@ -185,7 +185,7 @@ class _Notebooks(_Group):
     entry_point = _Context()
 
     def getContext(self) -> _Context:
-        """Return what is known of the notebook's place."""
+        """Return the notebook's place, of which nothing is known."""
         return self.entry_point
 
     def exit(self, value: Any = None) -> NoReturn:

@@ -29,7 +29,7 @@ FEW = 12
 
 @dataclass(frozen=True)
 class Case:
-    """What is passed beside a script's path.
+    """The arguments beside a script's path.
 
     Attributes:
         reads: What it reads.

@@ -348,7 +348,7 @@ def test_settings_and_triggers_of_the_job_are_told_in_the_first_lines() -> None:
 
 
 def steps_of(monkeypatch: pytest.MonkeyPatch, check: Callable[[], Any]) -> list[str]:
-    """Return what a check says that it does, each step once."""
+    """Return the steps that a check tells, each once."""
     monkeypatch.setattr(progress, "EVERY_S", 0)
     lines: list[str] = []
     with telling(lines.append), contextlib.suppress(Violated, QueryFailed):
