@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from .aggregates import Row
+
+Kind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class StaticJoin:
         table: The rows of the table.
     """
 
-    join: Literal["inner", "left", "left_semi", "left_anti"]
+    join: Kind
     keys: tuple[str, ...]
     table_keys: tuple[str, ...]
     added: tuple[str, ...]

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 from .aggregates import Row
 
 Side: TypeAlias = Literal["left", "right"]
+Kind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
 Pair: TypeAlias = tuple[Row | None, Row | None]
 LEFT_FIRST: tuple[Side, Side] = ("left", "right")
 RIGHT_FIRST: tuple[Side, Side] = ("right", "left")
@@ -60,20 +61,30 @@ class StreamJoin:
         after_us: The right row's time may be this long after the left row's; None for no limit.
         watermarks: The sides that have a watermark.
         dialect: The behaviour of the version of Spark; by default of the newest.
+        null_keys: Whether null keys are equal; None: in a full join alone.
     """
 
-    join: Literal["inner", "left", "right", "full", "left_semi"]
+    join: Kind
     keys: tuple[tuple[str, ...], tuple[str, ...]]
     times: tuple[str, str]
     before_us: int | None
     after_us: int | None
     watermarks: frozenset[Side] = frozenset({"left", "right"})
     dialect: Dialect = NEWEST
+    null_keys: bool | None = None
 
     def reach_us(self, side: Side) -> int | None:
         """Return how far behind the watermark a side's state is kept (microseconds); None if it is kept forever."""
         reach = self.after_us if side == "left" else self.before_us
         return reach if len(self.watermarks) == 2 else None
+
+    def state_watermark_ms(self, side: Side, watermark_ms: int) -> int | None:
+        """Return the time at or behind which a side's state can't be joined any more (ms); None if it always can."""
+        reach_us = self.reach_us(side)
+        if reach_us is None:
+            return None
+        # Spark cuts the bound to milliseconds towards 1970, and subtracts 1, because the range includes its ends.
+        return int((watermark_ms * 1_000 - reach_us) / 1_000) - 1
 
     @property
     def order(self) -> tuple[Side, Side]:
@@ -89,7 +100,8 @@ class StreamJoin:
         """Whether two rows join."""
         keys = [(left[one], right[two]) for one, two in zip(*self.keys, strict=True)]
         times = left[self.times[0]], right[self.times[1]]
-        equal = all(one == two and (one is not None or self.join == "full") for one, two in keys)
+        nulls_equal = self.join == "full" if self.null_keys is None else self.null_keys
+        equal = all(one == two and (one is not None or nulls_equal) for one, two in keys)
         if not equal or (self.before_us is None and self.after_us is None):
             return equal
         if None in times:  # compared with a null, no time is within the bounds
@@ -164,11 +176,8 @@ class State:
 
     def is_old(self, side: Side, row: Row, eviction_ms: int) -> bool:
         """Whether a row can't be joined any more once the batch with this watermark is done."""
-        reach_us, time_us = self.join.reach_us(side), row[self.join.times[side == "right"]]
-        if reach_us is None or time_us is None:
-            return False
-        # Spark cuts the bound to milliseconds towards 1970, and subtracts 1, because the range includes its ends.
-        return bool(time_us <= (int((eviction_ms * 1_000 - reach_us) / 1_000) - 1) * 1_000)
+        until_ms, time_us = self.join.state_watermark_ms(side, eviction_ms), row.get(self.join.times[side == "right"])
+        return until_ms is not None and time_us is not None and time_us <= until_ms * 1_000
 
     def key(self, side: Side, row: Row) -> tuple[Any, ...]:
         """Return the key of a row."""

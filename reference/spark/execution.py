@@ -1,0 +1,127 @@
+"""The execution of a plan: its micro-batches, the query's watermark, and the watermarks of each operator.
+
+Sources, of Spark 3.5 and 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker`
+(each watermark's own progress, and the query's, which never goes back), `PropagateWatermarkSimulator` (the watermark of
+an operator's input is the least of those below it; rows are late by the watermark of the micro-batch before),
+`IncrementalExecution.shouldRunAnotherBatch` (batches without data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from .aggregates import Row
+from .plans import Node, Source, Watermark
+
+Batch: TypeAlias = Mapping[str, Sequence[Row]]
+"""The rows of each input by its name, event times in microseconds since 1970; one without new data is missing."""
+
+
+class MicroBatch(NamedTuple):
+    """A micro-batch that a query has run.
+
+    Attributes:
+        batch: The ordinal of the batch with data that it is, or that it follows.
+        has_data: Whether it has that batch's rows.
+        watermark_ms: The query's watermark in it (milliseconds since 1970).
+        rows: The rows that it emits.
+    """
+
+    batch: int
+    has_data: bool
+    watermark_ms: int
+    rows: Sequence[Row]
+
+
+class Execution:
+    """A query that runs a plan.
+
+    Args:
+        plan: The plan.
+        policy: Whether the query's watermark is the least or the largest of several.
+        without_data: Whether batches without data run.
+
+    Attributes:
+        watermark_ms: The query's watermark of the next micro-batch; no watermark is ever less than 1970.
+        before_ms: The watermark of the last micro-batch.
+    """
+
+    def __init__(self, plan: Node, *, policy: Literal["min", "max"] = "min", without_data: bool = True) -> None:
+        self.choose, self.without_data = min if policy == "min" else max, without_data
+        self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each with the places of those below it
+        self._place(plan)
+        self.steps = [None if isinstance(node, Source) else node.start() for node, _ in self.nodes]
+        self.largest_ms = {place: 0 for place, (node, _) in enumerate(self.nodes) if isinstance(node, Watermark)}
+        self.watermark_ms = self.before_ms = 0
+
+    def _place(self, node: Node) -> int:
+        below = tuple(map(self._place, node.inputs))
+        self.nodes.append((node, below))
+        return len(self.nodes) - 1
+
+    def run(self, batches: Iterable[Batch]) -> list[MicroBatch]:
+        """Run batches, each followed by the batches without data that the operators ask for."""
+        done: list[MicroBatch] = []
+        for number, batch in enumerate(batches):
+            if batch:  # without any new data Spark runs nothing
+                done.append(self.micro_batch(number, batch))
+            while self.without_data and done and self.asks_for_batch_without_data():
+                done.append(self.micro_batch(number, None))
+        return done
+
+    def run_at(self, watermarks_ms: Sequence[tuple[bool, int]], batches: Sequence[Batch]) -> list[MicroBatch]:
+        """Run batches under watermarks that the rows don't move.
+
+        Args:
+            watermarks_ms: Of each micro-batch whether it has data, and the query's watermark in it.
+            batches: The batches.
+        """
+        left = [(number, batch) for number, batch in enumerate(batches) if batch]
+        done: list[MicroBatch] = []
+        number = 0
+        for has_data, self.watermark_ms in watermarks_ms:
+            number, batch = left.pop(0) if has_data and left else (number, None)
+            done.append(self.micro_batch(number, batch))
+        return done
+
+    def micro_batch(self, number: int, batch: Batch | None) -> MicroBatch:
+        """Run a micro-batch, and move the watermark."""
+        late_ms, eviction_ms = self.inputs_ms(self.before_ms), self.inputs_ms(self.watermark_ms)
+        rows: list[Sequence[Row]] = []
+        for place, (node, below) in enumerate(self.nodes):
+            step = self.steps[place]
+            if isinstance(node, Source) or step is None:
+                rows.append((batch or {}).get(node.name, ()) if isinstance(node, Source) else ())
+                continue
+            rows.append(step([rows[one] for one in below], late_ms[place], eviction_ms[place]))
+            if isinstance(node, Watermark):
+                times_us = [row[node.column] for row in rows[place] if row[node.column] is not None]
+                reached_ms = max(times_us, default=0) // 1_000 - node.delay_us // 1_000
+                self.largest_ms[place] = max(self.largest_ms[place], reached_ms)
+        done = MicroBatch(number, batch is not None, self.watermark_ms, rows[-1])
+        self.before_ms = self.watermark_ms
+        self.watermark_ms = max(self.watermark_ms, self.choose(self.largest_ms.values(), default=0))
+        return done
+
+    def inputs_ms(self, watermark_ms: int) -> list[int]:
+        """Return the watermark of each node's inputs, by the query's watermark; 0 where no watermark is below."""
+        of_inputs: list[int] = []
+        of_outputs: list[int | None] = []
+        for node, below in self.nodes:
+            known = [each for one in below if (each := of_outputs[one]) is not None]
+            least = min(known, default=None)
+            of_inputs.append(max(least or 0, 0) if watermark_ms else 0)
+            if isinstance(node, Watermark):
+                of_outputs.append(watermark_ms)
+            else:
+                of_outputs.append(None if least is None else node.watermark_ms(least))
+        return of_inputs
+
+    def asks_for_batch_without_data(self) -> bool:
+        """Whether an operator asks for a batch without data, because the watermark of its input has moved."""
+        before, now = self.inputs_ms(self.before_ms), self.inputs_ms(self.watermark_ms)
+        return any(
+            node.asks_for_batch_without_data and now[place] > before[place]
+            for place, (node, _) in enumerate(self.nodes)
+        )

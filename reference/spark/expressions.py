@@ -1,0 +1,108 @@
+"""Expressions of Spark SQL over a row: columns, constants, comparisons and a few functions, with Spark's nulls.
+
+Source: "NULL Semantics" in Spark's SQL reference: a comparison with a null is null, `and` and `or` have three values,
+and a filter keeps the rows for which its condition is true.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+from .aggregates import Row
+
+Value: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression: an operator or function and what it takes.
+
+    Attributes:
+        function: `column`, `constant`, or one of `FUNCTIONS`.
+        inputs: The expressions that it takes.
+        name: The name of a column.
+        value: The value of a constant: None, a number, a text or a truth value.
+    """
+
+    function: str
+    inputs: tuple[Expression, ...] = ()
+    name: str = ""
+    value: Value = None
+
+    def of(self, row: Row) -> Value:
+        """Return its value for a row; None for null."""
+        if self.function == "column":
+            return row[self.name]
+        if self.function == "constant":
+            return self.value
+        return FUNCTIONS[self.function](*(each.of(row) for each in self.inputs))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that it refers to."""
+        return frozenset({self.name} if self.function == "column" else ()).union(*(one.columns for one in self.inputs))
+
+    def with_columns(self, of: Mapping[str, Expression]) -> Expression:
+        """Return the expression with each column replaced by what it is made of."""
+        if self.function == "column":
+            return of[self.name]
+        return Expression(self.function, tuple(one.with_columns(of) for one in self.inputs), value=self.value)
+
+
+def column(name: str) -> Expression:
+    """Return the expression of a column."""
+    return Expression("column", name=name)
+
+
+def constant(value: Value) -> Expression:
+    """Return the expression of a constant."""
+    return Expression("constant", value=value)
+
+
+def _strict(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Return a function that is null where one of its values is."""
+    return lambda *values: None if None in values else function(*values)
+
+
+def _or(*values: bool | None) -> bool | None:
+    return True if True in values else None if None in values else False
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _and(*values: bool | None) -> bool | None:
+    return _not(_or(*map(_not, values)))
+
+
+def _case(*values: Value) -> Value:
+    """Return the value behind the first condition that is true, otherwise the last value."""
+    *pairs, other = values
+    return next((then for when, then in zip(pairs[::2], pairs[1::2], strict=True) if when), other)
+
+
+FUNCTIONS: Mapping[str, Callable[..., Value]] = {
+    "=": _strict(operator.eq),
+    "<>": _strict(operator.ne),
+    "<": _strict(operator.lt),
+    "<=": _strict(operator.le),
+    ">": _strict(operator.gt),
+    ">=": _strict(operator.ge),
+    "+": _strict(lambda *values: reduce(operator.add, values)),
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "is null": lambda value: value is None,
+    "is not null": lambda value: value is not None,
+    "coalesce": lambda *values: next((value for value in values if value is not None), None),
+    "case": _case,
+    "as timestamp": lambda value: value,
+    "upper": _strict(str.upper),
+    "lower": _strict(str.lower),
+}
+"""Each function by its name in SQL; `case` takes conditions and values in turn, and then the value of `else`."""

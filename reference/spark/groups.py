@@ -1,0 +1,70 @@
+"""Aggregation by columns: `groupBy(columns)`, one of which may be the event time, or by none at all.
+
+Sources: `StateStoreSaveExec` (a group is late, and closed, by its event time, if that is among its columns; output by
+mode), `StateStoreRestoreExec` and `HashAggregateExec` (an aggregate without columns has its one group from the first
+batch on, and emits it in each batch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .aggregates import Aggregate, Row
+
+
+@dataclass(frozen=True)
+class Groups:
+    """An aggregation by columns.
+
+    Attributes:
+        columns: The columns of a group; nulls are equal. Empty: all rows are one group.
+        time: The one of them that is the event time, in microseconds since 1970; None: none is.
+        aggregates: The aggregates, by the name of their output column.
+        mode: The output mode; Spark refuses `append` without an event time among the columns.
+    """
+
+    columns: tuple[str, ...]
+    time: str | None
+    aggregates: Mapping[str, Aggregate]
+    mode: Literal["append", "update", "complete"] = "append"
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        """Whether a batch without data follows where the watermark has moved."""
+        return self.mode != "complete"
+
+
+class State:
+    """The rows of each group that hasn't been closed."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+        self.rows: dict[tuple[Any, ...], list[Row]] = {} if groups.columns else {(): []}
+
+    def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
+        """Take the rows of a micro-batch, and return the emitted rows: columns and aggregates."""
+        groups, updated = self.groups, dict[tuple[Any, ...], None]() if self.groups.columns else {(): None}
+        for row in rows:
+            group = tuple(row[column] for column in groups.columns)
+            if groups.mode == "complete" or not self.is_closed(group, late_ms):
+                self.rows.setdefault(group, []).append(row)
+                updated[group] = None
+        if groups.mode == "complete":
+            return [self.result(group) for group in self.rows]
+        closed = [group for group in self.rows if self.is_closed(group, eviction_ms)]
+        emitted = [self.result(group) for group in (closed if groups.mode == "append" else updated)]
+        for group in closed:
+            del self.rows[group]
+        return emitted
+
+    def is_closed(self, group: tuple[Any, ...], watermark_ms: int) -> bool:
+        """Whether a group's event time is at or behind a watermark."""
+        time_us = dict(zip(self.groups.columns, group, strict=True)).get(self.groups.time or "")
+        return time_us is not None and time_us <= watermark_ms * 1_000
+
+    def result(self, group: tuple[Any, ...]) -> Row:
+        """Return the row of a group."""
+        aggregates = {name: aggregate.of(self.rows[group]) for name, aggregate in self.groups.aggregates.items()}
+        return dict(zip(self.groups.columns, group, strict=True)) | aggregates

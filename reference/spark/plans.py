@@ -1,0 +1,428 @@
+"""Plans: trees of Spark's streaming operators, from the inputs up to the result.
+
+A node knows the columns of its output, which of them is the event time, and the watermark of its output. Every stateful
+operator is a reference model of its own; a plan only says what they are given.
+
+Sources: `Attribute.metadata` (an event time keeps its delay through aliases and joins, and loses it in any other
+expression), `Union.output` (the metadata are those of its first side), `WindowTime` (a window's time is 1 microsecond
+before its end).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from . import drop_duplicates, groups, session_windows, stream_join, windows
+from .aggregates import Row
+from .expressions import Expression, column
+from .static_join import StaticJoin
+
+Step: TypeAlias = Callable[[Sequence[Sequence[Row]], int, int], Sequence[Row]]
+"""Takes the rows of each input, and the watermarks for late rows and for eviction (ms); returns the rows."""
+
+
+class EventTime(NamedTuple):
+    """A column with a watermark.
+
+    Attributes:
+        column: Its name.
+        delay_us: The delay of the watermark, in microseconds.
+    """
+
+    column: str
+    delay_us: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a plan; as it stands a node that leaves columns and times as they are.
+
+    Attributes:
+        inputs: The nodes below it.
+    """
+
+    inputs: tuple[Node, ...]
+    is_stateful: ClassVar[bool] = False
+
+    @property
+    def input(self) -> Node:
+        """The first node below it."""
+        return self.inputs[0]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its output."""
+        return self.input.columns
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        """The columns of its output that have a watermark."""
+        return self.input.event_times
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The columns of its inputs on which its rows depend, whichever columns are taken from it."""
+        return frozenset()
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        """Whether a batch without data follows where the watermark of its input has moved."""
+        return False
+
+    def start(self) -> Step:
+        """Return the operator without any state."""
+        raise NotImplementedError
+
+    def watermark_ms(self, of_input_ms: int) -> int:
+        """Return the watermark of its output by that of its inputs, both in milliseconds since 1970."""
+        return of_input_ms
+
+    def walk(self) -> Iterator[Node]:
+        """Yield the node and all below it, those below first."""
+        for one in self.inputs:
+            yield from one.walk()
+        yield self
+
+
+@dataclass(frozen=True)
+class Source(Node):
+    """An input of the query.
+
+    Attributes:
+        name: Its name.
+        has: Its columns.
+    """
+
+    inputs: tuple[Node, ...] = field(default=(), init=False)
+    name: str
+    has: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.has
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Watermark(Node):
+    """`withWatermark(column, delay)`: its rows move the query's watermark, and no row is dropped here."""
+
+    column: str
+    delay_us: int
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        return (EventTime(self.column, self.delay_us),)
+
+    def start(self) -> Step:
+        return lambda rows, late_ms, eviction_ms: rows[0]
+
+
+@dataclass(frozen=True)
+class Project(Node):
+    """`select`: each column of the output is an expression.
+
+    Attributes:
+        made: The name and the expression of each column.
+    """
+
+    made: tuple[tuple[str, Expression], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.made)
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        below = dict(self.input.event_times)
+        aliases = [(name, made.name) for name, made in self.made if made.function == "column"]
+        return tuple(EventTime(name, below[of]) for name, of in aliases if of in below)
+
+    def start(self) -> Step:
+        return lambda rows, late_ms, eviction_ms: [{name: made.of(row) for name, made in self.made} for row in rows[0]]
+
+
+@dataclass(frozen=True)
+class Filter(Node):
+    """`where`: keeps the rows for which the condition is true."""
+
+    condition: Expression
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.condition.columns
+
+    def start(self) -> Step:
+        return lambda rows, late_ms, eviction_ms: [row for row in rows[0] if self.condition.of(row) is True]
+
+
+@dataclass(frozen=True)
+class Explode(Node):
+    """A column that is replaced by `explode(array(…))`: a row for each of the values.
+
+    Attributes:
+        column: The column.
+        values: The elements of the array.
+    """
+
+    column: str
+    values: tuple[Expression, ...]
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        return tuple(time for time in self.input.event_times if time.column != self.column)
+
+    def start(self) -> Step:
+        return lambda rows, late_ms, eviction_ms: [
+            {**row, self.column: value.of(row)} for row in rows[0] for value in self.values
+        ]
+
+
+@dataclass(frozen=True)
+class Union(Node):
+    """`union` of two nodes with the same columns."""
+
+    def start(self) -> Step:
+        return lambda rows, late_ms, eviction_ms: [*rows[0], *rows[1]]
+
+
+@dataclass(frozen=True)
+class Lookup(Node):
+    """The join of a stream with a table that doesn't change."""
+
+    join: StaticJoin
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        added = () if self.join.join in ("left_semi", "left_anti") else self.join.added
+        return (*self.input.columns, *added)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset(self.join.keys)
+
+    def start(self) -> Step:
+        return lambda rows, late_ms, eviction_ms: self.join.batch(rows[0])
+
+
+@dataclass(frozen=True)
+class Limit(Node):
+    """`limit`: the first rows of the whole query, whichever arrive first.
+
+    Attributes:
+        rows: How many.
+    """
+
+    rows: int
+    is_stateful: ClassVar[bool] = True
+
+    def start(self) -> Step:
+        left = self.rows
+
+        def batch(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
+            nonlocal left
+            taken = rows[0][:left]
+            left -= len(taken)
+            return taken
+
+        return batch
+
+
+@dataclass(frozen=True)
+class Stateful(Node):
+    """An operator whose rows can be late: by the watermark of its input, if that has a column with one."""
+
+    is_stateful: ClassVar[bool] = True
+
+    def timed(self, batch: Callable[[Sequence[Row], int, int], list[Row]]) -> Step:
+        """Return the step of an operator with one input; without a column with a watermark nothing is ever late."""
+        has_time = bool(self.input.event_times)
+
+        def step(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
+            return batch(rows[0], late_ms, eviction_ms) if has_time else batch(rows[0], 0, 0)
+
+        return step
+
+
+@dataclass(frozen=True)
+class Aggregation(Stateful):
+    """`groupBy(…).agg(…)`: by windows, by session windows or by columns alone.
+
+    Attributes:
+        by: The reference model of the aggregation.
+        time: The column of a window's `window_time`; empty: it is dropped.
+    """
+
+    by: windows.Windows | session_windows.SessionWindows | groups.Groups
+    time: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        own = self.by.columns if isinstance(self.by, groups.Groups) else (*self.by.keys, *filter(None, [self.time]))
+        return (*own, *self.by.aggregates)
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        name = self.by.time if isinstance(self.by, groups.Groups) else self.time
+        return tuple(EventTime(name, time.delay_us) for time in self.input.event_times if name)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        keys = self.by.columns if isinstance(self.by, groups.Groups) else self.by.keys
+        aggregated = {one.column for one in self.by.aggregates.values()}
+        return frozenset(filter(None, {*keys, *aggregated, self.by.time}))
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        return self.by.asks_for_batch_without_data
+
+    def start(self) -> Step:
+        if isinstance(self.by, groups.Groups):
+            return self.timed(groups.State(self.by).batch)
+        is_window = isinstance(self.by, windows.Windows)
+        state: Any = windows.State(self.by) if is_window else session_windows.State(self.by)  # type: ignore[arg-type]
+
+        def batch(rows: Sequence[Row], late_ms: int, eviction_ms: int) -> list[Row]:
+            emitted = state.batch(rows, late_ms, eviction_ms)
+            timed = ({**row, self.time: row["end"] - 1} for row in emitted)
+            return [{name: row[name] for name in self.columns} for row in timed]
+
+        return self.timed(batch)
+
+
+@dataclass(frozen=True)
+class Deduplication(Stateful):
+    """`dropDuplicates(columns)` or `dropDuplicatesWithinWatermark(columns)`.
+
+    Attributes:
+        by: The columns in which duplicates are equal.
+        within_watermark: Whether an emitted row is forgotten a delay after its event time.
+    """
+
+    by: tuple[str, ...]
+    within_watermark: bool = False
+
+    @property
+    def needs(self) -> frozenset[str]:
+        late = {time.column for time in self.input.event_times}
+        return frozenset({*self.by, *late})
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        return True
+
+    def start(self) -> Step:
+        time = next(iter(self.input.event_times), None)
+        column, delay_us = time or (self.input.columns[0], None)
+        model = drop_duplicates.DropDuplicates(self.by, column, delay_us, self.within_watermark)
+        return self.timed(drop_duplicates.State(model).batch)
+
+
+@dataclass(frozen=True)
+class Join(Stateful):
+    """The join of two streams with different names of columns; its rows have the columns of both.
+
+    Attributes:
+        by: The reference model of the join.
+    """
+
+    by: stream_join.StreamJoin
+
+    @property
+    def model(self) -> stream_join.StreamJoin:
+        """The reference model, by the sides that have their event time."""
+        timed = zip(stream_join.LEFT_FIRST, self.inputs, self.by.times, strict=True)
+        sides = (side for side, one, time in timed if time in dict(one.event_times))
+        return replace(self.by, watermarks=frozenset(sides))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        left, right = self.inputs
+        return left.columns if self.by.join == "left_semi" else (*left.columns, *right.columns)
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        left, right = self.inputs
+        return left.event_times if self.by.join == "left_semi" else (*left.event_times, *right.event_times)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        bounded = self.by.before_us is not None or self.by.after_us is not None
+        return frozenset({*self.by.keys[0], *self.by.keys[1], *(self.by.times if bounded else ())})
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        return self.model.asks_for_batch_without_data
+
+    def watermark_ms(self, of_input_ms: int) -> int:
+        # A semi join has the rows of its left side alone.
+        sides = stream_join.LEFT_FIRST[:1] if self.by.join == "left_semi" else stream_join.LEFT_FIRST
+        kept = [self.model.state_watermark_ms(side, of_input_ms) for side in sides]
+        return min([of_input_ms, *(each for each in kept if each is not None)])
+
+    def start(self) -> Step:
+        state = stream_join.State(self.model)
+        nothing = [dict.fromkeys(one.columns) for one in self.inputs]
+
+        def step(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
+            pairs = state.batch(rows[0], rows[1], late_ms, eviction_ms)
+            if self.by.join == "left_semi":
+                return [left for left, _ in pairs if left is not None]
+            return [{**(left or nothing[0]), **(right or nothing[1])} for left, right in pairs]
+
+        return step
+
+
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a plan in which each node is changed, those below first; the same plan if none is."""
+    below = tuple(rebuilt(one, change) for one in node.inputs)
+    same = all(one is other for one, other in zip(below, node.inputs, strict=True))
+    return change(node if same else replace(node, inputs=below))
+
+
+def with_null_keys(node: Node, equal: bool) -> Node:
+    """Return a plan in whose joins of streams null keys are equal, or never are."""
+
+    def change(one: Node) -> Node:
+        return replace(one, by=replace(one.by, null_keys=equal)) if isinstance(one, Join) else one
+
+    return rebuilt(node, change)
+
+
+def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
+    """Return a plan without the columns that no node above needs, as Spark plans it.
+
+    An operator that doesn't need the event time for its rows then has none, and drops no late row: SPARK-58979.
+
+    Args:
+        node: The plan.
+        wanted: The columns that are taken from it; None: all.
+    """
+    wanted = frozenset(node.columns) if wanted is None else wanted
+    if isinstance(node, Source):
+        return node
+    if isinstance(node, Project):
+        node = replace(node, made=tuple(one for one in node.made if one[0] in wanted))
+        below = frozenset().union(*(made.columns for _, made in node.made))
+    elif isinstance(node, Explode):
+        below = (wanted - {node.column}).union(*(value.columns for value in node.values))
+    elif isinstance(node, Aggregation):
+        below = node.needs
+    elif isinstance(node, Deduplication):
+        below = wanted | frozenset(node.by)
+    elif isinstance(node, Watermark):
+        below = wanted | {node.column}
+    else:
+        below = wanted | node.needs
+    return replace(node, inputs=tuple(_only(one, below) for one in node.inputs))
+
+
+def _only(node: Node, wanted: frozenset[str]) -> Node:
+    kept = tuple(name for name in node.columns if name in wanted)
+    below = pruned(node, frozenset(kept))
+    return below if below.columns == kept else Project((below,), tuple((name, column(name)) for name in kept))
