@@ -1,0 +1,249 @@
+"""Draws plans that Spark accepts, and some that it may refuse: any operator above any other.
+
+Each node's output has the columns `h` (the history), `k` (a key), `ts` (the event time) and `v` (a number), so that any
+operator fits above it. All joins and groups are by `h` too, so that histories in one query have nothing to do with each
+other but the watermark.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from ....reference.spark import static_join, stream_join
+from ....reference.spark.aggregates import Aggregate
+from ....reference.spark.expressions import Expression, column, constant
+from ....reference.spark.groups import Groups
+from ....reference.spark.plans import (
+    Aggregation,
+    Deduplication,
+    Explode,
+    Filter,
+    Join,
+    Limit,
+    Lookup,
+    Node,
+    Project,
+    Source,
+    Union,
+    Watermark,
+)
+from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.static_join import StaticJoin
+from ....reference.spark.stream_join import StreamJoin
+from ....reference.spark.windows import Windows
+from ...witnesses.run_options import Mode
+
+SECOND_US = 1_000_000
+COLUMNS = ("h", "k", "ts", "v")
+NAMES = ("a", "b", "c")
+TABLE = tuple({"tk": key, "x": number} for key, number in (("a", 1), ("b", 2), ("b", 3), ("c", 4), (None, 5)))
+"""The rows of the table that doesn't change."""
+KINDS: tuple[stream_join.Kind, ...] = ("inner", "left", "right", "full", "left_semi")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A plan, and how its query runs.
+
+    Attributes:
+        plan: The plan.
+        mode: The output mode.
+        without_data: Whether batches without data run.
+    """
+
+    plan: Node
+    mode: Mode = "append"
+    without_data: bool = True
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs."""
+        return sorted({node.name for node in self.plan.walk() if isinstance(node, Source)})
+
+    @property
+    def stateful(self) -> list[Node]:
+        """The stateful operators."""
+        return [node for node in self.plan.walk() if node.is_stateful]
+
+
+def is_(function: str, *inputs: Any) -> Expression:
+    """Return an expression; a text names a column, another value is a constant."""
+    made = (
+        one if isinstance(one, Expression) else column(one) if isinstance(one, str) else constant(one) for one in inputs
+    )
+    return Expression(function, tuple(made))
+
+
+def keep(node: Node, **made: Expression) -> Project:
+    """Return a projection of a node to the common columns, some of which are made anew."""
+    names = [*COLUMNS, *(name for name in made if name not in COLUMNS)]
+    return Project((node,), tuple((name, made.get(name, column(name))) for name in names))
+
+
+A = constant("a")
+CONDITIONS = (
+    is_("=", "k", A),
+    is_("<>", "k", A),
+    is_("is not null", "k"),
+    is_(">", "v", 1),
+    is_("is null", "v"),
+    is_("or", is_("=", "k", A), is_(">", "v", 2)),
+    is_("and", is_("=", "k", A), is_("not", is_("=", "v", 0))),
+    constant(False),
+    constant(True),
+)
+PROJECTIONS: tuple[dict[str, Expression], ...] = (
+    {"v": constant(1)},
+    {"v": constant(None)},
+    {"k": A},
+    {"v": is_("+", "v", 1)},
+    {"v": is_("case", is_("=", "k", A), 1, is_("=", "k", constant("b")), "v", constant(None))},
+    {"k": is_("coalesce", is_("lower", is_("upper", "k")), constant("n"))},
+    {"v": is_("coalesce", "v", 0)},
+    {},
+)
+
+
+def draw_query(generator: random.Random) -> Query:
+    """Draw a query."""
+    return _Drawer(generator).query()
+
+
+class _Drawer:
+    def __init__(self, generator: random.Random) -> None:
+        self.generator = generator
+        self.choice = generator.choice
+        self.delays_us = [SECOND_US * one for one in (0, 5, 10)]
+
+    def chance(self, share: float) -> bool:
+        return self.generator.random() < share
+
+    def query(self) -> Query:
+        names = NAMES[: self.choice((1, 1, 2, 2, 2, 3))]
+        left = self.choice((1, 1, 1, 2, 2, 3))  # the stateful operators to come
+        everywhere = self.chance(0.8)
+        branches = [self.branch(Source(name, COLUMNS), everywhere) for name in names]
+        if len(branches) == 1 and self.chance(0.15):  # a stream with itself
+            branches.append(self.stateless(branches[0], 0.6))
+        while len(branches) > 1:
+            sides = branches.pop(0), branches.pop(0)
+            timed = all(side.event_times for side in sides)
+            if left and timed and self.chance(0.65):
+                if left > 1 and self.chance(0.3):
+                    sides = self.stateful(sides[0], last=False), sides[1]
+                    left -= 1
+                node, left = self.join(*sides), left - 1
+            else:
+                node = self.union(*sides)
+            branches.insert(0, self.stateless(node, 0.35))
+        node = branches[0]
+        if not _watermarks(node) and self.chance(0.85):
+            node = self.stateless(Watermark((node,), "ts", self.choice(self.delays_us)), 0.3)
+        mode: Mode = "append"
+        if left == 1 and not any(one.is_stateful for one in node.walk()) and self.chance(0.35):
+            mode = self.choice(("update", "update", "complete"))
+        while left > 0:
+            node = self.stateful(node, last=left == 1, mode=mode)
+            left -= 1
+            node = self.stateless(node, 0.35)
+        return Query(node, mode, self.chance(0.5))
+
+    def branch(self, source: Node, watermark: bool) -> Node:
+        node = self.stateless(source, 0.35)
+        if watermark or self.chance(0.4):
+            node = self.stateless(Watermark((node,), "ts", self.choice(self.delays_us)), 0.4)
+        return node
+
+    def stateless(self, node: Node, share: float) -> Node:
+        """Put operators without state above a node, each with a smaller share."""
+        while self.chance(share):
+            share *= 0.7
+            match self.choice((*["filter"] * 5, *["project"] * 6, *["explode"] * 2, *["lookup"] * 2)):
+                case "filter":
+                    node = Filter((node,), self.condition())
+                case "project":
+                    node = keep(node, **self.choice(PROJECTIONS))
+                case "explode":
+                    node = Explode((node,), "v", (column("v"), is_("+", "v", 1)))
+                case "lookup":
+                    node = self.lookup(node)
+        return node
+
+    def condition(self) -> Expression:
+        """Draw a condition; most keep the rows of the clock, whose `h` is negative."""
+        condition = self.choice(CONDITIONS)
+        return condition if self.chance(0.25) else is_("or", condition, is_("<", "h", 0))
+
+    def lookup(self, node: Node) -> Node:
+        join: static_join.Kind = self.choice(("inner", "left", "left_semi", "left_anti"))
+        added = Lookup((node,), StaticJoin(join, ("k",), ("tk",), ("tk", "x"), TABLE))
+        if join in ("left_semi", "left_anti"):
+            return added
+        return keep(added, v=self.choice((column("v"), column("x"), is_("coalesce", "x", "v"))))
+
+    def union(self, left: Node, right: Node) -> Node:
+        """Draw a union; some have a constant on each side, which says where a row comes from."""
+        if self.chance(0.4):
+            left, right = keep(left, k=A), keep(right, k=constant("b"))
+        sides = [side if side.columns == COLUMNS else keep(side) for side in (left, right)]
+        return Union(tuple(sides))
+
+    def join(self, left: Node, right: Node) -> Node:
+        kind = self.choice(KINDS)
+        bounds_us = [SECOND_US * one for one in (0, 5, 10)]
+        before_us, after_us = self.choice((None, *bounds_us)), self.choice((None, *bounds_us))
+        if kind != "inner":
+            before_us, after_us = self.choice(bounds_us), self.choice(bounds_us)
+        renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
+        by = StreamJoin(kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us)
+        joined = Join((left, renamed), by)
+        if kind == "left_semi":
+            return joined
+        if kind == "right":
+            return Project((joined,), (*((name, column(f"{name}2")) for name in COLUMNS), ("w", column("v"))))
+        if kind == "full":
+            either = {name: is_("coalesce", name, f"{name}2") for name in COLUMNS}
+            return keep(joined, **either, w=column("v2"))
+        return keep(joined, v=self.choice((column("v"), column("v2"))))
+
+    def stateful(self, node: Node, *, last: bool, mode: Mode = "append") -> Node:
+        if mode in ("update", "complete"):
+            return self.aggregation(node, mode)
+        match self.choice((*["aggregation"] * 5, *["duplicates"] * 4, *["within"] * last, *["limit"] * last)):
+            case "aggregation":
+                return self.aggregation(node, mode)
+            case "within":
+                return Deduplication((node,), self.choice((("h", "k"), ("h", "k", "v"))), within_watermark=True)
+            case "limit":
+                return Limit((node,), self.choice((1, 3)))
+        by = self.choice((("h", "k", "ts", "v"), ("h", "k", "ts"), ("h", "ts"), *[("h", "k"), ("h", "k", "v")] * last))
+        return Deduplication((node,), by)
+
+    def aggregation(self, node: Node, mode: Any) -> Node:
+        size_us = SECOND_US * self.choice((5, 10))
+        keys = self.choice((("h", "k"), ("h", "k"), ("h",)))
+        made = self.choice(("sum", "count", "max", "min", "many"))
+        aggregates = {"v": Aggregate("count", None) if made == "count" else Aggregate(made, "v")}
+        if made == "many":
+            aggregates = {"v": Aggregate("sum", "v"), "w": Aggregate("count", None)}
+        kinds = ["tumbling", "tumbling", "sliding", "time", "session"][: 4 if mode == "update" else 5]
+        match self.choice((*kinds, *["columns"] * (mode != "append"))):
+            case "session":
+                model: Any = SessionWindows("ts", keys, size_us, aggregates, mode)
+            case "time":
+                model = Groups((*keys, "ts"), "ts", aggregates, mode)
+            case "columns":
+                model = Groups(self.choice((keys, keys, ())), None, aggregates, mode)
+            case kind:
+                slide_us = size_us if kind == "tumbling" else size_us // 2
+                model = Windows("ts", keys, size_us, slide_us, 0, aggregates, mode)
+        aggregated = Aggregation((node,), model, "" if isinstance(model, Groups) else "ts")
+        missing = {"h": constant(0), "k": A, "ts": is_("as timestamp", None)}
+        lacking = {name: made for name, made in missing.items() if name not in aggregated.columns}
+        return keep(aggregated, **lacking) if lacking else aggregated
+
+
+def _watermarks(node: Node) -> bool:
+    return any(isinstance(one, Watermark) for one in node.walk())

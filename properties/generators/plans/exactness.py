@@ -1,0 +1,36 @@
+"""The columns of a plan whose values don't depend on an arbitrary choice of Spark's.
+
+Of several duplicates Spark keeps any, and a limit takes any rows: what those rows have beside the columns by which they
+are alike is another value in another run, and may not be compared.
+"""
+
+from __future__ import annotations
+
+from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit, Node, Project
+
+
+def exact_columns(node: Node) -> frozenset[str] | None:
+    """Return the columns whose values are the same in each run; None: even the number of rows may be another."""
+    below = [exact_columns(one) for one in node.inputs]
+    known = [one for one in below if one is not None]
+    if len(known) < len(below):
+        return None
+    exact = frozenset.union(*known) if known else frozenset(node.columns)
+    if len(below) == 2 and node.inputs[0].columns == node.inputs[1].columns:  # of a union
+        exact = known[0] & known[1]
+    if not node.needs <= exact:
+        return None
+    match node:
+        case Deduplication():
+            is_chosen = node.within_watermark and any(one.is_stateful for one in node.input.walk())
+            return None if is_chosen else frozenset(node.by)  # when it is forgotten depends on the one that is kept
+        case Limit():
+            return frozenset()
+        case Aggregation():
+            return frozenset(node.columns)
+        case Project():
+            return frozenset(name for name, made in node.made if made.columns <= exact)
+        case Explode():
+            made = frozenset().union(*(value.columns for value in node.values))
+            return exact if made <= exact else exact - {node.column}
+    return exact & frozenset(node.columns) if known else exact

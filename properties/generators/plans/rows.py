@@ -1,0 +1,148 @@
+"""Draws the rows that a plan is run over: many histories in one query, under one schedule of clock rows.
+
+The times of rows lie on the edges of the plan's windows, delays and bounds, and just beside them. A clock row has the
+history -1, and is an ordinary row of its input: what keeps it from a watermark keeps other rows from it, too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....reference.spark.aggregates import Row
+from ....reference.spark.execution import Batch
+from ....reference.spark.groups import Groups
+from ....reference.spark.plans import Aggregation, Deduplication, Join, Watermark
+from ....reference.spark.windows import Windows
+from .drawing import SECOND_US, Query
+
+START_US = 1_767_225_600_000_000
+"""2026-01-01 00:00:00 UTC, an edge of all windows."""
+MS = 1_000
+CLOCK = -1
+"""The history of the clock's rows."""
+
+
+def durations_us(query: Query) -> list[int]:
+    """Return the durations that a plan depends on, in microseconds."""
+    found = {5 * SECOND_US, 10 * SECOND_US}
+    for node in query.plan.walk():
+        if isinstance(node, Watermark):
+            found.add(node.delay_us)
+        elif isinstance(node, Join):
+            found |= {one for one in (node.by.before_us, node.by.after_us) if one}
+        elif isinstance(node, Aggregation) and not isinstance(node.by, Groups):
+            found.add(node.by.size_us if isinstance(node.by, Windows) else node.by.gap_us)
+    return sorted(found - {0})
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The rows of a query.
+
+    Attributes:
+        batches: The rows of each batch.
+        histories: The number of histories.
+        nothing_late: Whether no row is late, and the last batches close everything.
+    """
+
+    batches: tuple[Batch, ...]
+    histories: int
+    nothing_late: bool = False
+
+
+def draw_rows(generator: random.Random, query: Query, histories: int) -> Drawn:
+    """Draw the rows of a query; the same generator draws the same."""
+    return _Drawer(generator, query).drawn(histories)
+
+
+class _Drawer:
+    def __init__(self, generator: random.Random, query: Query) -> None:
+        self.generator, self.choice, self.query = generator, generator.choice, query
+        self.distances_us = durations_us(query)
+        nodes = [*query.plan.walk()]
+        delays = [node.delay_us for node in nodes if isinstance(node, Watermark)] or [0]
+        self.least_us, self.most_us = min(delays), max(delays)
+        # Which of two duplicates is kept decides when it is forgotten: then a history has one time in each batch.
+        self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
+        self.nothing_late = generator.random() < 0.4
+
+    def drawn(self, histories: int) -> Drawn:
+        clock, open_ = self.schedule(self.choice((3, 4, 5)))
+        batches: list[dict[str, list[Row]]] = [{name: [] for name in names} for names in open_]
+        for number, of_inputs in enumerate(clock):
+            for name, time_us in of_inputs.items():
+                batches[number][name].append(_row(CLOCK, "c", time_us, None))
+        for history in range(histories):
+            self.history(history, clock, batches)
+        for batch in batches:
+            for rows in batch.values():
+                self.generator.shuffle(rows)
+        if self.nothing_late:
+            batches += self.closing(clock)
+        return Drawn(tuple(batches), histories, self.nothing_late)
+
+    def schedule(self, count: int) -> tuple[list[dict[str, int]], list[list[str]]]:
+        """Draw the clock rows of each batch by input, and which inputs have new data: one may fall silent."""
+        now_us, clock, open_ = START_US + 15 * SECOND_US, [], []
+        first, last = self.distances_us[0], self.distances_us[-1]
+        for _ in range(count):
+            steps = (0, MS, *self.distances_us, *self.distances_us, first + MS, 2 * last, 5 * SECOND_US)
+            now_us += self.choice(steps)
+            names = self.query.inputs
+            if len(names) > 1 and self.generator.random() < 0.35:
+                names = [name for name in names if name != self.choice(names)] or names
+            clock.append({name: now_us for name in names if self.generator.random() < 0.8})
+            open_.append(names)
+        return clock, open_
+
+    def edges(self, clock: Sequence[dict[str, int]]) -> list[int]:
+        """Return the times that may matter by the end of a batch."""
+        reached = {time for of_inputs in clock for time in of_inputs.values()} | {START_US + 15 * SECOND_US}
+        most = self.most_us
+        beside = [0, MS, most, most - MS, most + MS, self.distances_us[0] - MS]
+        beside += [distance + more for distance in self.distances_us for more in (0, most)]
+        return [time - distance for time in reached for distance in beside]
+
+    def history(self, number: int, clock: Sequence[dict[str, int]], batches: Sequence[dict[str, list[Row]]]) -> None:
+        """Draw the rows of a history into the batches."""
+        generator, choice = self.generator, self.choice
+        keys: list[Any] = ["a", "b", *["c"] * (generator.random() < 0.3), *[None] * (generator.random() < 0.5)]
+        values = (0, 1, 2, 3, None)
+        pool = [choice(self.edges(clock[: at + 1])) for at in generator.sample(range(len(clock)), min(3, len(clock)))]
+        lag = 1 if self.query.without_data else 2  # rows are late by the watermark of the micro-batch before
+        for at, batch in enumerate(batches):
+            edges = self.edges(clock[: at + 1])
+            latest = max(edges)
+            late_us = max(self.edges(clock[: at + 1 - lag])) - self.least_us if at >= lag else 0
+            if self.nothing_late and latest <= late_us:
+                continue
+            one_time = self.time(choice(edges), latest, late_us)
+            for rows in batch.values():
+                for _ in range(choice((0, 0, 1, 1, 2, 3))):
+                    time_us = choice(pool) if generator.random() < 0.5 else choice(edges)
+                    time_us = one_time if self.one_time else self.time(time_us, latest, late_us)
+                    row = _row(number, choice(keys), time_us, choice(values))
+                    rows += [row] * (2 if generator.random() < 0.15 else 1)
+
+    def time(self, time_us: int, latest_us: int, late_us: int) -> int:
+        """Return a time that the clock has reached, and that isn't late where nothing is to be late."""
+        time_us = min(time_us, latest_us)
+        if self.nothing_late and time_us <= late_us:
+            return max(late_us + 1, latest_us - self.choice(self.distances_us))
+        return time_us
+
+    def closing(self, clock: Sequence[dict[str, int]]) -> list[dict[str, list[Row]]]:
+        """Return batches of clock rows that close everything, one for each stateful operator and two more."""
+        now_us = max(self.edges(clock))
+        after = range(1, 3 + len(self.query.stateful))
+        return [
+            {name: [_row(CLOCK, "c", now_us + number * 1_000 * SECOND_US, None)] for name in self.query.inputs}
+            for number in after
+        ]
+
+
+def _row(history: int, key: Any, time_us: int, value: Any) -> Row:
+    return {"h": history, "k": key, "ts": time_us, "v": value}

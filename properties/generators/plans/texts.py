@@ -1,0 +1,180 @@
+"""A plan as PySpark: the text that a query is made of is the text that a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from ....reference.spark.aggregates import Aggregate
+from ....reference.spark.expressions import Expression
+from ....reference.spark.groups import Groups
+from ....reference.spark.plans import (
+    Aggregation,
+    Deduplication,
+    Explode,
+    Filter,
+    Join,
+    Limit,
+    Lookup,
+    Node,
+    Project,
+    Source,
+    Union,
+    Watermark,
+)
+from ....reference.spark.windows import Windows
+
+TABLE = "table"
+"""The variable of the table that doesn't change."""
+_TYPES = {bool: "BOOLEAN", int: "INT", str: "STRING"}
+
+
+def sql(expression: Expression) -> str:
+    """Return an expression in Spark SQL."""
+    inputs = [sql(one) if one.function in ("column", "constant") else f"({sql(one)})" for one in expression.inputs]
+    match expression.function:
+        case "column":
+            return expression.name
+        case "constant":
+            return _constant(expression.value)
+        case "is null" | "is not null":
+            return f"{inputs[0]} {expression.function}"
+        case "as timestamp":
+            return "cast(null as timestamp)"
+        case "not":
+            return f"not {inputs[0]}"
+        case "case":
+            *pairs, other = map(sql, expression.inputs)
+            cases = "".join(f" when {when} then {then}" for when, then in zip(pairs[::2], pairs[1::2], strict=True))
+            return f"case{cases} else {other} end"
+        case "coalesce" | "upper" | "lower":
+            return f"{expression.function}({', '.join(map(sql, expression.inputs))})"
+    return f" {expression.function} ".join(inputs)
+
+
+def _constant(value: object) -> str:
+    if value is None:
+        return "cast(null as int)"
+    return f"'{value}'" if isinstance(value, str) else str(value).lower()
+
+
+def seconds(duration_us: int) -> str:
+    """Return a duration as Spark writes it."""
+    return f"{duration_us / 1_000_000:g} seconds"
+
+
+def pyspark(node: Node, variables: Mapping[int, str] | None = None) -> str:
+    """Return a plan as an expression in Python.
+
+    Args:
+        node: The plan.
+        variables: The variables that hold parts of it, by the identity of its node.
+    """
+    held = variables or {}
+    below = [held.get(id(one)) or pyspark(one, held) for one in node.inputs]
+    match node:
+        case Source():
+            return node.name
+        case Union():
+            return f"{below[0]}.union({below[1]})"
+        case Join():
+            return f'{below[0]}.join({below[1]}, F.expr("{_condition(node)}"), "{node.by.join}")'
+    return f"{below[0]}{_call(node)}"
+
+
+def _call(node: Node) -> str:
+    match node:
+        case Watermark():
+            return f'.withWatermark("{node.column}", "{seconds(node.delay_us)}")'
+        case Project():
+            return f".selectExpr({', '.join(_named(name, made) for name, made in node.made)})"
+        case Filter():
+            return f'.where("{sql(node.condition)}")'
+        case Explode():
+            exploded = f"explode(array({', '.join(map(sql, node.values))})) as {node.column}"
+            return f".selectExpr({_strings(exploded if name == node.column else name for name in node.columns)})"
+        case Lookup():
+            keys = zip(node.join.keys, node.join.table_keys, strict=True)
+            condition = " and ".join(f"{one} = {other}" for one, other in keys)
+            return f'.join({TABLE}, F.expr("{condition}"), "{node.join.join}")' + _without(node)
+        case Limit():
+            return f".limit({node.rows})"
+        case Deduplication():
+            within = "WithinWatermark" * node.within_watermark
+            return f".dropDuplicates{within}([{_strings(node.by)}])"
+        case Aggregation():
+            return _aggregation(node)
+    raise TypeError(f"{type(node).__name__} has no text")
+
+
+def _without(node: Lookup) -> str:
+    if node.join.join in ("left_semi", "left_anti"):
+        return ""
+    return f".selectExpr({_strings(node.columns)})"
+
+
+def _strings(texts: object) -> str:
+    return ", ".join(f'"{text}"' for text in texts)  # type: ignore[attr-defined]
+
+
+def _named(name: str, made: Expression) -> str:
+    text = sql(made)
+    return f'"{name}"' if text == name else f'"{text} as {name}"'
+
+
+def _aggregation(node: Aggregation) -> str:
+    by = node.by
+    aggregated = ", ".join(f'F.expr("{_aggregate(name, one)}")' for name, one in by.aggregates.items())
+    if isinstance(by, Groups):
+        grouped = f".groupBy({_strings(by.columns)}).agg({aggregated})"
+        return grouped + f".selectExpr({_strings(node.columns)})" * (not by.columns)
+    if isinstance(by, Windows):
+        slide = f', "{seconds(by.slide_us)}"' * (by.slide_us != by.size_us)
+        window, name = f'F.window("{by.time}", "{seconds(by.size_us)}"{slide})', "window"
+    else:
+        window, name = f'F.session_window("{by.time}", "{seconds(by.gap_us)}")', "session_window"
+    columns = [f"window_time({name}) as {one}" if one == node.time else one for one in node.columns]
+    return f".groupBy({_strings(by.keys)}, {window}).agg({aggregated}).selectExpr({_strings(columns)})"
+
+
+def _aggregate(name: str, aggregate: Aggregate) -> str:
+    if aggregate.column is None:
+        return f"cast(count(*) as int) as {name}"
+    of = f"{aggregate.function}({aggregate.column})"
+    return f"cast({of} as int) as {name}" if aggregate.function in ("sum", "count") else f"{of} as {name}"
+
+
+def _condition(node: Join) -> str:
+    by = node.by
+    parts = [f"{one} = {other}" for one, other in zip(*by.keys, strict=True)]
+    left, right = by.times
+    if by.before_us is not None:
+        parts.append(f"{right} >= {left} - interval {seconds(by.before_us)}")
+    if by.after_us is not None:
+        parts.append(f"{right} <= {left} + interval {seconds(by.after_us)}")
+    return " and ".join(parts)
+
+
+def statements(plan: Node, most: int = 100) -> list[str]:
+    """Return a plan as statements of Python, the last of which assigns the result to `result`.
+
+    Args:
+        plan: The plan.
+        most: The number of characters from which on a part of the plan gets a variable of its own.
+    """
+    variables: dict[int, str] = {}
+    lines: list[str] = []
+
+    def put(node: Node) -> None:
+        for one in node.inputs:
+            put(one)
+        is_side = any(node is one for parent in plan.walk() if len(parent.inputs) > 1 for one in parent.inputs)
+        text = partial(pyspark, node, variables)
+        if id(node) not in variables and not isinstance(node, Source) and (is_side or len(text()) > most):
+            name = f"part{len(variables) + 1}"
+            lines.append(f"{name} = {text()}")
+            variables[id(node)] = name
+
+    for one in plan.inputs:
+        put(one)
+    return [*lines, f"result = {pyspark(plan, variables)}"]

@@ -1,0 +1,304 @@
+"""Runs a plan's query on Spark, batch by batch, and returns the rows and the watermarks of its micro-batches.
+
+Inputs are `MemoryStream`s, for files can't be silent: an input without new data is another plan than an empty file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ....reference.spark.aggregates import Row
+from ....reference.spark.execution import Batch
+from ....reference.spark.plans import Node
+from ...generators.columns.forms.rows import from_microseconds, microseconds
+from ...generators.plans.drawing import TABLE, Query
+from ...generators.plans.texts import TABLE as TABLE_NAME
+from ...generators.plans.texts import statements
+from ...system.installed.spark_versions import spark_version
+from ...system.visible import first_line
+from ...system.work import own_folder
+from ..spark.session import spark_session, with_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = pa.schema([("h", pa.int32()), ("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int32())])
+DDL = "h INT, k STRING, ts TIMESTAMP, v INT"
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.pollingDelay": "1ms",
+    "spark.sql.streaming.numRecentProgressUpdates": "200",
+    "spark.sql.codegen.wholeStage": "false",  # a small query takes longer to compile than to run
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.HDFSBackedStateStoreProvider",
+}
+"""The settings of a query, unless it is run with others."""
+
+
+class Refused(Exception):
+    """Spark refuses a plan, or its query fails.
+
+    Attributes:
+        condition: Spark's name of the condition; empty if it has none.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self.condition = str(getattr(error, "getCondition", lambda: None)() or "")
+        super().__init__(first_line(error))
+
+
+@dataclass(frozen=True)
+class HowRun:
+    """How a plan's query is run.
+
+    Attributes:
+        settings: Settings of the session in place of `SETTINGS`.
+        restarts: The batches after which the query is stopped and started again.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    restarts: frozenset[int] = frozenset()
+
+
+class Ran(NamedTuple):
+    """The result of a query.
+
+    Attributes:
+        batches: The rows that it emitted in each batch and in those without data that followed; in complete mode the
+            table.
+        watermarks_ms: Of each micro-batch whether it had data, and the query's watermark in it.
+    """
+
+    batches: list[list[Row]]
+    watermarks_ms: list[tuple[bool, int]]
+
+
+class Rows:
+    """The rows of a query, brought to Spark once for all of its runs."""
+
+    def __init__(self, spark: SparkSession, batches: Sequence[Batch]) -> None:
+        flat = [row for batch in batches for rows in batch.values() for row in rows]
+        path = own_folder() / f"rows {uuid.uuid4()}.parquet"
+        pq.write_table(table_of(flat), path)
+        try:
+            self.all = spark.read.parquet(str(path))._jdf.collectAsList()
+        finally:
+            path.unlink()
+        self.places: list[dict[str, tuple[int, int]]] = []
+        at = 0
+        for batch in batches:
+            self.places.append({})
+            for name, rows in batch.items():
+                self.places[-1][name] = (at, at + len(rows))
+                at += len(rows)
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    """Return rows as an Arrow table, their times as timestamps."""
+    timed = [{**row, "ts": None if row["ts"] is None else from_microseconds(row["ts"])} for row in rows]
+    return pa.Table.from_pylist(timed, SCHEMA)
+
+
+class PlanRunner:
+    """Runs plans in this process's session."""
+
+    def __init__(self) -> None:
+        self.spark = spark_session(cores=1, partitions=1, any_provider=True)
+        jvm: Any = self.spark._jvm
+        self.jvm = jvm
+        package = f"{_STREAMING}.runtime" if spark_version() >= (4, 1) else _STREAMING
+        self.memory_stream = getattr(jvm, f"{package}.MemoryStream")
+        encoders = jvm.org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
+        self.encoder = encoders.apply(jvm.org.apache.spark.sql.types.DataType.fromDDL(DDL))
+        self.convert = jvm.scala.jdk.javaapi.CollectionConverters
+        self.count = 0
+        shared = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(dir=shared if shared.is_dir() else own_folder()))
+
+    def close(self) -> None:
+        """Remove the checkpoints."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def rows(self, batches: Sequence[Batch]) -> Rows:
+        """Bring rows to Spark."""
+        return Rows(self.spark, batches)
+
+    def run(self, query: Query, rows: Rows, how: HowRun = HowRun()) -> Ran:
+        """Run a query over rows.
+
+        Raises:
+            Refused: Spark refuses it, or it fails.
+        """
+        with self.session(query, how):
+            streams = {name: self.stream() for name in query.inputs}
+            checkpoint = self.folder / f"{self.count}"
+            try:
+                frame = self.frame(query.plan, {name: self.frame_of(one) for name, one in streams.items()})
+                return self.fed(query, frame, streams, rows, how, checkpoint)
+            except Exception as error:
+                if isinstance(error, (AttributeError, NameError, TypeError, KeyError)):
+                    raise
+                raise Refused(error) from error
+            finally:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+
+    def as_batch(self, query: Query, batches: Sequence[Batch], how: HowRun = HowRun()) -> list[Row]:
+        """Run a query's plan over all rows of its inputs at once, without a stream.
+
+        Raises:
+            Refused: Spark refuses it, or it fails.
+        """
+        with self.session(query, how):
+            frames: dict[str, DataFrame] = {}
+            for name in query.inputs:
+                own = [row for batch in batches for row in batch.get(name, ())]
+                frames[name] = self.spark.createDataFrame(table_of(own).to_pylist(), DDL)
+            try:
+                return self.read(self.frame(query.plan, frames))
+            except Exception as error:
+                raise Refused(error) from error
+
+    @contextlib.contextmanager
+    def session(self, query: Query, how: HowRun) -> Iterator[None]:
+        """Set the session for a query."""
+        without_data = str(query.without_data).lower()
+        own = {"spark.sql.streaming.noDataMicroBatches.enabled": without_data}
+        with with_settings(self.spark, {**SETTINGS, **own, **how.settings}):
+            yield
+
+    def stream(self) -> Any:
+        """Return a new stream in memory."""
+        self.count += 1
+        if spark_version() < (4, 1):
+            number = self.jvm.scala.Option.apply(1)
+            return self.memory_stream(self.count, self.spark._jsparkSession.sqlContext(), number, self.encoder)
+        return self.memory_stream(self.count, self.spark._jsparkSession, self.jvm.scala.Option.apply(1), self.encoder)
+
+    def frame_of(self, stream: Any) -> DataFrame:
+        """Return a stream's frame."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(stream.toDF(), self.spark)
+
+    def frame(self, plan: Node, frames: Mapping[str, DataFrame]) -> DataFrame:
+        """Return a plan's frame over the frames of its inputs."""
+        from pyspark.sql import functions
+
+        rows = [{"tk": row["tk"], "x": row["x"]} for row in TABLE]
+        values = ", ".join(f"({_sql(row['tk'])}, {_sql(row['x'])})" for row in rows)
+        table = self.spark.sql(f"select * from values {values} as t(tk, x)")
+        names: dict[str, Any] = {"F": functions, TABLE_NAME: table, **frames}
+        for statement in statements(plan):
+            exec(statement, names)
+        found: DataFrame = names["result"]
+        return found
+
+    def fed(
+        self, query: Query, frame: DataFrame, streams: Mapping[str, Any], rows: Rows, how: HowRun, checkpoint: Path
+    ) -> Ran:
+        """Start the query, feed it batch by batch, and return what came out."""
+        name = f"plan{self.count}"
+        writer = frame.writeStream.outputMode(query.mode).format("memory").queryName(name)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        ran, progress, done = Ran([], []), -1, 0
+        started = writer.start()
+        try:
+            for number, places in enumerate(rows.places):
+                of_query = started._jsq.streamingQuery()
+                with _held(of_query):  # so that all inputs of a batch are in one micro-batch
+                    for of_input, (first, last) in places.items():
+                        if of_input in streams:
+                            taken = self.convert.asScala(rows.all.subList(first, last))
+                            streams[of_input].addData(taken.toSeq())
+                started._jsq.processAllAvailable()
+                emitted = self.read_rows(of_query.sink().allData(), frame) if query.mode == "complete" else None
+                if emitted is None:
+                    size = of_query.sink().allData().size()
+                    ran.batches.append([{}] * (size - done))
+                    done = size
+                else:
+                    ran.batches.append(emitted)
+                if number in how.restarts and number < len(rows.places) - 1:
+                    progress = self.note(started, ran, progress)
+                    emitted_so_far = self.read_rows(of_query.sink().allData(), frame) if emitted is None else []
+                    self.fill(ran, emitted_so_far)
+                    started.stop()
+                    self.spark.catalog.dropTempView(name)
+                    started, done = writer.start(), 0
+            self.note(started, ran, progress)
+            if query.mode != "complete":
+                self.fill(ran, self.read_rows(started._jsq.streamingQuery().sink().allData(), frame))
+            return ran
+        finally:
+            started.stop()
+            self.spark.catalog.dropTempView(name)
+
+    def note(self, started: Any, ran: Ran, last: int) -> int:
+        """Note the watermarks of the micro-batches after the last that is known; return the last now."""
+        for one in map(json.loads, (each.json() for each in started._jsq.recentProgress())):
+            if one["batchId"] > last and "triggerExecution" in one["durationMs"] and "addBatch" in one["durationMs"]:
+                last = one["batchId"]
+                said = one.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00.000Z")
+                watermark_ms = microseconds(datetime.fromisoformat(said)) // 1_000
+                ran.watermarks_ms.append((one["numInputRows"] > 0, watermark_ms))
+        return last
+
+    def fill(self, ran: Ran, rows: list[Row]) -> None:
+        """Put rows in the places that were left for them."""
+        left = iter(rows)
+        for number, batch in enumerate(ran.batches):
+            if batch and not batch[0]:
+                ran.batches[number] = [next(left) for _ in batch]
+
+    def read_rows(self, found: Any, frame: DataFrame) -> list[Row]:
+        """Return rows of the JVM."""
+        from pyspark.sql import DataFrame
+
+        made = self.spark._jsparkSession.createDataFrame(self.convert.asJava(found), frame._jdf.schema())
+        return self.read(DataFrame(made, self.spark))
+
+    def read(self, frame: DataFrame) -> list[Row]:
+        """Return the rows of a frame, their times in microseconds since 1970."""
+        table = pa.Table.from_pandas(frame.toPandas()) if spark_version() < (4,) else frame.toArrow()
+        return [
+            {name: microseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}
+            for row in table.to_pylist()
+        ]
+
+
+@contextlib.contextmanager
+def _held(query: Any) -> Iterator[None]:
+    """Hold the lock under which a query looks for new data."""
+    of_class = query.getClass()
+    while of_class is not None:
+        for one in of_class.getDeclaredFields():
+            if one.getName().endswith("awaitProgressLock"):
+                one.setAccessible(True)
+                lock = one.get(query)
+                lock.lock()
+                try:
+                    yield
+                finally:
+                    lock.unlock()
+                return
+        of_class = of_class.getSuperclass()
+    raise RuntimeError("a query of this PySpark has no lock of its progress")
+
+
+def _sql(value: object) -> str:
+    return "null" if value is None else repr(value)
