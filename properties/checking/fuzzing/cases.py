@@ -1,0 +1,84 @@
+"""A case: a query, its rows, and how it is run; and what the reference expects of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ....reference.spark.aggregates import Row
+from ....reference.spark.execution import Batch, Execution
+from ....reference.spark.plans import Node
+from ...generators.plans.drawing import Query
+from ...generators.plans.exactness import exact_columns
+from ...generators.plans.rows import CLOCK
+from ...witnesses.plans.running import HowRun
+
+Bag: TypeAlias = "Counter[tuple[Any, ...]]"
+"""Rows in the compared columns, in no order."""
+Bags: TypeAlias = "list[Bag]"
+"""The rows of each batch."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query, its rows, and how it is run.
+
+    Attributes:
+        query: The query.
+        batches: The rows of each batch.
+        how: How it is run.
+        nothing_late: Whether no row is late, and the last batches close everything.
+    """
+
+    query: Query
+    batches: tuple[Batch, ...]
+    how: HowRun = field(default_factory=HowRun)
+    nothing_late: bool = False
+
+    @property
+    def histories(self) -> set[int]:
+        """The histories that have rows."""
+        found = {row["h"] for batch in self.batches for rows in batch.values() for row in rows}
+        return found - {CLOCK}
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns that are compared; None: nothing of the result is the same in each run."""
+        exact = exact_columns(self.query.plan)
+        return None if exact is None else [name for name in self.query.plan.columns if name in exact]
+
+    def bags(self, batches: Sequence[Sequence[Row]]) -> Bags:
+        """Return rows as they are compared."""
+        columns = self.columns or []
+        return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in batches]
+
+    def expected(self, plan: Node | None = None, watermarks_ms: Sequence[tuple[bool, int]] | None = None) -> Bags:
+        """Return what the reference expects of each batch.
+
+        Args:
+            plan: A plan that Spark runs in place of the query's; None: the query's, as it is written.
+            watermarks_ms: The watermarks that Spark's micro-batches had; None: those that the rows move.
+        """
+        execution = Execution(plan or self.query.plan, without_data=self.query.without_data)
+        by_rows = watermarks_ms is None
+        done = execution.run(self.batches) if by_rows else execution.run_at(watermarks_ms or (), self.batches)
+        emitted: list[Sequence[Row]] = [[] for _ in self.batches]
+        for micro in done:
+            kept = [] if self.query.mode == "complete" else emitted[micro.batch]
+            emitted[micro.batch] = [*kept, *micro.rows]
+        if self.query.mode == "complete":  # a batch without new data leaves the table as it is
+            for number, batch in enumerate(self.batches):
+                emitted[number] = emitted[number] if batch or not number else emitted[number - 1]
+        return self.bags(emitted)
+
+
+def first_difference(
+    wanted: Sequence[Bag], found: Sequence[Bag]
+) -> tuple[int, list[tuple[Any, ...]], list[tuple[Any, ...]]] | None:
+    """Return the first batch that differs, with its missing and its surplus rows; None: there is none."""
+    for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
+        if one != other:
+            return number, [*(one - other).elements()], [*(other - one).elements()]
+    return None

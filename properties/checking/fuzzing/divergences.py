@@ -1,0 +1,77 @@
+"""Where Spark's streaming plans are known to differ from what is written, each with the reading that explains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_RULE = "org.apache.spark.sql.catalyst.optimizer."
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A known difference between a plan as it is written and as Spark runs it.
+
+    Attributes:
+        name: Its name in reports.
+        ticket: The issue of Spark's, or `not reported`.
+        says: What happens, in a sentence.
+        remedy: What a user does about it.
+        rules: The rules of the optimizer without which Spark does as it is written; empty: no rule is the cause.
+        message: A part of the error that a query dies with; empty: it runs.
+    """
+
+    name: str
+    ticket: str
+    says: str
+    remedy: str
+    rules: tuple[str, ...] = ()
+    message: str = ""
+
+    @property
+    def excluded(self) -> str:
+        """The value of `spark.sql.optimizer.excludedRules`."""
+        return ",".join(_RULE + rule for rule in self.rules)
+
+
+FILTERED_WATERMARK = Divergence(
+    "filter below the watermark",
+    "by design since SPARK-21587; its effect is not documented",
+    "A filter, or a key that a join compares with a constant, is moved below withWatermark: rows that it drops no "
+    "longer move the watermark, so results come later, and rows count that were late.",
+    "filter before withWatermark where that is meant; otherwise exclude the optimizer's rules "
+    "PushDownPredicates and PushPredicateThroughNonJoin",
+    ("PushDownPredicates", "PushPredicateThroughNonJoin", "PushDownLeftSemiAntiJoin", "InferFiltersFromConstraints"),
+)
+PRUNED_TIME = Divergence(
+    "event time pruned",
+    "SPARK-58979",
+    "The event time isn't among the columns that are needed above a deduplication or a join without bounds: it is "
+    "pruned, and the operator drops no late rows.",
+    "keep the event time among the selected columns",
+)
+REDUNDANT_SESSIONS = Divergence(
+    "session windows removed",
+    "not reported",
+    "Session windows whose aggregates aren't needed, below another aggregate, are taken for redundant: each row is a "
+    "session of its own.",
+    "keep an aggregate of the sessions among the columns, or exclude the optimizer's rule RemoveRedundantAggregates",
+    ("RemoveRedundantAggregates",),
+)
+SEMI_JOIN_ABOVE_UNION = Divergence(
+    "semi join above a union",
+    "not reported",
+    "A left semi or anti join with a table above a union fails with PLAN_VALIDATION_FAILED_RULE_IN_BATCH; the batch "
+    "query runs.",
+    "exclude the optimizer's rule PushDownLeftSemiAntiJoin",
+    ("PushDownLeftSemiAntiJoin",),
+    "PushDownLeftSemiAntiJoin",
+)
+NULL_KEYS = Divergence(
+    "null keys joined",
+    "not reported",
+    "Rows with null keys are partners in a full join, and in any join if spark.sql.constraintPropagation.enabled is "
+    "false: the operator looks a key up as it is stored. In SQL, and in a batch query, a null key has no partner.",
+    "filter null keys before the join",
+)
+BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION)
+ALL = (FILTERED_WATERMARK, PRUNED_TIME, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, NULL_KEYS)

@@ -1,0 +1,202 @@
+"""Judges what Spark made of a case: by the reference, by relations, and by the batch query."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
+
+from ....reference.spark.plans import Deduplication, Join, Limit, Node, pruned, with_null_keys
+from ...generators.plans.rows import CLOCK
+from ...witnesses.plans.running import PlanRunner, Ran, Refused, Rows
+from .cases import Bag, Bags, Case
+from .divergences import ALL, BY_RULES, FILTERED_WATERMARK, NULL_KEYS, PRUNED_TIME, Divergence
+from .relations import Relation
+
+REFERENCE, BATCH, REFUSED = (Relation(name, lambda case: None) for name in ("reference", "batch", "refused"))
+RULES = "spark.sql.optimizer.excludedRules"
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
+INTERNAL = ("INTERNAL_ERROR", "PLAN_VALIDATION_FAILED", "MatchError", "NullPointerException", "assertion failed")
+"""What an error says that no plan should meet."""
+Explanation: TypeAlias = "tuple[Divergence, ...] | None"
+"""The divergences by which the reference explains a run: none if it is as it is written; None: nothing explains it."""
+
+
+class Finding(NamedTuple):
+    """A case on which Spark differs.
+
+    Attributes:
+        relation: The relation that doesn't hold: `REFERENCE`, `BATCH`, `REFUSED`, or another.
+        case: The case.
+        other: The second case of the relation; None: there is none.
+        wanted: The rows of each batch that are expected, or those at the end; of `refused` none.
+        found: The rows that Spark gave.
+        named: The known divergences that explain it; empty: nothing does.
+        error: The error that a query died with.
+    """
+
+    relation: Relation
+    case: Case
+    other: Case | None = None
+    wanted: Sequence[Bag] = ()
+    found: Sequence[Bag] = ()
+    named: tuple[Divergence, ...] = ()
+    error: str = ""
+
+
+@dataclass
+class Judge:
+    """Runs cases, and judges them.
+
+    Attributes:
+        runner: Runs them on Spark.
+        pairs: How many pairs of a plan and a history were judged.
+        runs: How often each relation was asked.
+        refusals: How often Spark refused a plan, by its condition.
+    """
+
+    runner: PlanRunner
+    pairs: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    _rows: tuple[object, Rows] | None = None
+
+    def rows(self, case: Case) -> Rows:
+        """Return a case's rows on Spark."""
+        if self._rows is None or self._rows[0] is not case.batches:
+            self._rows = (case.batches, self.runner.rows(case.batches))
+        return self._rows[1]
+
+    def run(self, case: Case, settings: Mapping[str, str] | None = None) -> Ran:
+        """Run a case, perhaps under further settings."""
+        how = replace(case.how, settings={**case.how.settings, **(settings or {})})
+        return self.runner.run(case.query, self.rows(case), how)
+
+    def judge(self, case: Case, relations: Sequence[Relation]) -> Iterator[Finding]:
+        """Judge a case by the reference and the batch query, and by relations; yield what differs."""
+        self.asked(REFERENCE, case)
+        try:
+            ran = self.run(case)
+        except Refused as refused:
+            yield from self.refused(case, refused)
+            return
+        explained = self.explain(case, ran)
+        if explained is None or explained:
+            yield Finding(REFERENCE, case, None, case.expected(), case.bags(ran.batches), explained or ())
+        if case.nothing_late:
+            yield from self.by_batch(case, ran, explained)
+        for relation in relations:
+            other = relation.vary(case)
+            if other is not None:
+                yield from self.by_relation(case, ran, explained, relation, other)
+
+    def again(self, finding: Finding, case: Case) -> Finding | None:
+        """Judge another case by a finding's relation; return what differs for the same reasons, if anything does."""
+        asked = () if finding.relation in (REFERENCE, BATCH, REFUSED) else (finding.relation,)
+        for one in self.judge(case, asked):
+            if one.relation is finding.relation and one.named == finding.named:
+                return one
+        return None
+
+    def asked(self, relation: Relation, case: Case) -> None:
+        """Count that a relation is asked of a case."""
+        self.pairs += len(case.histories)
+        self.runs[relation.name] += 1
+
+    def explain(self, case: Case, ran: Ran) -> Explanation:
+        """Return the divergences by which the reference has the same rows as a run."""
+        found = case.bags(ran.batches)
+        readings = self.readings(case)
+        for plan, named in readings:
+            if case.expected(plan) == found:
+                return named
+        for plan, named in readings:
+            if case.expected(plan, ran.watermarks_ms) == found and self.is_as_written(case, FILTERED_WATERMARK):
+                return (FILTERED_WATERMARK, *named)
+        return next(((one,) for one in BY_RULES if self.is_as_written(case, one)), None)
+
+    def readings(self, case: Case) -> list[tuple[Node, tuple[Divergence, ...]]]:
+        """Return the plans that Spark may run in place of a case's, each with its divergences."""
+        plan = case.query.plan
+        readings: list[tuple[Node, tuple[Divergence, ...]]] = [(plan, ()), (pruned(plan), (PRUNED_TIME,))]
+        if case.how.settings.get(_CONSTRAINTS) == "false":
+            readings += [(with_null_keys(one, True), (*named, NULL_KEYS)) for one, named in readings]
+        return readings
+
+    def is_as_written(self, case: Case, divergence: Divergence) -> bool:
+        """Whether Spark does as it is written, or only prunes columns, without the rules of a divergence."""
+        try:
+            found = case.bags(self.run(case, {RULES: divergence.excluded}).batches)
+        except Refused:
+            return False
+        return any(case.expected(plan) == found for plan, _ in self.readings(case))
+
+    def by_relation(
+        self, case: Case, ran: Ran, explained: Explanation, relation: Relation, other: Case
+    ) -> Iterator[Finding]:
+        """Judge a second case against the first."""
+        self.asked(relation, other)
+        try:
+            second = self.run(other)
+        except Refused as refused:
+            yield from self.refused(other, refused)
+            return
+        columns = [name for name in case.columns or () if name in (other.columns or ())]
+        wanted, found = _in_columns(ran, columns), _in_columns(second, columns)
+        if wanted != found:
+            again = self.explain(other, second)
+            both = () if explained is None or again is None else dict.fromkeys([*explained, *again])
+            yield Finding(relation, case, other, wanted, found, tuple(both))
+
+    def by_batch(self, case: Case, ran: Ran, explained: Explanation) -> Iterator[Finding]:
+        """Judge a run in which nothing is late by the batch query over all rows."""
+        columns = case.columns or []
+        if case.query.mode != "append" or "h" not in columns or not is_whole_at_end(case.query.plan):
+            return
+        self.asked(BATCH, case)
+        try:
+            rows = self.runner.as_batch(case.query, case.batches, case.how)
+        except Refused as refused:
+            yield Finding(REFUSED, case, error=f"as a batch: {refused.condition} {refused}")
+            return
+        wanted = _of_histories(case.bags([rows]), columns)
+        if wanted == _of_histories(case.bags(ran.batches), columns):
+            return
+        named = [*(explained or ())]
+        if wanted == _of_histories(case.expected(with_null_keys(case.query.plan, False)), columns):
+            named.append(NULL_KEYS)
+        found = _of_histories(case.bags(ran.batches), columns)
+        yield Finding(BATCH, case, None, [wanted], [found], tuple(named))
+
+    def refused(self, case: Case, refused: Refused) -> Iterator[Finding]:
+        """Judge a refusal: an internal error is a finding."""
+        text = f"{refused.condition} {refused}"
+        self.refusals[refused.condition or "no condition"] += 1
+        if any(one in text for one in INTERNAL):
+            named = tuple(one for one in ALL if one.message and one.message in text)
+            yield Finding(REFUSED, case, named=named, error=text.strip())
+
+
+def is_whole_at_end(plan: Node) -> bool:
+    """Whether a stream in which nothing is late ends with the rows of the batch query.
+
+    A join without both bounds emits rows behind the watermark, when a partner comes late: an operator above drops them.
+    A limit takes the first rows, and a deduplication within the watermark lets duplicates through.
+    """
+    stateful = [node for node in plan.walk() if node.is_stateful]
+    below = [one for node in stateful for side in node.inputs for one in side.walk()]
+    late = (one for one in below if isinstance(one, Join) and None in (one.by.before_us, one.by.after_us))
+    forgets = ((isinstance(one, Deduplication) and one.within_watermark) or isinstance(one, Limit) for one in stateful)
+    return bool(stateful) and not any(late) and not any(forgets)
+
+
+def _in_columns(ran: Ran, columns: Sequence[str]) -> Bags:
+    return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in ran.batches]
+
+
+def _of_histories(bags: Bags, columns: Sequence[str]) -> Bag:
+    """Return the rows of all batches but the clock's."""
+    at = columns.index("h")
+    rows = (row for bag in bags for row in bag.elements())
+    return Counter(row for row in rows if row[at] not in (CLOCK, None))

@@ -1,0 +1,141 @@
+"""Relations: a second query, or a second way of running a query, that must give the same rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ....reference.spark.expressions import Expression, column
+from ....reference.spark.plans import Filter, Join, Node, Project, Union, rebuilt
+from ....reference.spark.stream_join import Kind
+from .cases import Case
+
+_STATE = "org.apache.spark.sql.execution.streaming.state."
+_ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": f"{_STATE}RocksDBStateStoreProvider"}
+SETTINGS: dict[str, dict[str, str]] = {
+    "rocksdb": _ROCKSDB,
+    "rocksdb with a changelog": {
+        **_ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    },
+    "three partitions": {"spark.sql.shuffle.partitions": "3"},
+    "code generation": {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"},
+    "adaptive execution": {"spark.sql.adaptive.enabled": "true"},
+    "no inferred filters": {"spark.sql.constraintPropagation.enabled": "false"},
+    "broadcast joins": {"spark.sql.autoBroadcastJoinThreshold": "10000000"},
+    "join state version 1": {"spark.sql.streaming.join.stateFormatVersion": "1"},
+    "aggregation state version 1": {"spark.sql.streaming.aggregation.stateFormatVersion": "1"},
+    "sessions merged early": {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"},
+}
+"""Settings that may change the speed of a query, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A second case that must have the same result, in the columns that both have.
+
+    Attributes:
+        name: Its name in reports.
+        vary: Returns the second case; None: the relation says nothing of the first.
+    """
+
+    name: str
+    vary: Callable[[Case], Case | None]
+
+
+def relations(generator: random.Random, case: Case) -> Iterator[Relation]:
+    """Yield the relations of a case, their choices drawn, in the order in which they are asked."""
+    drawn = [*_drawn(generator, case)]
+    generator.shuffle(drawn)
+    yield from drawn
+
+
+def _drawn(generator: random.Random, case: Case) -> Iterator[Relation]:
+    plan, count = case.query.plan, len(case.batches)
+    nodes = [*plan.walk()]
+    columns = [name for name in case.columns or () if name != "h"]
+    fewer = frozenset(["h", *generator.sample(columns, generator.randint(0, len(columns)))])
+    yield Relation("fewer columns", lambda one: _with_plan(one, _kept(one, fewer)))
+    yield Relation("without the event time", lambda one: _with_plan(one, _kept(one, {*columns, "h"} - {"ts"})))
+    yield Relation("constants as columns", lambda one: _with_plan(one, rebuilt(one.query.plan, _constants)))
+    for kind, swap in ((Union, _union_sides), (Join, _mirrored), (Join, _split)):
+        if any(isinstance(node, kind) for node in nodes):
+            name = {_union_sides: "union's sides", _mirrored: "join mirrored", _split: "full join in two"}[swap]
+            yield Relation(name, lambda one, swap=swap: _with_plan(one, rebuilt(one.query.plan, swap)))  # type: ignore[misc]
+    if case.query.stateful:
+        stops = frozenset(number for number in range(count) if generator.random() < 0.7)
+        if case.query.mode != "complete":
+            yield Relation("restarts", lambda one: replace(one, how=replace(one.how, restarts=stops)))
+        names = generator.sample([*SETTINGS], 3)
+        for name in names:
+            yield Relation(name, lambda one, name=name: _with_settings(one, SETTINGS[name]))  # type: ignore[misc]
+
+
+def _with_plan(case: Case, plan: Node | None) -> Case | None:
+    if plan is None or plan is case.query.plan:
+        return None
+    return replace(case, query=replace(case.query, plan=plan))
+
+
+def _with_settings(case: Case, settings: dict[str, str]) -> Case:
+    return replace(case, how=replace(case.how, settings={**case.how.settings, **settings}))
+
+
+def _kept(case: Case, names: frozenset[str] | set[str]) -> Node | None:
+    kept = [name for name in case.columns or () if name in names]
+    plan = case.query.plan
+    if not kept or len(kept) == len(plan.columns):
+        return None
+    return Project((plan,), tuple((name, column(name)) for name in kept))
+
+
+def _constants(node: Node) -> Node:
+    """Write each constant as a column of the same value, which no rule of the optimizer sees through."""
+    if isinstance(node, Project):
+        made = tuple((name, _opaque(node.input, of)) for name, of in node.made)
+        return node if made == node.made else replace(node, made=made)
+    if isinstance(node, Filter):
+        condition = _opaque(node.input, node.condition)
+        return node if condition == node.condition else replace(node, condition=condition)
+    return node
+
+
+def _opaque(below: Node, made: Expression) -> Expression:
+    if made.function != "constant" or made.value is None or "h" not in below.columns:
+        return made
+    if isinstance(made.value, bool):
+        return Expression("is not null" if made.value else "is null", (column("h"),))
+    other = "k" if isinstance(made.value, str) else "v"
+    if other not in below.columns:
+        return made
+    return Expression("case", (Expression("is null", (column("h"),)), column(other), made))
+
+
+def _union_sides(node: Node) -> Node:
+    if not isinstance(node, Union):
+        return node
+    left, right = node.inputs
+    if left.event_times != right.event_times:  # the first side's event time and delay count
+        return node
+    return Union((right, left))
+
+
+def _mirrored(node: Node) -> Node:
+    if not isinstance(node, Join) or node.by.join == "left_semi":
+        return node
+    mirrored: dict[Kind, Kind] = {"left": "right", "right": "left"}
+    kind = mirrored.get(node.by.join, node.by.join)
+    keys, times = node.by.keys[::-1], node.by.times[::-1]
+    by = replace(node.by, join=kind, keys=keys, times=times, before_us=node.by.after_us, after_us=node.by.before_us)
+    return Project((Join(node.inputs[::-1], by),), tuple((name, column(name)) for name in node.columns))
+
+
+def _split(node: Node) -> Node:
+    """Write a full join as the union of a left join and the right rows without a partner."""
+    if not isinstance(node, Join) or node.by.join != "full":
+        return node
+    left = Join(node.inputs, replace(node.by, join="left"))
+    right = Join(node.inputs, replace(node.by, join="right"))
+    key = node.by.keys[0][0]
+    return Union((left, Filter((right,), Expression("is null", (column(key),)))))
