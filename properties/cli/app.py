@@ -24,6 +24,7 @@ from .commands.check import check
 from .commands.compare import compare
 from .commands.divergences import divergences
 from .commands.doctor import doctor
+from .commands.fuzz import fuzz
 from .commands.mutants import mutants
 from .commands.races import races
 from .commands.regress import regress
@@ -59,7 +60,7 @@ def _options(
     """Take the options of `streamproof` itself."""
 
 
-for command in (check, upgrade, replay, run, compare, mutants, divergences, doctor):
+for command in (check, upgrade, replay, run, compare, mutants, fuzz, divergences, doctor):
     app.command()(command)
 app.command("broker-races")(races)
 app.add_typer(specs, name="spec")

@@ -35,13 +35,17 @@ class Dialect:
         semi_takes: The side whose rows of a batch a semi join takes first: since SPARK-55973 (4.2.0) the right side.
         keeps_evicted: Whether a row is kept for the rest of the batch that evicts it: since SPARK-49829 (3.5.4, 4.0.0).
             Before, it isn't joined with other rows of that batch, and an outer join doesn't emit it alone.
+        semi_keeps_evicted: Whether a semi join that takes the right rows first keeps those, too: no version does.
     """
 
     semi_takes: Side = "right"
     keeps_evicted: bool = True
+    semi_keeps_evicted: bool = False
 
 
 NEWEST = Dialect()
+AS_WRITTEN = Dialect(semi_keeps_evicted=True)
+"""The behaviour that a join's definition asks for: no pair is lost by an eviction in its own batch."""
 
 
 def dialect_of(version: Sequence[int]) -> Dialect:
@@ -161,7 +165,8 @@ class State:
 
     def keeps_evicted(self, side: Side) -> bool:
         """Whether a row is kept though the same batch evicts it."""
-        return self.join.dialect.keeps_evicted and (side == "left" or self.join.order == LEFT_FIRST)
+        dialect = self.join.dialect
+        return dialect.keeps_evicted and (side == "left" or self.join.order == LEFT_FIRST or dialect.semi_keeps_evicted)
 
     def evict(self, side: Side, eviction_ms: int) -> list[Pair]:
         """Forget the rows that can't be joined any more; return the rows that an outer join then emits alone."""

@@ -73,5 +73,32 @@ NULL_KEYS = Divergence(
     "false: the operator looks a key up as it is stored. In SQL, and in a batch query, a null key has no partner.",
     "filter null keys before the join",
 )
+SEMI_EVICTS = Divergence(
+    "semi join loses an evicted row",
+    "not reported; since SPARK-55973 (4.2.0)",
+    "A left semi join doesn't keep a right row that its own batch evicts: a left row of that batch loses its partner.",
+    "use an inner join and a deduplication",
+)
+SEMI_LEFT_FIRST = Divergence(
+    "semi join takes left rows first",
+    "SPARK-55973, until 4.2.0",
+    "A left semi join loses a left row that is evicted in the batch in which its partner arrives.",
+    "use an inner join and a deduplication",
+)
+EVICTED_UNJOINED = Divergence(
+    "evicted row unjoined",
+    "SPARK-49829, until 3.5.4",
+    "A row that its own batch evicts isn't joined with other rows of that batch, and an outer join doesn't emit it.",
+    "use PySpark 3.5.4 or newer",
+)
 BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION)
-ALL = (FILTERED_WATERMARK, PRUNED_TIME, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, NULL_KEYS)
+ALL = (
+    FILTERED_WATERMARK,
+    PRUNED_TIME,
+    REDUNDANT_SESSIONS,
+    SEMI_JOIN_ABOVE_UNION,
+    NULL_KEYS,
+    SEMI_EVICTS,
+    SEMI_LEFT_FIRST,
+    EVICTED_UNJOINED,
+)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from ....reference.spark.plans import Deduplication, Join, Limit, Node, pruned, with_null_keys
+from ....reference.spark.plans import Deduplication, Join, Limit, Node, pruned, rebuilt, with_null_keys
+from ....reference.spark.stream_join import Dialect, dialect_of
 from ...generators.plans.rows import CLOCK
+from ...system.installed.spark_versions import spark_version
 from ...witnesses.plans.running import PlanRunner, Ran, Refused, Rows
 from .cases import Bag, Bags, Case
-from .divergences import ALL, BY_RULES, FILTERED_WATERMARK, NULL_KEYS, PRUNED_TIME, Divergence
+from .divergences import (
+    ALL,
+    BY_RULES,
+    EVICTED_UNJOINED,
+    FILTERED_WATERMARK,
+    NULL_KEYS,
+    PRUNED_TIME,
+    SEMI_EVICTS,
+    SEMI_LEFT_FIRST,
+    Divergence,
+)
 from .relations import Relation
 
 REFERENCE, BATCH, REFUSED = (Relation(name, lambda case: None) for name in ("reference", "batch", "refused"))
@@ -54,12 +67,14 @@ class Judge:
         pairs: How many pairs of a plan and a history were judged.
         runs: How often each relation was asked.
         refusals: How often Spark refused a plan, by its condition.
+        digest: A digest of the rows of the last case's plain run.
     """
 
     runner: PlanRunner
     pairs: int = 0
     runs: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
+    digest: str = ""
     _rows: tuple[object, Rows] | None = None
 
     def rows(self, case: Case) -> Rows:
@@ -81,6 +96,7 @@ class Judge:
         except Refused as refused:
             yield from self.refused(case, refused)
             return
+        self.digest = digest_of(case.bags(ran.batches))
         explained = self.explain(case, ran)
         if explained is None or explained:
             yield Finding(REFERENCE, case, None, case.expected(), case.bags(ran.batches), explained or ())
@@ -117,11 +133,20 @@ class Judge:
         return next(((one,) for one in BY_RULES if self.is_as_written(case, one)), None)
 
     def readings(self, case: Case) -> list[tuple[Node, tuple[Divergence, ...]]]:
-        """Return the plans that Spark may run in place of a case's, each with its divergences."""
+        """Return the plans that Spark may run in place of a case's, each with its divergences: first as written."""
         plan = case.query.plan
         readings: list[tuple[Node, tuple[Divergence, ...]]] = [(plan, ()), (pruned(plan), (PRUNED_TIME,))]
-        if case.how.settings.get(_CONSTRAINTS) == "false":
-            readings += [(with_null_keys(one, True), (*named, NULL_KEYS)) for one, named in readings]
+        joins = [node.by for node in plan.walk() if isinstance(node, Join)]
+        if joins:
+            own, named = dialect_of(spark_version()), []
+            if not own.keeps_evicted:
+                named.append(EVICTED_UNJOINED)
+            if any(join.join == "left_semi" for join in joins):
+                named.append(SEMI_EVICTS if own.semi_takes == "right" else SEMI_LEFT_FIRST)
+            if named:
+                readings += [(with_dialect(one, own), (*others, *named)) for one, others in readings]
+        if joins and case.how.settings.get(_CONSTRAINTS) == "false":
+            readings += [(with_null_keys(one, True), (*others, NULL_KEYS)) for one, others in readings]
         return readings
 
     def is_as_written(self, case: Case, divergence: Divergence) -> bool:
@@ -164,7 +189,8 @@ class Judge:
         if wanted == _of_histories(case.bags(ran.batches), columns):
             return
         named = [*(explained or ())]
-        if wanted == _of_histories(case.expected(with_null_keys(case.query.plan, False)), columns):
+        nulls_apart = [case.expected(plan) for plan in (case.query.plan, with_null_keys(case.query.plan, False))]
+        if [_of_histories(one, columns) == wanted for one in nulls_apart] == [False, True]:
             named.append(NULL_KEYS)
         found = _of_histories(case.bags(ran.batches), columns)
         yield Finding(BATCH, case, None, [wanted], [found], tuple(named))
@@ -189,6 +215,20 @@ def is_whole_at_end(plan: Node) -> bool:
     late = (one for one in below if isinstance(one, Join) and None in (one.by.before_us, one.by.after_us))
     forgets = ((isinstance(one, Deduplication) and one.within_watermark) or isinstance(one, Limit) for one in stateful)
     return bool(stateful) and not any(late) and not any(forgets)
+
+
+def with_dialect(plan: Node, dialect: Dialect) -> Node:
+    """Return a plan whose joins of streams behave as a version of Spark."""
+
+    def change(node: Node) -> Node:
+        return replace(node, by=replace(node.by, dialect=dialect)) if isinstance(node, Join) else node
+
+    return rebuilt(plan, change)
+
+
+def digest_of(bags: Bags) -> str:
+    """Return a digest of the rows of batches."""
+    return hashlib.sha256(repr([sorted(map(repr, bag.elements())) for bag in bags]).encode()).hexdigest()[:16]
 
 
 def _in_columns(ran: Ran, columns: Sequence[str]) -> Bags:

@@ -31,6 +31,13 @@ SETTINGS: dict[str, dict[str, str]] = {
 """Settings that may change the speed of a query, and nothing else."""
 
 
+NAMES = (
+    *("fewer columns", "without the event time", "constants as columns", "union's sides", "join mirrored"),
+    *("full join in two", "restarts", *SETTINGS),
+)
+"""The names of all relations."""
+
+
 @dataclass(frozen=True)
 class Relation:
     """A second case that must have the same result, in the columns that both have.

@@ -31,7 +31,7 @@ from ....reference.spark.plans import (
 )
 from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.static_join import StaticJoin
-from ....reference.spark.stream_join import StreamJoin
+from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin
 from ....reference.spark.windows import Windows
 from ...witnesses.run_options import Mode
 
@@ -197,7 +197,7 @@ class _Drawer:
         if kind != "inner":
             before_us, after_us = self.choice(bounds_us), self.choice(bounds_us)
         renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
-        by = StreamJoin(kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us)
+        by = StreamJoin(kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN)
         joined = Join((left, renamed), by)
         if kind == "left_semi":
             return joined

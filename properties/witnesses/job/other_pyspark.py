@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.installed.module_path import BEHIND, behind, in_front
+from ...system.installed.requirements import installed
 from ...system.visible import first_line, visible
 from ...system.work import own_folder
 from ..run_options import Mode, RunOptions
@@ -54,6 +55,11 @@ class Start:
     """
 
     settings: Mapping[str, str]
+
+    def answer(self) -> str:
+        """Start it."""
+        spark_session(settings=self.settings, any_provider=True)
+        return installed("pyspark")
 
 
 @dataclass(frozen=True)
@@ -110,12 +116,17 @@ class UntilStop(Run):
 class PySparkProcess:
     """A process with another PySpark, which starts when it is entered, and ends at the end of the block.
 
+    Args:
+        python: Its Python.
+        version: The version that is asked for.
+        start: The request that starts its session; None: one with the settings of the user's session.
+
     Attributes:
         version: The version of its PySpark.
     """
 
-    def __init__(self, python: Path, version: str) -> None:
-        self.python, self.version = python, version
+    def __init__(self, python: Path, version: str, start: Start | None = None) -> None:
+        self.python, self.version, self.start = python, version, start
         self.asking = threading.Lock()
 
     def __enter__(self) -> PySparkProcess:
@@ -134,28 +145,34 @@ class PySparkProcess:
         with ours:
             self.connection = ours.makefile("rwb")
         try:
-            self.version = self._ask(Start(settings_of_users_session()))
+            self.version = self.ask(self.start or Start(settings_of_users_session()))
         except BaseException:
-            self._end(0)
+            self.end(0)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        self._end(0 if kind is not None and not issubclass(kind, Exception) else _END_SECONDS)
+        self.end(0 if kind is not None and not issubclass(kind, Exception) else _END_SECONDS)
 
-    def _end(self, seconds: float) -> None:
+    def end(self, seconds: float) -> None:
+        """End the process: kill it if it doesn't end by itself within `seconds`."""
+        if not seconds:  # closing the connection would wait for a thread that waits for an answer
+            self._kill()
         with contextlib.suppress(OSError):
             self.connection.close()
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            self._kill()
             self.process.wait()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def declare(self, runner: Runner, run: RunOptions) -> Declared:
         """Declare a job; the findings of a script are its own afterwards."""
-        declared, found = self._ask(Declare(_alone(runner), _with_partitions(run)))
+        declared, found = self.ask(Declare(_alone(runner), _with_partitions(run)))
         if isinstance(runner.job, Script):
             vars(runner.job.found).update(vars(replace(found, last=runner.job.found.last)))
         return declared  # type: ignore[no-any-return]
@@ -164,7 +181,7 @@ class PySparkProcess:
         self, runner: Runner, batches: Sequence[Tables], clock: Sequence[int], run: RunOptions, times_ms: Sequence[int]
     ) -> Output:
         """Run a job."""
-        return self._ask(Run(_alone(runner), batches, clock, _with_partitions(run), times_ms))  # type: ignore[no-any-return]
+        return self.ask(Run(_alone(runner), batches, clock, _with_partitions(run), times_ms))  # type: ignore[no-any-return]
 
     def until_stop(self, query: UpgradedQuery, earlier: Earlier) -> Mapping[str, Any]:
         """Run the earlier version until the query's first stop, in its folder."""
@@ -172,9 +189,9 @@ class PySparkProcess:
         run = _with_partitions(replace(run, settings={**run.settings, **earlier.settings}))
         runner = replace(_alone(query.runner), job=earlier.job)
         request = UntilStop(runner, batches, clock, run, times_ms, earlier.mode, query.folder, query.given)
-        return self._ask(request)  # type: ignore[no-any-return]
+        return self.ask(request)  # type: ignore[no-any-return]
 
-    def _ask(self, request: Any) -> Any:
+    def ask(self, request: Any) -> Any:
         """Return the answer to a request.
 
         Raises:

@@ -21,10 +21,8 @@ from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
-from ...system.installed.requirements import installed
 from ...system.visible import first_line
-from ..spark.session import spark_session
-from .other_pyspark import Start, dumped, loaded
+from .other_pyspark import dumped, loaded
 from .scripts.script import Script
 
 _LEAVE = os._exit  # `without_exit` replaces it for a while
@@ -65,10 +63,7 @@ def _answered(modules: Mapping[str, str], content: bytes) -> bytes:
 
 
 def _answer_to(request: Any) -> Any:
-    if isinstance(request, Start):
-        spark_session(settings=request.settings, any_provider=True)
-        return installed("pyspark")
-    job = request.runner.job
+    job = getattr(getattr(request, "runner", None), "job", None)
     script = getattr(getattr(job, "start", None), "script", job)
     try:
         return request.answer()

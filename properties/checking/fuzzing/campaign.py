@@ -1,0 +1,282 @@
+"""A run of the fuzzer: seeds are judged by processes side by side, each in its own Spark, until the time is up."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...generators.plans.drawing import KINDS
+from ...system.installed.environments import python_of
+from ...system.installed.requirements import installed
+from ...witnesses.job.other_pyspark import PySparkProcess
+from .corpus import CORPUS
+from .relations import NAMES
+from .seeds import Begin, Difference, Judged, Seed
+
+SEED_SECONDS = 420.0
+"""How long a seed may take, shrinking included; then its process is ended, and the seed is a finding."""
+PLANS_OF_A_PROCESS = 200
+"""After so many seeds a process is started anew, for a session grows with each query."""
+HISTORIES = 200
+AGAINST = "another PySpark"
+STATEFUL = (
+    *("windows", "session windows", "groups", "deduplication"),
+    *(f"{kind.replace('_', ' ')} join" for kind in KINDS if kind != "full"),
+)
+"""The stateful operators above and below which others are drawn."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a run.
+
+    Attributes:
+        minutes: How long it runs.
+        seed: The first seed.
+        jobs: The number of processes.
+        only: The relation that is asked alone; empty: any.
+        against: The version of another PySpark that judges the same seeds; empty: none.
+        histories: The number of histories of each plan.
+    """
+
+    minutes: float = 10.0
+    seed: int = 0
+    jobs: int = 1
+    only: str = ""
+    against: str = ""
+    histories: int = HISTORIES
+
+
+@dataclass
+class Tally:
+    """What a run has found so far.
+
+    Attributes:
+        seconds: How long it has run.
+        plans: How many different plans ran.
+        pairs: How many pairs of a plan and a history were judged.
+        skipped: How many plans weren't run, by the reason.
+        runs: How often each relation was asked.
+        refusals: How often Spark refused a plan, by its condition.
+        pairs_of_operators: The pairs of stateful operators that came up, the lower first.
+        differences: The findings.
+        named: How often each divergence came up.
+    """
+
+    seconds: float = 0.0
+    plans: set[str] = field(default_factory=set)
+    pairs: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    pairs_of_operators: set[tuple[str, str]] = field(default_factory=set)
+    differences: list[Difference] = field(default_factory=list)
+    named: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def unnamed(self) -> list[Difference]:
+        """The findings that nothing explains."""
+        return [one for one in self.differences if not one.named]
+
+    @property
+    def never_seen(self) -> list[str]:
+        """The pairs of operators and the relations that didn't come up."""
+        pairs = (pair for pair in itertools.product(STATEFUL, STATEFUL) if pair not in self.pairs_of_operators)
+        relations = (name for name in NAMES if not self.runs[name])
+        return [*(f"{above} above {below}" for below, above in pairs), *relations]
+
+    def add(self, judged: Judged) -> None:
+        """Add what became of a seed."""
+        if judged.skipped:
+            self.skipped[judged.skipped] += 1
+            return
+        self.plans.add(judged.plan)
+        self.pairs += judged.pairs
+        self.runs += judged.runs
+        self.refusals += judged.refusals
+        self.pairs_of_operators |= judged.pairs_of_operators
+        self.differences += judged.differences
+        self.named.update(name for one in judged.differences for name in one.named)
+
+
+def run(
+    options: Options, tally: Tally, say: Callable[[str], None], keep: Callable[[Difference], None] = lambda found: None
+) -> None:
+    """Judge seeds until the time is up; the tally has what was found, whatever ends the run.
+
+    Args:
+        options: The options.
+        tally: What was found so far.
+        say: Takes what is done, in words.
+        keep: Takes each finding as soon as it is there.
+
+    Raises:
+        BadInput: The relation is unknown, or the other PySpark can't be had.
+        StreamproofError: Spark can't be started.
+    """
+    if options.only and options.only not in NAMES:
+        raise BadInput(f"--only is {options.only!r}: give one of {', '.join(NAMES)}")
+    python = python_of(options.against) if options.against else None
+    _Campaign(options, tally, say, keep, python).run()
+
+
+class _Campaign:
+    def __init__(
+        self,
+        options: Options,
+        tally: Tally,
+        say: Callable[[str], None],
+        keep: Callable[[Difference], None],
+        python: Path | None,
+    ) -> None:
+        self.options, self.tally, self.say, self.keep, self.python = options, tally, say, keep, python
+        self.started = time.monotonic()
+        self.until = self.started + 60 * options.minutes
+        self.seeds: Iterator[str] = itertools.chain(CORPUS, map(str, itertools.count(options.seed)))
+        self.lock, self.stopped = threading.Lock(), threading.Event()
+        self.done: queue.Queue[Judged | BaseException | None] = queue.Queue()
+        self.processes: set[PySparkProcess] = set()
+        self.showing: set[tuple[str, ...]] = set()
+
+    def run(self) -> None:
+        threads = [threading.Thread(target=self.work, daemon=True) for _ in range(self.options.jobs)]
+        for thread in threads:
+            thread.start()
+        left, said = len(threads), time.monotonic()
+        try:
+            while left:
+                with_time = max(0.1, min(5.0, self.until - time.monotonic()))
+                try:
+                    done = self.done.get(timeout=with_time)
+                except queue.Empty:
+                    done = Judged("", skipped="")
+                if done is None:
+                    left -= 1
+                elif isinstance(done, BaseException):
+                    raise done
+                elif done.seed:
+                    self.tally.add(done)
+                    for difference in done.differences:
+                        self.keep(difference)
+                self.tally.seconds = time.monotonic() - self.started
+                if time.monotonic() - said > 8:
+                    said = time.monotonic()
+                    self.say(progress(self.tally))
+        finally:
+            self.stopped.set()
+            for process in [*self.processes]:
+                process.end(0)
+
+    def work(self) -> None:
+        """Judge seeds in processes of this thread's own."""
+        try:
+            while self.goes_on():
+                with self.process(Path(sys.executable), installed("pyspark")) as one:
+                    if self.python is None:
+                        self.judge_with(one, None)
+                    else:
+                        with self.process(self.python, self.options.against) as other:
+                            self.judge_with(one, other)
+        except BaseException as error:
+            if not self.stopped.is_set():
+                self.done.put(error)
+        finally:
+            self.done.put(None)
+
+    def process(self, python: Path, version: str) -> PySparkProcess:
+        return PySparkProcess(python, version, Begin({}))
+
+    def goes_on(self) -> bool:
+        return not self.stopped.is_set() and (time.monotonic() < self.until or bool(self.to_show()))
+
+    def to_show(self) -> list[Difference]:
+        """Return the first finding of each divergence of which there is no script yet."""
+        first = {one.named: one for one in reversed(self.tally.differences) if one.named}
+        shown = {one.named for one in self.tally.differences if one.script} | self.showing
+        return [one for named, one in first.items() if named not in shown]
+
+    def next_seed(self) -> Seed | None:
+        """Return the next seed; when the time is up, one that shows a divergence that came up; None: all is done."""
+        if not self.goes_on():
+            return None
+        with self.lock:
+            of_run = Seed("", self.options.histories, only=self.options.only)
+            if time.monotonic() < self.until:
+                return replace(of_run, seed=next(self.seeds))
+            left = self.to_show()
+            if not left:
+                return None
+            self.showing.add(left[0].named)
+            return replace(of_run, seed=left[0].seed, shows=left[0].named)
+
+    def judge_with(self, one: PySparkProcess, other: PySparkProcess | None) -> None:
+        """Judge seeds with processes, until one of them has ended or has judged its share."""
+        pair = [process for process in (one, other) if process is not None]
+        with self.lock:
+            self.processes.update(pair)
+        try:
+            for _ in range(PLANS_OF_A_PROCESS):
+                seed = self.next_seed()
+                if seed is None:
+                    return
+                answers = [self.asked(process, seed) for process in pair]
+                self.done.put(_compared(seed, answers, self.options.against) if other is not None else answers[0])
+                if any(process.process.poll() is not None for process in pair):
+                    return
+        finally:
+            with self.lock:
+                self.processes.difference_update(pair)
+
+    def asked(self, process: PySparkProcess, seed: Seed) -> Judged:
+        """Ask a process for a seed; if the process ends, or takes too long, the seed is a finding."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            process.end(0)
+
+        watch = threading.Timer(SEED_SECONDS, end)
+        watch.daemon = True
+        watch.start()
+        try:
+            answer: Judged = process.ask(seed)
+            return answer
+        except StreamproofError as error:
+            if self.stopped.is_set():
+                return Judged(seed.seed, skipped="the run has ended")
+            why = f"it took longer than {SEED_SECONDS:.0f} s" if late.is_set() else error.message
+            ended = Difference(seed.seed, "ended", (), seed.plan, f"PySpark {process.version}: {why}")
+            return Judged(seed.seed, plan=seed.plan, differences=[ended])
+        finally:
+            watch.cancel()
+
+
+def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
+    """Return what became of a seed on two PySparks: it is a finding if their rows differ, named by what each is."""
+    here, there = answers
+    runs = here.runs + Counter({AGAINST: 1})
+    differences = [
+        *here.differences,
+        *(replace(one, relation=f"{one.relation}, {version}") for one in there.differences),
+    ]
+    if here.digest and there.digest and here.digest != there.digest:
+        names = sorted({name for one in differences for name in one.named})
+        differences.append(Difference(seed.seed, f"{AGAINST}, {version}", tuple(names), here.plan))
+    return replace(here, runs=runs, pairs=here.pairs + there.pairs, differences=differences)
+
+
+def progress(tally: Tally) -> str:
+    """Return how far a run is, in a line."""
+    known, unnamed = len(tally.differences) - len(tally.unnamed), len(tally.unnamed)
+    return (
+        f"{len(tally.plans):,} plans and {tally.pairs:,} pairs of a plan and a history in {tally.seconds:.0f} s: "
+        f"{unnamed} differences without a name, {known} with one"
+    )

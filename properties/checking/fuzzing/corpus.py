@@ -1,0 +1,75 @@
+"""The plans that each run begins with: one for each known divergence, and equivalences that were written by hand."""
+
+from __future__ import annotations
+
+from ....reference.spark.aggregates import Aggregate
+from ....reference.spark.expressions import column, constant
+from ....reference.spark.groups import Groups
+from ....reference.spark.plans import (
+    Aggregation,
+    Deduplication,
+    Filter,
+    Join,
+    Lookup,
+    Node,
+    Project,
+    Source,
+    Union,
+    Watermark,
+)
+from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.static_join import StaticJoin
+from ....reference.spark.stream_join import AS_WRITTEN, Kind, StreamJoin
+from ....reference.spark.windows import Windows
+from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Query, is_, keep
+
+_A, _B = (Source(name, COLUMNS) for name in ("a", "b"))
+_COUNT = {"v": Aggregate("count", None)}
+
+
+def _timed(node: Node, seconds: int = 0) -> Node:
+    return Watermark((node,), "ts", seconds * SECOND_US)
+
+
+def _windows(node: Node, seconds: int = 10) -> Node:
+    size_us = seconds * SECOND_US
+    return Aggregation((node,), Windows("ts", ("h", "k"), size_us, size_us, 0, _COUNT), "ts")
+
+
+def _sessions(node: Node, seconds: int = 10) -> Node:
+    return Aggregation((node,), SessionWindows("ts", ("h", "k"), seconds * SECOND_US, _COUNT), "ts")
+
+
+def _join(kind: Kind, left: Node, right: Node, before: int = 5, after: int = 5) -> Join:
+    renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
+    bounds_us = before * SECOND_US, after * SECOND_US
+    by = StreamJoin(kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), *bounds_us, dialect=AS_WRITTEN)
+    return Join((left, renamed), by)
+
+
+def _only(node: Node, *names: str) -> Node:
+    return Project((node,), tuple((name, column(name)) for name in names))
+
+
+_SEMI_LOOKUP = StaticJoin("left_semi", ("k",), ("tk",), ("tk", "x"), TABLE)
+_LEFT_LOOKUP = StaticJoin("left", ("k",), ("tk",), ("tk", "x"), TABLE)
+_BELOW = Filter((Lookup((_A,), _LEFT_LOOKUP),), is_(">", "v", 0))
+CORPUS: dict[str, Query] = {
+    "filter after windows": Query(Filter((_windows(_timed(_A)),), is_("=", "k", constant("a")))),
+    "constant key of a join": Query(keep(_join("left", _timed(keep(_A, k=constant("a"))), _timed(_B)))),
+    "no time above a deduplication": Query(_only(Deduplication((_timed(_A, 10),), ("h", "k")), "h", "k")),
+    "no time above a join": Query(_only(keep(_join("inner", _timed(_A), _timed(_B))), "h", "k")),
+    "semi join above a union": Query(Lookup((Union((keep(_BELOW), _B)),), _SEMI_LOOKUP)),
+    "semi join": Query(_join("left_semi", _timed(_A), _timed(_B), 0, 0)),
+    "full join": Query(keep(_join("full", _timed(_A), _timed(_B)), k=is_("coalesce", "k", "k2"))),
+    "groups above sessions": Query(
+        _only(
+            Aggregation((_sessions(_timed(_A)),), Groups(("h", "ts"), "ts", {"w": Aggregate("count", None)})), "h", "ts"
+        )
+    ),
+    "windows above windows": Query(_windows(_windows(_timed(_A), 5))),
+    "windows above a join": Query(_windows(keep(_join("left", _timed(_A), _timed(_B))))),
+    "deduplication above windows": Query(Deduplication((_windows(_timed(_A)),), ("h", "ts"))),
+    "sessions above a union": Query(_sessions(Union((_timed(_A), _timed(_B))))),
+}
+"""Each plan by its name, which is its seed, too."""

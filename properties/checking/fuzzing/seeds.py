@@ -1,0 +1,199 @@
+"""One seed of the fuzzer: a case is drawn and judged, and what differs is shrunk, written as a script and confirmed.
+
+A seed is a request to a process of its own (`PySparkProcess`), for a plan may end Spark, or never end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ....reference.spark.groups import Groups
+from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node
+from ....reference.spark.session_windows import SessionWindows
+from ...generators.plans.drawing import Query, draw_query
+from ...generators.plans.rows import draw_rows
+from ...generators.plans.texts import statements
+from ...system.installed.requirements import installed
+from ...witnesses.job.other_pyspark import Start
+from ...witnesses.plans.running import PlanRunner
+from .cases import Case
+from .corpus import CORPUS
+from .judging import Finding, Judge
+from .relations import Relation, relations
+from .scripts import is_confirmed, script_of
+from .shrinking import SECONDS, shrunk
+
+NAMED_SECONDS = 40.0
+"""How long a finding with a name is shrunk at most."""
+_judge: Judge | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A finding, as it is reported.
+
+    Attributes:
+        seed: The seed of the case.
+        relation: The relation that doesn't hold.
+        named: The names of the divergences that explain it.
+        plan: The plan, as statements of PySpark.
+        error: The error that the query died with; empty: it ran.
+        script: The script that shows it; empty: it wasn't shrunk.
+        confirmed: Whether the script shows it in a session of its own; None: it wasn't run.
+    """
+
+    seed: str
+    relation: str
+    named: tuple[str, ...]
+    plan: str
+    error: str = ""
+    script: str = ""
+    confirmed: bool | None = None
+
+
+@dataclass
+class Judged:
+    """What became of a seed.
+
+    Attributes:
+        seed: The seed.
+        plan: The plan, as statements of PySpark; empty: none was run.
+        digest: A digest of the rows of the plain run; empty: there was none.
+        skipped: Why the plan wasn't run; empty: it was.
+        pairs: How many pairs of a plan and a history were judged.
+        runs: How often each relation was asked.
+        refusals: How often Spark refused a plan, by its condition.
+        pairs_of_operators: The pairs of stateful operators, the lower first.
+        differences: What differs.
+    """
+
+    seed: str
+    plan: str = ""
+    digest: str = ""
+    skipped: str = ""
+    pairs: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    pairs_of_operators: set[tuple[str, str]] = field(default_factory=set)
+    differences: list[Difference] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Begin(Start):
+    """The request to start a session for plans; the answer is the version of PySpark."""
+
+    def answer(self) -> str:
+        """Start it."""
+        judge_of_process()
+        return installed("pyspark")
+
+
+@dataclass(frozen=True)
+class Seed:
+    """The request to judge a seed.
+
+    Attributes:
+        seed: A whole number, or the name of a plan of the corpus.
+        histories: The number of histories.
+        relations: The most relations that are asked beside the reference and the batch query.
+        only: The relation that is asked alone; empty: any.
+        shows: The divergences of which a script is wanted; a finding that nothing explains always has one.
+    """
+
+    seed: str
+    histories: int
+    relations: int = 3
+    only: str = ""
+    shows: tuple[str, ...] = ()
+
+    def query(self, generator: random.Random) -> Query:
+        """Return its query: of the corpus, or drawn."""
+        return CORPUS[self.seed] if self.seed in CORPUS else draw_query(generator)
+
+    @property
+    def plan(self) -> str:
+        """The plan, as statements of PySpark."""
+        return "\n".join(statements(self.query(random.Random(self.seed)).plan))
+
+    def answer(self) -> Judged:
+        """Judge it."""
+        generator = random.Random(self.seed)
+        query = self.query(generator)
+        judged = Judged(self.seed)
+        if Case(query, ()).columns is None:
+            judged.skipped = "its rows depend on an arbitrary choice"
+        elif self.seed not in CORPUS and not query.stateful and generator.random() < 0.8:
+            judged.skipped = "it has no stateful operator"
+        else:
+            drawn = draw_rows(generator, query, self.histories)
+            case = Case(query, drawn.batches, nothing_late=drawn.nothing_late)
+            asked = [one for one in relations(generator, case) if self.only in ("", one.name)][: self.relations]
+            self.judge(case, asked, judged)
+        return judged
+
+    def judge(self, case: Case, asked: Sequence[Relation], judged: Judged) -> None:
+        """Judge the case, and note what differs."""
+        judge = judge_of_process()
+        judge.pairs, judge.runs, judge.refusals, judge.digest = 0, Counter(), Counter(), ""
+        judged.plan = "\n".join(statements(case.query.plan))
+        judged.pairs_of_operators = pairs_of_operators(case.query)
+        shows = self.shows
+        for finding in judge.judge(case, asked):
+            names = tuple(sorted(one.name for one in finding.named))
+            show = not names or names == shows
+            judged.differences.append(self.difference(judge, finding, names, show=show))
+            shows = () if show else shows
+        judged.pairs, judged.runs, judged.refusals, judged.digest = (
+            judge.pairs,
+            judge.runs,
+            judge.refusals,
+            judge.digest,
+        )
+
+    def difference(self, judge: Judge, finding: Finding, names: tuple[str, ...], *, show: bool) -> Difference:
+        """Return a finding as it is reported, with a script if it is to be shown."""
+        plan = "\n".join(statements(finding.case.query.plan))
+        found = Difference(self.seed, finding.relation.name, names, plan, finding.error)
+        if not show:
+            return found
+        script = script_of(shrunk(judge, finding, NAMED_SECONDS if names else SECONDS))
+        return replace(found, script=script, confirmed=is_confirmed(script))
+
+
+def judge_of_process() -> Judge:
+    """Return the judge of this process, which keeps its session."""
+    global _judge
+    _judge = _judge or Judge(PlanRunner())
+    return _judge
+
+
+def kind_of(node: Node) -> str:
+    """Return the name of a stateful operator."""
+    match node:
+        case Aggregation(by=Groups()):
+            return "groups"
+        case Aggregation(by=SessionWindows()):
+            return "session windows"
+        case Aggregation():
+            return "windows"
+        case Deduplication():
+            return "deduplication within the watermark" if node.within_watermark else "deduplication"
+        case Join():
+            return f"{node.by.join.replace('_', ' ')} join"
+        case Limit():
+            return "limit"
+    return type(node).__name__.lower()
+
+
+def pairs_of_operators(query: Query) -> set[tuple[str, str]]:
+    """Return the pairs of stateful operators that stand below and above each other."""
+    return {
+        (kind_of(below), kind_of(node))
+        for node in query.stateful
+        for side in node.inputs
+        for below in side.walk()
+        if below.is_stateful
+    }

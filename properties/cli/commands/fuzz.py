@@ -1,0 +1,144 @@
+"""The command `fuzz`: draws whole queries, and judges Spark by its own rules."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from ....reference.core.errors import BadInput
+from ...system import signals
+from ..options import Seed
+from ..terminal import EXITS, messages, results, steps, titled_table
+
+if TYPE_CHECKING:
+    from ...checking.fuzzing.campaign import Options, Tally
+    from ...checking.fuzzing.seeds import Difference
+
+Paths: TypeAlias = dict[tuple[str, ...], Path]
+"""The script of each finding, by the names that explain it, or by its relation and seed."""
+LEAST_PLANS = 10
+"""A run of fewer plans shows nothing."""
+MOST_UNSEEN = 8
+"""The most pairs of operators that are named because they didn't come up; the JSON has all."""
+
+
+def fuzz(
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long to run.")] = 10.0,
+    seed: Seed = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="How many processes, each with a Spark of its own; by default one a core.")
+    ] = None,
+    histories: Annotated[int, typer.Option(min=1, max=1_000, help="The number of histories of each plan.")] = 200,
+    only: Annotated[
+        str, typer.Option(metavar="RELATION", help="The relation to ask alone, beside the reference.")
+    ] = "",
+    against: Annotated[
+        str, typer.Option(metavar="VERSION", help="Another PySpark that judges the same seeds, such as 4.1.4.")
+    ] = "",
+    findings: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="The folder that scripts of findings are written to.")
+    ] = Path("findings"),
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all results here, too.")
+    ] = None,
+) -> None:
+    """Draw whole streaming queries and their rows, run them on Spark, and judge them by the rules of Spark's operators.
+
+    Each plan is judged by the reference of plans, by relations between queries, and by the batch query where nothing is
+    late. What differs is shrunk, and written as a PySpark script that shows it. Exits 0 if all that differs has a name,
+    1 if something has none, 2 if too few plans ran.
+    """
+    from ...checking.fuzzing.campaign import Options, Tally, run
+
+    options = Options(minutes, seed, jobs or os.cpu_count() or 1, only, against, histories)
+    tally = Tally()
+    paths: Paths = {}
+    try:
+        with signals.interrupting(), steps() as progress:
+            run(options, tally, progress, lambda found: _kept(found, findings, paths))
+    except BadInput:
+        raise
+    except BaseException:
+        if signals.received():
+            signals.leave()
+        _report(options, tally, paths, json_file)
+        raise
+    _report(options, tally, paths, json_file)
+    few = len(tally.plans) < LEAST_PLANS
+    raise typer.Exit(EXITS["violated" if tally.unnamed else "inconclusive" if few else "conforms"])
+
+
+def _report(options: Options, tally: Tally, paths: Paths, json_file: Path | None) -> None:
+    """Print and write what was found."""
+    from ...checking.fuzzing.campaign import progress
+
+    table = titled_table("differences", "named", "found by", "times", "script")
+    counted: dict[tuple[tuple[str, ...], str], int] = {}
+    for one in tally.differences:
+        key = one.named, one.relation
+        counted[key] = counted.get(key, 0) + 1
+    for (named, relation), count in sorted(counted.items()):
+        table.add_row(" and ".join(named) or "without a name", relation, str(count), str(paths.get(named, "")))
+    if counted:
+        results.print(table)
+    for one in tally.unnamed:
+        results.out(f"seed {one.seed}, {one.relation}: {one.error or 'other rows'}", style="bold red")
+        results.out(f"{paths.get((one.relation, one.seed), 'no script')}")
+        results.out(one.plan)
+    relations = ", ".join(f"{name} {count:,}" for name, count in tally.runs.most_common())
+    results.print(f"Asked: {relations or 'nothing'}.", markup=False)
+    if tally.refusals:
+        refused = ", ".join(f"{name} {count:,}" for name, count in tally.refusals.most_common())
+        results.print(f"Refused by Spark: {refused}.", markup=False)
+    if tally.never_seen:
+        some = ", ".join(tally.never_seen[:MOST_UNSEEN])
+        more = f" and {len(tally.never_seen) - MOST_UNSEEN} more" if len(tally.never_seen) > MOST_UNSEEN else ""
+        results.print(f"Never came up: {some}{more}.", markup=False)
+    results.print(f"{progress(tally)}. Seed {options.seed}.", markup=False)
+    if json_file is not None:
+        _write_json(options, tally, paths, json_file)
+
+
+def _kept(one: Difference, folder: Path, paths: Paths) -> None:
+    """Write the script of a finding; a file that is there stays. Findings without a name are named by their seed."""
+    if not one.script:
+        return
+    named = "-".join(one.named) or f"unnamed {one.relation} {one.seed}"
+    name = re.sub(r"\W+", "_", named)
+    folder.mkdir(parents=True, exist_ok=True)
+    path, number = folder / f"{name}.py", 1
+    while path.exists() and path.read_text(encoding="utf-8") != one.script:
+        number += 1
+        path = folder / f"{name}-{number}.py"
+    path.write_text(one.script, encoding="utf-8")
+    paths[one.named or (one.relation, one.seed)] = path
+    if not one.named:
+        messages.out(f"a difference without a name: {path}", style="bold red")
+
+
+def _write_json(options: Options, tally: Tally, paths: Paths, file: Path) -> None:
+    found = [
+        {**asdict(one), "script": str(paths.get(one.named or (one.relation, one.seed), "")), "named": [*one.named]}
+        for one in tally.differences
+    ]
+    content = {
+        "options": asdict(options),
+        "seconds": round(tally.seconds),
+        "plans": len(tally.plans),
+        "pairs": tally.pairs,
+        "asked": tally.runs,
+        "refused": tally.refusals,
+        "skipped": tally.skipped,
+        "never_seen": tally.never_seen,
+        "named": tally.named,
+        "differences": found,
+    }
+    hidden = file.with_name(f".{file.name}.writing")
+    hidden.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    hidden.replace(file)
