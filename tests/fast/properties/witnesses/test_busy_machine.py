@@ -14,52 +14,39 @@ from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark import failures
 from streamproof.properties.witnesses.spark.failures import MachineTooBusy, in_own_folder
 
+LATE = "java.io.IOException: Python worker failed to connect back."
 
-def too_late() -> NoReturn:
+
+def fail(why: str) -> NoReturn:
     with failures.reported_failures():
-        raise StreamingQueryException("[STREAM_FAILED] … java.io.IOException: Python worker failed to connect back.")
+        raise StreamingQueryException(f"[STREAM_FAILED] … {why}")
 
 
 def test_a_worker_that_starts_too_late_is_a_machine_too_busy() -> None:
     with pytest.raises(
         MachineTooBusy, match=r"machine is too busy: .* 10 s to start.*; run again with .*\(the log is "
     ):
-        too_late()
+        fail(LATE)
 
 
-def test_what_failed_on_a_busy_machine_is_run_once_more() -> None:
-    calls: list[None] = []
+@pytest.mark.parametrize(
+    ("whys", "message"),
+    [
+        ([LATE], None),
+        ([LATE, LATE], "machine is too busy"),
+        (["ZeroDivisionError: division by zero"], "division by zero"),
+    ],
+    ids=["late once", "late twice", "of another failure"],
+)
+def test_what_failed_on_a_busy_machine_is_run_once_more_and_nothing_else(whys: list[str], message: str | None) -> None:
+    left = [*whys]
 
     def run(folder: Path) -> str:
-        calls.append(None)
-        return too_late() if len(calls) == 1 else "done"
+        return fail(left.pop(0)) if left else "done"
 
-    assert in_own_folder(run) == "done"
-
-
-def test_what_fails_twice_on_a_busy_machine_fails() -> None:
-    calls: list[None] = []
-
-    def run(folder: Path) -> NoReturn:
-        calls.append(None)
-        too_late()
-
-    with pytest.raises(MachineTooBusy):
-        in_own_folder(run)
-    assert len(calls) == 2
-
-
-def test_another_failure_is_not_run_once_more() -> None:
-    calls: list[None] = []
-
-    def run(folder: Path) -> NoReturn:
-        calls.append(None)
-        with failures.reported_failures():
-            raise StreamingQueryException("[STREAM_FAILED] … ZeroDivisionError: division by zero")
-
-    with pytest.raises(failures.StreamproofError, match="division by zero"):
-        in_own_folder(run)
-    assert len(calls) == 1
+    with nullcontext() if message is None else pytest.raises(failures.StreamproofError, match=message):
+        assert in_own_folder(run) == "done"
+    assert left == []
 
 
 def test_a_job_s_query_on_a_busy_machine_is_run_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +57,7 @@ def test_a_job_s_query_on_a_busy_machine_is_run_once_more(monkeypatch: pytest.Mo
             folders.append(folder)
 
         def output(self) -> Output:
-            return too_late() if len(folders) == 1 else Output([])
+            return fail(LATE) if len(folders) == 1 else Output([])
 
     monkeypatch.setattr(running, "JobQuery", LateOnce)
     monkeypatch.setattr(running, "session_for_query", lambda settings, any_provider: nullcontext())

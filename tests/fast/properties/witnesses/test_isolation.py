@@ -30,21 +30,18 @@ def test_what_runs_together_is_one_query() -> None:
     assert sizes == [60]
 
 
-def test_the_definition_that_kills_the_query_is_found_and_the_others_are_answered() -> None:
-    run, sizes = failing(31)
+@pytest.mark.parametrize(("killers", "killed"), [([31], [30, 31, 32]), ([1, 58], [0, 1, 2, 57, 58, 59])])
+def test_definitions_that_kill_the_query_are_found_and_the_others_are_answered(
+    killers: list[int], killed: list[int]
+) -> None:
+    run, sizes = failing(*killers)
     found = isolated(DEFINITIONS, run)
-    (killed,) = [numbers for numbers, one in found if isinstance(one, QueryFailed)]
-    assert killed == [30, 31, 32]
-    answered = [(numbers, one) for numbers, one in found if not isinstance(one, QueryFailed)]
-    assert all(one == sum(numbers) for numbers, one in answered)
+    failed = [numbers for numbers, one in found if isinstance(one, QueryFailed)]
+    assert [number for numbers in failed for number in numbers] == killed
+    assert len(failed) == len(killers)
+    assert all(one == sum(numbers) for numbers, one in found if not isinstance(one, QueryFailed))
     assert sorted(number for numbers, _ in found for number in numbers) == list(range(60))
-    assert len(sizes) <= 2 + 2 * 5
-
-
-def test_several_are_found() -> None:
-    run, _ = failing(1, 58)
-    found = isolated(DEFINITIONS, run)
-    assert [numbers for numbers, one in found if isinstance(one, QueryFailed)] == [[0, 1, 2], [57, 58, 59]]
+    assert len(sizes) <= 2 + 2 * 5 * len(killers)
 
 
 def test_where_everything_fails_the_failure_is_reported_after_few_queries() -> None:
