@@ -100,14 +100,10 @@ def test_the_watermark_of_two_inputs_is_that_of_the_slower_one() -> None:
     text = counterexample([at(0), at(60, "b", "views")], sources=(CLICKS, VIEWS)).text
     assert "views 'b'" in text
     assert "┊" in text
-    both = counterexample([at(0), at(60, "b", "views")], sources=(CLICKS, VIEWS))
-    assert both.watermarks == [BatchWatermarks(None, START - 5 * SECOND)]
-
-
-def test_of_inputs_with_other_delays_the_watermark_is_the_smaller() -> None:
     delays = {"clicks": 5 * SECOND, "views": 10 * SECOND}
-    both = counterexample([at(0), at(2, "b", "views")], sources=(CLICKS, VIEWS), delays_us=delays)
-    assert both.watermarks == [BatchWatermarks(None, START - 8 * SECOND)]
+    for seconds, given, before in ((60, {}, 5), (2, {"delays_us": delays}, 8)):
+        both = counterexample([at(0), at(seconds, "b", "views")], sources=(CLICKS, VIEWS), **given)
+        assert both.watermarks == [BatchWatermarks(None, START - before * SECOND)]
 
 
 def test_without_a_known_delay_no_watermark_is_shown() -> None:

@@ -187,53 +187,45 @@ def test_a_folder_of_parquet_is_read_in_the_order_of_its_paths_without_hidden_fi
     assert keys(load(tmp_path, ["k"], "t")) == ["first", "last"]
 
 
-def test_without_an_order_column_the_order_is_the_files(tmp_path):
-    data = load(written(tmp_path, ROWS), ["k"], "t")
-    assert keys(data) == ["a", "b"]
-    assert data.table.column("value").to_pylist() == [None, None]
-    assert data.notes == {"rows": 2}
+NOON, ONE, TWO = (datetime(2020, 1, 1, hour) for hour in (12, 13, 14))
+LOADED: dict[str, tuple[list[dict[str, Any]], list[str | None], dict[str, int]]] = {
+    "without an order, in that of the file": (ROWS, ["a", "b"], {}),
+    "of equal order, in that of the file": (
+        [{"k": str(index), "t": 1, "o": index % 2} for index in range(10)],
+        [*"02468", *"13579"],
+        {},
+    ),
+    "of two key columns, which become one key unambiguously": (
+        [{"k": "a,b", "l": "c", "t": 1}, {"k": "a", "l": "b,c", "t": 1}, {"k": 'a"', "l": None, "t": 1}],
+        ['["a,b","c"]', '["a","b,c"]', None],
+        {"without key, kept with a null key": 1},
+    ),
+    "of a key that is a number": ([{"k": 7, "t": 1}], ["7"], {}),
+    "without a timestamp, left out, and the first five listed": (
+        [{"k": "a", "t": None if index % 2 else index} for index in range(14)],
+        ["a"] * 7,
+        {"without timestamp, left out (row 2, 4, 6, 8, 10, …)": 7},
+    ),
+    "without a number for their order, at the end": (
+        [{"k": "first", "t": 9, "o": 1}, {"k": "last", "t": 0, "o": None}, {"k": "second", "t": 9, "o": 2}],
+        ["first", "second", "last"],
+        {"without order, placed at the end": 1},
+    ),
+    "without a time for their order, by their timestamp": (
+        [{"k": "two", "t": NOON, "o": TWO}, {"k": "one", "t": ONE, "o": None}, {"k": "noon", "t": NOON, "o": NOON}],
+        ["noon", "one", "two"],
+        {"without order, placed by timestamp": 1},
+    ),
+}
 
 
-def test_rows_of_equal_order_stay_in_the_order_of_the_file(tmp_path):
-    rows = [{"k": str(index), "t": 1, "o": index % 2} for index in range(10)]
-    assert keys(load(written(tmp_path, rows), ["k"], "t", "o")) == [*"02468", *"13579"]
-
-
-def test_several_key_columns_become_one_key_unambiguously(tmp_path):
-    rows = [{"k": "a,b", "l": "c", "t": 1}, {"k": "a", "l": "b,c", "t": 1}, {"k": 'a"', "l": None, "t": 1}]
-    assert keys(load(written(tmp_path, rows), ["k", "l"], "t")) == ['["a,b","c"]', '["a","b,c"]', None]
-
-
-def test_a_key_that_is_a_number_becomes_its_text(tmp_path):
-    assert keys(load(written(tmp_path, [{"k": 7, "t": 1}]), ["k"], "t")) == ["7"]
-
-
-def test_a_row_without_a_key_stays_and_is_counted(tmp_path):
-    data = load(written(tmp_path, [{"k": None, "t": 1}, {"k": "a", "t": 2}]), ["k"], "t")
-    assert keys(data) == [None, "a"]
-    assert data.notes["without key, kept with a null key"] == 1
-
-
-def test_rows_without_a_timestamp_are_left_out_counted_and_the_first_five_listed(tmp_path):
-    rows = [{"k": "a", "t": None if index % 2 else index} for index in range(14)]
-    data = load(written(tmp_path, rows), ["k"], "t")
-    assert data.table.num_rows == 7
-    assert data.notes == {"rows": 14, "without timestamp, left out (row 2, 4, 6, 8, 10, …)": 7}
-
-
-def test_a_row_without_an_order_is_last_where_the_order_is_a_number(tmp_path):
-    rows = [{"k": "first", "t": 9, "o": 1}, {"k": "last", "t": 0, "o": None}, {"k": "second", "t": 9, "o": 2}]
-    data = load(written(tmp_path, rows), ["k"], "t", "o")
-    assert keys(data) == ["first", "second", "last"]
-    assert data.notes["without order, placed at the end"] == 1
-
-
-def test_a_row_without_an_order_is_ordered_by_its_timestamp_where_the_order_is_a_time(tmp_path):
-    noon, one, two = (datetime(2020, 1, 1, hour) for hour in (12, 13, 14))
-    rows = [{"k": "two", "t": noon, "o": two}, {"k": "one", "t": one, "o": None}, {"k": "noon", "t": noon, "o": noon}]
-    data = load(written(tmp_path, rows), ["k"], "t", "o")
-    assert keys(data) == ["noon", "one", "two"]
-    assert data.notes["without order, placed by timestamp"] == 1
+@pytest.mark.parametrize("case", LOADED)
+def test_rows_have_their_key_and_place_and_what_they_lack_is_counted(tmp_path, case):
+    rows, of_rows, notes = LOADED[case]
+    columns = [name for name in ("k", "l") if name in rows[0]]
+    data = load(written(tmp_path, rows), columns, "t", "o" if "o" in rows[0] and rows is not ROWS else None)
+    assert (keys(data), data.notes) == (of_rows, {"rows": len(rows), **notes})
+    assert set(data.table.column("value").to_pylist()) == {None}
 
 
 @pytest.mark.parametrize(

@@ -95,12 +95,6 @@ def test_records_move_the_clock_where_heartbeats_are_absent_or_lower() -> None:
     )
 
 
-@pytest.mark.parametrize("schedule", [[5], [5, 6, 7]])
-def test_a_schedule_of_another_length_is_an_error(schedule: list[int]) -> None:
-    with pytest.raises(ValueError, match="zip"):
-        with_clock_advances([[], []], schedule)
-
-
 # Which histories share a cohort.
 
 
@@ -212,10 +206,6 @@ def packed_entries(cohort: Cohort) -> list[Entry]:
 def test_every_history_gets_its_own_entries_back(drawn: list[History]) -> None:
     cohort = only_cohort(*drawn)
     assert unpack(cohort, packed_entries(cohort)) == [play(one).entries for one in drawn]
-
-
-def test_the_reserved_keys_entries_are_left_out() -> None:
-    assert unpack(only_cohort(history(record(5))), [Entry(0, 0, Dropped(WATERMARK_DRIVER, "late"))]) == [[]]
 
 
 def test_a_null_keys_entry_is_the_lonely_historys() -> None:

@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from history_strategies import declarations, histories
-from hypothesis import HealthCheck, find, given, settings
+from history_strategies import declarations
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.coverage import count_goals_met
@@ -19,7 +19,6 @@ from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.records import Record
 
 QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
-SEARCH = settings(QUIET, max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 SCHEDULE = (20, 45, 45, 90, 140)
 SETTINGS = HistorySettings("session_windows", {"gap_ms": 10, "grace_ms": 5}, SCHEDULE)
 MOVES = st.builds(
@@ -171,14 +170,6 @@ def test_the_first_key_is_drawn_most_often() -> None:
 
 def test_the_smallest_integers_draw_the_simplest_move() -> None:
     assert draw_move(lambda low, high: low) == Move(0, 0, 0, 0, 0, 0)
-
-
-def test_hypothesis_shrinks_a_planted_failure_to_few_records_and_cuts_of_one_key_and_no_value() -> None:
-    drawn = histories(replace(SETTINGS, schedule=SCHEDULE[:2], arrivals=5))
-    shrunk = find(drawn, lambda one: count_goals_met([one])["merge of three or more"] > 0, settings=SEARCH)
-    assert 3 <= len(shrunk.records) <= 6
-    assert {(record.key, record.value) for record in shrunk.records} == {("a", 0)}
-    assert sum(len(batch) > 1 for batch in shrunk.batches) <= 2
 
 
 TIMED: list[tuple[str, dict[str, Any]]] = [

@@ -160,12 +160,6 @@ def test_every_documented_option_is_drawn(operator: str) -> None:
     assert set(registration.space.values) == known - {"delivery"}
 
 
-def test_options_are_left_out_and_written_down_at_their_default() -> None:
-    drawn = draw_definitions(registration_of("session_windows"), 0, 1)
-    assert {options.get("emit") for options in drawn} == {None, "update", "close"}
-    assert {options.get("retention_ms") for options in drawn} == {None, 15, 60}
-
-
 def test_defaults_count_as_if_they_were_written_down() -> None:
     sessions = registration_of("session_windows")
     assert "options emit=update with late=merged" in met_by(sessions, {"gap_ms": 5})
@@ -175,15 +169,6 @@ def test_a_default_that_depends_on_other_options_counts_as_left_out() -> None:
     met = met_by(registration_of("windowed_table"), {"size_ms": 10})
     assert {"options with=none", "options step_ms left out", "options join left out"} <= met
     assert not {"options step_ms=10", "options join=left"} & met
-
-
-def test_what_is_missing_is_named() -> None:
-    registration = three()
-    missing = options_missing(registration, [{"size": 1}, {"size": 3, "step": 2, "emit": "close"}])
-    assert "options size=1 with step left out" not in missing
-    assert "options size=3 with step=2" not in missing
-    assert {"options size=2", "options size=3 with emit=update"} <= {*missing}
-    assert not any("size=1 with step=2" in goal for goal in option_goals(registration))
 
 
 def test_a_further_predicate_takes_options_out() -> None:

@@ -117,12 +117,6 @@ def test_what_is_left_out_is_nothing_and_not_a_guess() -> None:
     )
 
 
-def test_an_operator_is_registered_once() -> None:
-    register(registration())
-    with pytest.raises(BadInput, match="there is an operator doubling already: give this one another name"):
-        register(registration())
-
-
 @pytest.mark.parametrize("name", ["session_windows", "table_table_join"])
 def test_one_of_ours_cant_be_registered_again(name: str) -> None:
     assert refused(registration(name=name)) == f"there is an operator {name} already: give this one another name"

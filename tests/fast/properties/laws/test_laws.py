@@ -31,10 +31,6 @@ def at_batch_grain(history: History) -> Outcome:
     return Outcome(history.name, Grain.BATCH, play(history).entries)
 
 
-def test_fold_is_meaning_holds_for_the_reference() -> None:
-    assert [case.differences for case in FoldIsMeaning().recheck(list(map(Case, DRAWN))) if case.differences] == []
-
-
 def test_fold_is_meaning_catches_forgotten_tombstones() -> None:
     def forgetful(history: History) -> Played:
         played = play(history)

@@ -103,13 +103,6 @@ def test_the_last_digit_that_counts_is_the_one_that_is_named(digits: int) -> Non
     assert not Equality(digits).same(1.0, 1 + 2.0 * 10**-digits)
 
 
-def test_rounding_would_part_what_is_paired_here() -> None:
-    assert len({f"{value:.12g}" for value in EDGE}) == 2
-    rows = [["a", value, "x"] for value in EDGE]
-    assert TWELVE_DIGITS.unmatched(rows[:1], rows[1:]) == ([], [])
-    assert EXACT.unmatched(rows[:1], rows[1:]) == ([0], [0])
-
-
 def test_how_often_a_value_comes_counts() -> None:
     assert TWELVE_DIGITS.unmatched([["a", 1.5]] * 3, [["a", 1.5]]) == ([0, 1], [])
     assert TWELVE_DIGITS.unmatched([["a", 1.5]], [["a", 1.5], ["b", 1.5], ["a", 1.5]]) == ([], [1, 2])

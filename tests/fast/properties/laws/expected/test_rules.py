@@ -202,67 +202,43 @@ def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str
         call()
 
 
+TWO, UPDATE = {"sources": (CLICKS, VIEWS)}, {"mode": "update"}
+
+
 @pytest.mark.parametrize(
-    ("rule", "mode", "sources", "said"),
+    ("rule", "more", "said"),
     [
-        (windows("1 second"), "append", (CLICKS,), "only with a watermark: give it delay="),
-        (session_windows("1 second", "1 second"), "update", (CLICKS,), "refuses session windows in update mode"),
-        (windows("1 second", aggregates={"n": ("sum", "price")}), "update", (CLICKS,), "no column 'price': use one of"),
-        (stream_join("left", BOTH, "1 second"), "append", (CLICKS, VIEWS), 'give it after="1 hour"'),
-        (
-            stream_join("right", BOTH, None, "1 second", "1 second"),
-            "append",
-            (CLICKS, VIEWS),
-            'give it before="1 hour"',
-        ),
-        (stream_join("inner", "user"), "append", (CLICKS, VIEWS), "the input views has no column 'user'"),
-        (stream_join("inner", "user"), "append", (CLICKS,), "joins two inputs, and the job has 1"),
+        (windows("1 second"), {}, "only with a watermark: give it delay="),
+        (session_windows("1 second", "1 second"), UPDATE, "refuses session windows in update mode"),
+        (windows("1 second", aggregates={"n": ("sum", "price")}), UPDATE, "no column 'price': use one of"),
+        (stream_join("left", BOTH, "1 second"), TWO, 'give it after="1 hour"'),
+        (stream_join("right", BOTH, None, "1 second", "1 second"), TWO, 'give it before="1 hour"'),
+        (stream_join("inner", "user"), TWO, "the input views has no column 'user'"),
+        (stream_join("inner", "user"), {}, "joins two inputs, and the job has 1"),
         (
             stream_join("inner", "user"),
-            "append",
-            (CLICKS, replace(CLICKS, name="b")),
+            {"sources": (CLICKS, replace(CLICKS, name="b"))},
             'give it columns={"user": "clicks.user", .*, for both inputs have the columns user, at, amount',
         ),
-        (stream_join("inner", BOTH), "update", (CLICKS, VIEWS), "in append mode alone"),
-        (
-            stream_join("inner", BOTH, delay={"b": "1 second"}),
-            "append",
-            (CLICKS, VIEWS),
-            "a delay for 'b', which is no",
-        ),
-        (
-            stream_join("inner", BOTH, columns={"x": "views.x"}),
-            "append",
-            (CLICKS, VIEWS),
-            "none: use some of clicks.user",
-        ),
-        (
-            static_join([{"user": "a", "amount": 1}], "user"),
-            "append",
-            (CLICKS,),
-            "a column 'amount': rename the table's",
-        ),
-        (drop_duplicates("id"), "append", (CLICKS,), "no column 'id'"),
-        (drop_duplicates("user"), "complete", (CLICKS,), 'only for aggregations: use "append"'),
+        (stream_join("inner", BOTH), {**UPDATE, **TWO}, "in append mode alone"),
+        (stream_join("inner", BOTH, delay={"b": "1 second"}), TWO, "a delay for 'b', which is no"),
+        (stream_join("inner", BOTH, columns={"x": "views.x"}), TWO, "none: use some of clicks.user"),
+        (static_join([{"user": "a", "amount": 1}], "user"), {}, "a column 'amount': rename the table's"),
+        (drop_duplicates("id"), {}, "no column 'id'"),
+        (drop_duplicates("user"), {"mode": "complete"}, 'only for aggregations: use "append"'),
         (
             windows("1 second", aggregates={"mean": ("avg", "amount")}),
-            "update",
-            (PRICES,),
+            {**UPDATE, "sources": (PRICES,)},
             "expect their sum and count",
         ),
-        (
-            windows("1 second") >> windows("1 second"),
-            "update",
-            (CLICKS,),
-            "no operator can follow here, for the event time",
-        ),
-        (windows("1 second"), "update", (CLICKS, CLICKS), "takes one input"),
-        (windows("1 second", input="orders"), "update", (CLICKS,), "no input 'orders': use one of clicks"),
+        (windows("1 second") >> windows("1 second"), UPDATE, "no operator can follow here, for the event time"),
+        (windows("1 second"), {**UPDATE, "sources": (CLICKS, CLICKS)}, "takes one input"),
+        (windows("1 second", input="orders"), UPDATE, "no input 'orders': use one of clicks"),
     ],
 )
-def test_what_does_not_fit_the_inputs_is_refused(rule: Any, mode: Any, sources: Any, said: str) -> None:
+def test_what_does_not_fit_the_inputs_is_refused(rule: Any, more: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        expected(rule, history([]), RunOptions(mode=mode), sources)
+        expected(rule, history([]), RunOptions(mode=more.get("mode", "append")), more.get("sources", (CLICKS,)))
 
 
 @pytest.mark.parametrize(("policy", "unmatched"), [("min", 0), ("max", 1), ("MAX", 1)])
