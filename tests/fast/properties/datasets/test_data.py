@@ -50,71 +50,53 @@ def test_a_flight_has_the_aircraft_as_its_key_and_the_scheduled_departure_as_its
     )
 
 
-@pytest.mark.parametrize(
-    ("lines", "order", "notes"),
-    [
-        pytest.param(
-            # 8:30 in Houston is 14:30 UTC, 9:00 in Boston is 14:00 UTC.
-            ["0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z", "0,900,boston,BOS,60,1,0,2013-01-01T13:00:00Z"],
-            ["boston", "houston"],
-            {},
-            id="in the destination's time zone",
-        ),
-        pytest.param(
-            # 23:50 on the first in New York; at 0:05, and at 24:00, it is the second.
-            [
-                "0,5,past midnight,BOS,10,1,50,2013-01-02T04:00:00Z",
-                "0,2400,at midnight,BOS,5,1,50,2013-01-02T04:00:00Z",
-                "0,2355,before midnight,BOS,5,1,50,2013-01-02T04:00:00Z",
-            ],
-            ["before midnight", "at midnight", "past midnight"],
-            {"arrival not within 24 h": 0},
-            id="after midnight",
-        ),
-        pytest.param(
-            # On March 10 the clocks went from 2:00 to 3:00: 3:30 is 7:30 UTC, half an hour after 2:00 EST would be.
-            [
-                "0,330,late,BOS,30,1,30,2013-03-10T06:00:00Z",
-                "0,310,early,BOS,30,1,40,2013-03-10T06:00:00Z",
-                "10,NA,between,BOS,NA,1,20,2013-03-10T07:00:00Z",
-            ],
-            ["early", "between", "late"],
-            {},
-            id="after the change to daylight saving time",
-        ),
-        pytest.param(
-            [
-                "30,100,unlisted,SJU,200,1,0,2013-01-01T10:00:00Z",
-                "0,100,no zone,XXX,225,1,0,2013-01-01T10:00:00Z",
-                "0,100,no air time,SJU,NA,1,0,2013-01-01T11:00:00Z",
-            ],
-            ["no air time", "no zone", "unlisted"],
-            {
-                "destination without a listed time zone (": 2,
-                "destination without a listed time zone, air time missing": 1,
-            },
-            id="its air time after its departure, without a time zone",
-        ),
-        pytest.param(
-            [
-                "0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z",
-                "NA,NA,cancelled,IAH,NA,1,29,2013-01-01T14:00:00Z",
-                "0,NA,diverted,IAH,NA,1,31,2013-01-01T14:00:00Z",
-            ],
-            ["cancelled", "houston", "diverted"],
-            {"without an arrival": 2},
-            id="by its schedule, if it never arrived",
-        ),
-        pytest.param(
-            ["0,830,NA,IAH,200,1,0,2013-01-01T10:00:00Z"],
-            [None],
-            {"without tailnum": 1, "rows": 1},
-            id="without tailnum, with a null key",
-        ),
-    ],
-)
+ARRIVED = {
+    # 8:30 in Houston is 14:30 UTC, 9:00 in Boston is 14:00 UTC.
+    "in the destination's time zone": (
+        "0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z 0,900,boston,BOS,60,1,0,2013-01-01T13:00:00Z",
+        ["boston", "houston"],
+        {},
+    ),
+    # 23:50 on the first in New York; at 0:05, and at 24:00, it is the second.
+    "after midnight": (
+        "0,5,past,BOS,10,1,50,2013-01-02T04:00:00Z 0,2400,at,BOS,5,1,50,2013-01-02T04:00:00Z "
+        "0,2355,before,BOS,5,1,50,2013-01-02T04:00:00Z",
+        ["before", "at", "past"],
+        {"arrival not within 24 h": 0},
+    ),
+    # On March 10 the clocks went from 2:00 to 3:00: 3:30 is 7:30 UTC, half an hour after 2:00 EST would be.
+    "after the change to daylight saving time": (
+        "0,330,late,BOS,30,1,30,2013-03-10T06:00:00Z 0,310,early,BOS,30,1,40,2013-03-10T06:00:00Z "
+        "10,NA,between,BOS,NA,1,20,2013-03-10T07:00:00Z",
+        ["early", "between", "late"],
+        {},
+    ),
+    "its air time after its departure, without a time zone": (
+        "30,100,unlisted,SJU,200,1,0,2013-01-01T10:00:00Z 0,100,no-zone,XXX,225,1,0,2013-01-01T10:00:00Z "
+        "0,100,no-air-time,SJU,NA,1,0,2013-01-01T11:00:00Z",
+        ["no-air-time", "no-zone", "unlisted"],
+        {
+            "destination without a listed time zone (": 2,
+            "destination without a listed time zone, air time missing": 1,
+        },
+    ),
+    "by its schedule, if it never arrived": (
+        "0,830,houston,IAH,200,1,0,2013-01-01T10:00:00Z NA,NA,cancelled,IAH,NA,1,29,2013-01-01T14:00:00Z "
+        "0,NA,diverted,IAH,NA,1,31,2013-01-01T14:00:00Z",
+        ["cancelled", "houston", "diverted"],
+        {"without an arrival": 2},
+    ),
+    "without tailnum, with a null key": (
+        "0,830,NA,IAH,200,1,0,2013-01-01T10:00:00Z",
+        [None],
+        {"without tailnum": 1, "rows": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "order", "notes"), ARRIVED.values(), ids=ARRIVED)
 def test_flights_are_in_order_of_their_arrival(tmp_path, lines, order, notes):
-    data = flight(tmp_path, *lines)
+    data = flight(tmp_path, *lines.split())
     assert keys(data) == order
     assert {start: note(data, start) for start in notes} == notes
 

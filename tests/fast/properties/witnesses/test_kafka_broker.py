@@ -293,30 +293,27 @@ class Clock:
         return await_quiet(self.look, patience, lambda: self.now, self.sleep)
 
 
-def test_it_is_quiet_where_everything_is_committed_and_no_end_moves():
-    assert Clock(look(0, 0)).quiet() == 0
-    assert Clock(look(1, 5), look(5, 5)).quiet() == pytest.approx(0.05)
+BUSY = {
+    "everything is committed": ([look(0, 0)], 0),
+    "a record is behind": ([*[look(4, 5)] * 100, look(5, 5, out=3)], 5),
+    "nothing is committed": ([*[look(0, 5)] * 100, look(5, 5, out=3)], 5),
+    "a transaction is open": ([*[look(5, 5, out=3, stable=2)] * 100, look(5, 5, out=3)], 5),
+    "an end that moves begins the half second anew": (
+        [*[look(5, 5)] * 8, *[look(5, 5, out=1)] * 8, look(6, 6, out=2)],
+        0.8,
+    ),
+    "it makes progress": ([*(look(committed, 1000) for committed in range(1, 500)), look(1000, 1000)], 0.05 * 499),
+}
 
 
-@pytest.mark.parametrize(
-    "not_yet",
-    [look(4, 5), look(0, 5), look(5, 5, out=3, stable=2)],
-    ids=["behind", "nothing committed", "a transaction is open"],
-)
-def test_it_is_not_quiet_while_a_record_waits(not_yet):
-    clock = Clock(*[not_yet] * 100, look(5, 5, out=3))
-    assert clock.quiet() == pytest.approx(5)
-
-
-def test_an_end_that_moves_begins_the_half_second_anew():
-    assert Clock(*[look(5, 5)] * 8, *[look(5, 5, out=1)] * 8, look(6, 6, out=2)).quiet() == pytest.approx(0.8)
+@pytest.mark.parametrize(("looks", "seconds"), BUSY.values(), ids=BUSY)
+def test_it_is_quiet_once_everything_is_committed_and_no_end_moves(looks, seconds):
+    assert Clock(*looks).quiet() == pytest.approx(seconds)
 
 
 def test_an_application_that_makes_no_progress_is_given_up_with_what_waits():
     with pytest.raises(StreamproofError, match=r"hasn't processed anything for 10 s, and records wait \(in-0\)"):
         Clock(look(1, 5)).quiet()
-    moving = [look(committed, 1000) for committed in range(1, 500)]
-    assert Clock(*moving, look(1000, 1000)).quiet() == pytest.approx(0.05 * len(moving))
 
 
 def test_the_settings_become_properties_of_kafka_streams():

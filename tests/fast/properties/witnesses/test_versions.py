@@ -19,26 +19,20 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("pyspark", "package"),
+    ("pyspark", "package", "has_sockets"),
     [
-        ("3.5.9", "streaming"),
-        ("4.0.5", "streaming"),
-        ("4.1.0", "streaming.checkpointing"),
-        ("4.3.0", "streaming.checkpointing"),
+        ("3.5.9", "streaming", False),
+        ("4.0.5", "streaming", False),
+        ("4.1.0", "streaming.checkpointing", True),
+        ("4.3.0", "streaming.checkpointing", True),
     ],
 )
-def test_the_manager_of_checkpoint_files_is_where_the_version_has_it(
-    installed: Any, pyspark: str, package: str
+def test_sockets_and_the_manager_of_checkpoint_files_are_where_the_version_has_them(
+    installed: Any, pyspark: str, package: str, has_sockets: bool
 ) -> None:
     installed(pyspark)
     wanted = f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager"
-    assert spark_versions.checkpoint_file_manager() == wanted
-
-
-@pytest.mark.parametrize(("pyspark", "has"), [("3.5.9", False), ("4.0.5", False), ("4.1.0", True)])
-def test_sockets_are_used_where_the_version_has_them(installed: Any, pyspark: str, has: bool) -> None:
-    installed(pyspark)
-    assert spark_versions.has_unix_sockets() == has
+    assert (spark_versions.checkpoint_file_manager(), spark_versions.has_unix_sockets()) == (wanted, has_sockets)
 
 
 def test_a_condition_is_asked_by_the_name_that_the_version_has() -> None:
