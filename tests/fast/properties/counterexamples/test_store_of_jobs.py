@@ -6,7 +6,6 @@ import ast
 import errno
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,7 +181,3 @@ def test_where_there_is_no_folder_nothing_is_saved(tmp_path: Path) -> None:
     said, path = checking.violation(counterexample(history(2)), "9 of 300 histories differ.")
     assert path is None
     assert "saved" not in said.lower()
-
-
-def test_a_saved_history_has_no_seed_in_its_text() -> None:
-    assert to_text(replace(history(1), seed=7), [CLICKS]) == to_text(history(1), [CLICKS])

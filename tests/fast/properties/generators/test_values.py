@@ -4,9 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from history_strategies import histories
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from registrations import change
 from streamproof.properties.generators.cohorts import clock_schedule, one_cohort, unpack
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
@@ -22,15 +19,13 @@ from streamproof.properties.generators.values import (
 )
 from streamproof.properties.registration.domain import Domain
 from streamproof.properties.registration.key_space import WATERMARK_DRIVER, prefixed_key
-from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import History, parse_history
+from streamproof.reference.core.history import History
 from streamproof.reference.core.play import Entry
 from streamproof.reference.core.records import Change
 from streamproof.reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 
-QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
-OPERATORS = {name: list(one.profiles) for name, one in registered().items()}
 NUMBERS = {SMALL, EQUAL, "negative integers", "integers that cancel", "large integers", "fractions", "all different"}
 TEXTS = {"text", "text of all scripts", "text like other values", "text with separators"}
 
@@ -159,15 +154,6 @@ def test_a_domain_that_says_no_kinds_is_given_small_integers_alone(monkeypatch: 
     change(monkeypatch, "table_table_join", domain=Domain(value=value))
     assert drawn("table_table_join", "inner", 60)
     assert given == {0, 1, 2, 3}
-
-
-@QUIET
-@given(st.data())
-def test_hypothesis_draws_every_kind_and_set(data: st.DataObject) -> None:
-    operator = data.draw(st.sampled_from(list(OPERATORS)))
-    profile = data.draw(st.sampled_from(OPERATORS[operator]))
-    history = data.draw(histories(settings_of(operator, profile), mixed=True))
-    assert parse_history(history.to_text()) == history
 
 
 @pytest.mark.parametrize(
