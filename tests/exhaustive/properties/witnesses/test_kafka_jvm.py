@@ -8,18 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from streamproof.properties.witnesses.kafka.jvm import kafka_jars
-from streamproof.reference.core.errors import MissingTool
-
-
-@pytest.fixture(scope="session")
-def jars() -> Path:
-    """Skip the test where the jars of Kafka Streams can't be had."""
-    try:
-        return kafka_jars()
-    except MissingTool as error:
-        pytest.skip(f"kafka: {error}")
-
 
 # A process that has started a JVM, emits its id, and then waits to be ended. It heeds Ctrl-C, which is ignored where
 # the tests run in the background of a shell.
@@ -33,7 +21,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, None], ids=str)
-def test_the_jvm_ends_with_its_process_however_that_ends(jars, how):
+def test_the_jvm_ends_with_its_process_however_that_ends(kafka, how):
     process = subprocess.Popen(
         [sys.executable, "-c", STARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

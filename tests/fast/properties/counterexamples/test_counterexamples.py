@@ -170,16 +170,6 @@ def test_what_is_equal_is_neither_marked_nor_typed(one: Any, other: Any) -> None
 # Both outcomes side by side.
 
 
-def test_lines_that_differ_are_marked() -> None:
-    right = by_batch((0, ONE), (1, TWO))
-    assert side_by_side(("reference", by_batch((0, ONE), (1, GONE), (1, TWO))), ("Spark", right), {"a"}) == [
-        "               reference         Spark",
-        "    batch 0    a@[0,0]=[0]       a@[0,0]=[0]",
-        "  ≠ batch 1    ∅ a@[0,0]         a@[0,10]=[0, 1]",
-        "  ≠            a@[0,10]=[0, 1]",
-    ]
-
-
 def test_other_keys_are_left_out() -> None:
     both = by_batch((0, ONE), (1, OTHER))
     assert not any("b@" in line for line in side_by_side(("one", both), ("two", both), {"a"}))

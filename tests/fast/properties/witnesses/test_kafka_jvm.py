@@ -13,15 +13,6 @@ from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.java import Java
 
 
-@pytest.fixture(scope="session")
-def jars() -> Path:
-    """Skip the test where the jars of Kafka Streams can't be had."""
-    try:
-        return kafka_jars()
-    except MissingTool as error:
-        pytest.skip(f"kafka: {error}")
-
-
 @pytest.fixture
 def no_jars(monkeypatch, tmp_path):
     """An empty cache, and no folder named."""
@@ -155,21 +146,21 @@ def test_a_cache_that_cannot_be_written_is_reported(ivy, no_jars):
         kafka_jars()
 
 
-def test_a_jvm_that_does_not_start_is_reported_with_its_log(jars, monkeypatch, tmp_path):
+def test_a_jvm_that_does_not_start_is_reported_with_its_log(kafka, monkeypatch, tmp_path):
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
     java.chmod(0o755)
     monkeypatch.setattr(kafka_jvm, "find_java", lambda: Java(tmp_path, 17, "PATH"))
     with pytest.raises(MissingTool, match="the reason is in"):
-        kafka_jvm.start_jvm(jars)
+        kafka_jvm.start_jvm(kafka_jars())
 
 
-def test_there_is_one_jvm_a_process_and_release(jars):
+def test_there_is_one_jvm_a_process_and_release(kafka):
     assert kafka_jvm.kafka_jvm() is kafka_jvm.kafka_jvm(DEFAULT)
 
 
-def test_a_jvm_that_ended_is_started_anew(jars, monkeypatch):
+def test_a_jvm_that_ended_is_started_anew(kafka, monkeypatch):
     monkeypatch.setattr(kafka_jvm, "_jvms", {})
     first = kafka_jvm.kafka_jvm()
     first.stop()
@@ -179,12 +170,12 @@ def test_a_jvm_that_ended_is_started_anew(jars, monkeypatch):
     second.stop()
 
 
-def test_ctrl_c_is_left_to_this_process(jars):
+def test_ctrl_c_is_left_to_this_process(kafka):
     jvm = kafka_jvm.kafka_jvm()
     assert os.getpgid(jvm._process.pid) != os.getpgid(0)
 
 
-def test_functions_are_made_without_java_code(jars):
+def test_functions_are_made_without_java_code(kafka):
     functions = Functions(kafka_jvm.kafka_jvm().gateway)
     shout = functions.then(functions.template("%s!", 1), functions.method("String", "toUpperCase", "String"))
     every = functions.implementing("java.util.function.Function", functions.each(shout))
