@@ -64,11 +64,6 @@ def test_lateness_is_met_as_the_options_say(arrivals: str, options: dict[str, An
     assert met(arrivals, **options) == expected
 
 
-def test_under_the_batch_clock_lateness_begins_at_the_cut() -> None:
-    assert "dropped: late" not in met("z@100 k@0", "batch")
-    assert "dropped: late" in met("z@100 | k@0", "batch")
-
-
 def test_a_goal_counts_once_a_history() -> None:
     found = count_goals_met([history_of(text, "session_windows") for text in ("k@0 k@0 k@0", "k@0 k@0 k@5", "k@0")])
     assert (found["same timestamp twice"], found["merge of two"]) == (2, 1)

@@ -36,14 +36,12 @@ def test_what_the_user_put_on_the_module_path_stays_there_in_order(tmp_path: Pat
     assert path_in_worker(tmp_path, *ZIPS, "/one *", "/two") == "/one *:/two"
 
 
-def test_another_spark_home_leaves_the_workers_path_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    assert quick_python(tmp_path) == sys.executable
-
-
-def test_a_folder_from_which_nothing_runs_leaves_the_workers_python_as_it_is(
+def test_another_spark_home_or_a_folder_from_which_nothing_runs_leaves_the_workers_python_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("SPARK_HOME", str(tmp_path))
+        assert quick_python(tmp_path) == sys.executable
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert quick_python(tmp_path) == sys.executable
 

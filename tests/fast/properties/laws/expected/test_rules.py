@@ -49,12 +49,6 @@ def test_a_session_is_emitted_in_the_batch_whose_clock_closes_it() -> None:
     assert before.rows[2] == []
 
 
-def test_without_a_clock_the_rows_of_a_history_move_the_watermark_themselves() -> None:
-    rule = session_windows("30 seconds", "10 seconds", TOTAL)
-    found = expected(rule, history([row(100)], [row(139.999)], [row(140)]))
-    assert [[one["total"] for one in rows] for rows in found.rows] == [[], [], [1]]
-
-
 def test_under_available_now_lateness_is_a_batch_behind() -> None:
     rule = session_windows("30 seconds", "10 seconds", TOTAL)
     late = history([], [row(100)], [], clock=(145, 146, 200))

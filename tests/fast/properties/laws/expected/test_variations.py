@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from streamproof import BadInput
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
-from streamproof.properties.generators.columns.histories.text import parse, to_text
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.all import saved_variation, variations_of
 from streamproof.properties.laws.expected.comparison import RowDifference
@@ -66,14 +65,6 @@ def test_each_variation_runs_the_query_or_gives_the_rows_otherwise(seed: int) ->
     for variation in variations_of(RUN, seed, 6):
         assert variation.run != RUN or variation.is_alone or variation.vary(given).batches != given.batches
         assert variation.run.partitions != 2, "so many has the session itself"
-
-
-def test_a_history_s_text_has_its_variation() -> None:
-    (crash,) = (variation for variation in variations_of(RUN, 0, 2) if variation.law == "a crash")
-    whole = JobHistory(history(1, 1).batches, variation=crash.saved)
-    text = to_text(whole, [CLICKS])
-    assert saved_variation(RUN, parse(text, [CLICKS]).variation) == crash
-    assert "variation" not in to_text(history(1, 1), [CLICKS])
 
 
 @pytest.mark.parametrize(
