@@ -149,14 +149,6 @@ def test_orders_go_over_all_histories_and_batches() -> None:
     assert sorted(orders) == [*range(5)]
 
 
-def test_null_keys_and_values_travel() -> None:
-    (table,) = tables_of([Play(history(TABLES, record("null", 1, side="left"), record('"a"', 2, "null", "right")))])
-    assert of_histories(table) == [
-        Laid(0, None, 1, None, 0, 0, ["left", 1]),
-        Laid(0, "a", 2, None, 1, 0, ["right", None]),
-    ]
-
-
 def test_every_batch_moves_the_clock_even_without_rows() -> None:
     timed = history(SESSIONS, record('"a"', 0), advance(7), CUT, advance(30))
     longer = history(TABLES, *[record('"a"', 0, side="left"), CUT] * 3, record('"a"', 0, side="left"))
