@@ -95,6 +95,12 @@ def test_records_move_the_clock_where_heartbeats_are_absent_or_lower() -> None:
     )
 
 
+@pytest.mark.parametrize("schedule", [[5], [5, 6, 7]])
+def test_a_schedule_of_another_length_is_an_error(schedule: list[int]) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        with_clock_advances([[], []], schedule)
+
+
 # Which histories share a cohort.
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from streamproof.properties.witnesses.spark.platform import class_archive
 from streamproof.properties.witnesses.spark.platform.class_archive import archive_of, java_options
-from streamproof.specs.java import Java
+from streamproof.specs.java import Java, find_java
 
 JAVA = Java(Path("/jdk"), 17, "PATH")
 
@@ -26,3 +27,11 @@ def test_java_is_told_of_an_archive_only_where_there_is_one(monkeypatch: pytest.
     archive.parent.mkdir(parents=True)
     archive.touch()
     assert java_options(JAVA) == [f"-XX:SharedArchiveFile={archive}"]
+
+
+def test_an_archive_that_java_cannot_read_is_passed_over(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsa"
+    broken.write_bytes(b"no archive")
+    command = [find_java().executable, f"-XX:SharedArchiveFile={broken}", "-version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
