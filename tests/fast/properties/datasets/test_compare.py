@@ -88,8 +88,9 @@ def test_merges_are_unknown_where_no_tombstone_shows_them():
 
 def test_the_order_of_arrival_is_cut_into_batches_of_equal_size_to_within_a_row_and_none_is_empty():
     rows = [("a", index) for index in range(10)]
-    history = history_of(data_of(*rows), OPTIONS, 4)
+    history = history_of(data_of(*rows, values=pa.array(range(10), pa.int64())), OPTIONS, 4)
     assert [record.timestamp for record in history.records] == list(range(10))
+    assert {record.value for record in history.records} == {None}, "a count reads none"
     assert sorted(map(len, history.batches)) == [2, 2, 3, 3]
     assert compare_data(data_of(*rows[:2]), OPTIONS, [REFERENCE, DUCKDB]).batches == 2, "no more than rows"
 
