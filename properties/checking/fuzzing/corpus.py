@@ -21,7 +21,7 @@ from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.static_join import StaticJoin
 from ....reference.spark.stream_join import AS_WRITTEN, Kind, StreamJoin
 from ....reference.spark.windows import Windows
-from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Query, is_, keep
+from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Query, is_, keep, subtraction
 
 _A, _B = (Source(name, COLUMNS) for name in ("a", "b"))
 _COUNT = {"v": Aggregate("count", None)}
@@ -60,6 +60,7 @@ CORPUS: dict[str, Query] = {
     "no time above a deduplication": Query(_only(Deduplication((_timed(_A, 10),), ("h", "k")), "h", "k")),
     "no time above a join": Query(_only(keep(_join("inner", _timed(_A), _timed(_B))), "h", "k")),
     "semi join above a union": Query(Lookup((Union((keep(_BELOW), _B)),), _SEMI_LOOKUP)),
+    "subtract a table": Query(subtraction(_A), "update"),
     "semi join": Query(_join("left_semi", _timed(_A), _timed(_B), 0, 0)),
     "full join": Query(keep(_join("full", _timed(_A), _timed(_B)), k=is_("coalesce", "k", "k2"))),
     "groups above sessions": Query(

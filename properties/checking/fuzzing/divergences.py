@@ -91,6 +91,12 @@ EVICTED_UNJOINED = Divergence(
     "A row that its own batch evicts isn't joined with other rows of that batch, and an outer join doesn't emit it.",
     "use PySpark 3.5.4 or newer",
 )
+SUBTRACT_REPEATS = Divergence(
+    "subtract repeats rows",
+    "SPARK-59290",
+    "subtract (EXCEPT) of a table emits a row again in each batch that has it, not once.",
+    "use dropDuplicates and a left anti join",
+)
 BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION)
 ALL = (
     FILTERED_WATERMARK,

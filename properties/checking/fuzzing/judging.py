@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from ....reference.spark.plans import Deduplication, Join, Limit, Node, pruned, rebuilt, with_null_keys
 from ....reference.spark.stream_join import Dialect, dialect_of
+from ....reference.spark.subtraction import Subtraction, as_aggregation
 from ...generators.plans.rows import CLOCK
 from ...system.installed.spark_versions import spark_version
 from ...witnesses.plans.running import PlanRunner, Ran, Refused, Rows
@@ -23,6 +24,7 @@ from .divergences import (
     PRUNED_TIME,
     SEMI_EVICTS,
     SEMI_LEFT_FIRST,
+    SUBTRACT_REPEATS,
     Divergence,
 )
 from .relations import Relation
@@ -30,7 +32,10 @@ from .relations import Relation
 REFERENCE, BATCH, REFUSED = (Relation(name, lambda case: None) for name in ("reference", "batch", "refused"))
 RULES = "spark.sql.optimizer.excludedRules"
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
-INTERNAL = ("INTERNAL_ERROR", "PLAN_VALIDATION_FAILED", "MatchError", "NullPointerException", "assertion failed")
+INTERNAL = (
+    *("INTERNAL_ERROR", "PLAN_VALIDATION_FAILED", "MatchError", "NullPointerException", "assertion failed"),
+    *("NoSuchElementException", "IllegalStateException", "ClassCastException", "IndexOutOfBounds"),
+)
 """What an error says that no plan should meet."""
 Explanation: TypeAlias = "tuple[Divergence, ...] | None"
 """The divergences by which the reference explains a run: none if it is as it is written; None: nothing explains it."""
@@ -145,6 +150,8 @@ class Judge:
                 named.append(SEMI_EVICTS if own.semi_takes == "right" else SEMI_LEFT_FIRST)
             if named:
                 readings += [(with_dialect(one, own), (*others, *named)) for one, others in readings]
+        if any(isinstance(node, Subtraction) for node in plan.walk()):
+            readings += [(as_aggregation(one), (*others, SUBTRACT_REPEATS)) for one, others in readings]
         if joins and case.how.settings.get(_CONSTRAINTS) == "false":
             readings += [(with_null_keys(one, True), (*others, NULL_KEYS)) for one, others in readings]
         return readings

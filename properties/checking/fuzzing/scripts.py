@@ -11,6 +11,7 @@ from typing import TypeGuard
 from jinja2 import Environment, StrictUndefined
 
 from ....reference.spark.plans import Lookup
+from ....reference.spark.subtraction import Subtraction
 from ...generators.columns.forms.rows import from_microseconds
 from ...generators.plans.drawing import TABLE
 from ...generators.plans.texts import statements
@@ -99,7 +100,7 @@ def script_of(finding: Finding) -> str:
         found = f"stream({plans[-1][0]}{', ' * bool(given)}{given})"
         says = ("one way", finding.relation.name)
     own = {} if query.without_data else {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
-    is_looked_up = any(isinstance(node, Lookup) for _, plan in plans for node in plan.walk())
+    is_looked_up = any(isinstance(node, Lookup | Subtraction) for _, plan in plans for node in plan.walk())
     values = ", ".join(f"({_literal(row['tk'])}, {_literal(row['x'])})" for row in TABLE)
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
     return environment.from_string(_TEMPLATE).render(

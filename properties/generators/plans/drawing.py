@@ -32,6 +32,7 @@ from ....reference.spark.plans import (
 from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.static_join import StaticJoin
 from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin
+from ....reference.spark.subtraction import Subtraction
 from ....reference.spark.windows import Windows
 from ...witnesses.run_options import Mode
 
@@ -209,6 +210,8 @@ class _Drawer:
         return keep(joined, v=self.choice((column("v"), column("v2"))))
 
     def stateful(self, node: Node, *, last: bool, mode: Mode = "append") -> Node:
+        if mode == "update" and self.chance(0.15):
+            return subtraction(node)
         if mode in ("update", "complete"):
             return self.aggregation(node, mode)
         match self.choice((*["aggregation"] * 5, *["duplicates"] * 4, *["within"] * last, *["limit"] * last)):
@@ -243,6 +246,16 @@ class _Drawer:
         missing = {"h": constant(0), "k": A, "ts": is_("as timestamp", None)}
         lacking = {name: made for name, made in missing.items() if name not in aggregated.columns}
         return keep(aggregated, **lacking) if lacking else aggregated
+
+
+def subtraction(node: Node) -> Node:
+    """Return the histories and keys of a node's rows that aren't in the table."""
+    table = tuple({"h": row["x"], "k": row["tk"]} for row in TABLE)
+    node = Subtraction((Project((node,), (("h", column("h")), ("k", column("k")))),), table)
+    return Project(
+        (node,),
+        (*((name, column(name)) for name in node.columns), ("ts", is_("as timestamp", None)), ("v", constant(0))),
+    )
 
 
 def _watermarks(node: Node) -> bool:

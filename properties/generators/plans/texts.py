@@ -22,6 +22,7 @@ from ....reference.spark.plans import (
     Union,
     Watermark,
 )
+from ....reference.spark.subtraction import Subtraction
 from ....reference.spark.windows import Windows
 
 TABLE = "table"
@@ -99,6 +100,8 @@ def _call(node: Node) -> str:
             return f'.join({TABLE}, F.expr("{condition}"), "{node.join.join}")' + _without(node)
         case Limit():
             return f".limit({node.rows})"
+        case Subtraction():
+            return f'.subtract({TABLE}.selectExpr("x as h", "tk as k"))'
         case Deduplication():
             within = "WithinWatermark" * node.within_watermark
             return f".dropDuplicates{within}([{_strings(node.by)}])"
