@@ -35,8 +35,10 @@ CLICKS = Input(
 )
 
 
-def function_of(path: Path, name: str) -> Callable[..., Any]:
+def job_of(folder: Path, code: str, name: str) -> Callable[..., Any]:
     """Return a function of a file that is imported, as other programs do."""
+    path = folder / "job_under_test.py"
+    path.write_text(textwrap.dedent(code))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -44,12 +46,6 @@ def function_of(path: Path, name: str) -> Callable[..., Any]:
     spec.loader.exec_module(loaded)
     found: Callable[..., Any] = getattr(loaded, name)
     return found
-
-
-def job_of(folder: Path, code: str, name: str) -> Callable[..., Any]:
-    path = folder / "job_under_test.py"
-    path.write_text(textwrap.dedent(code))
-    return function_of(path, name)
 
 
 def changes(folder: Path, code: str, name: str = "job") -> list[str]:
