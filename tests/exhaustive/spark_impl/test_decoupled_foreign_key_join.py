@@ -1,4 +1,4 @@
-"""The foreign-key join in three queries: races staged message by message, and queries that run at their own pace."""
+"""The foreign-key join in three queries at their own pace; message by message the law *schedules* stages them."""
 
 from __future__ import annotations
 
@@ -6,171 +6,31 @@ import inspect
 import os
 import random
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign_key_schedules import BUG_SCHEDULES, EXAMPLE, GOOD, RACES
-from notation import history_of, shown
+from notation import history_of
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from streamproof.properties.checking.samples import scheduled_sample
 from streamproof.properties.generators.cohorts import record_batches
-from streamproof.properties.laws.scheduling import GOALS, goals_met
-from streamproof.properties.operators.mutants.foreign_key_join import MUTANTS
-from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.kafka_broker.races import race as race_on_a_broker
-from streamproof.properties.witnesses.messages import Staged, staged_differences
-from streamproof.properties.witnesses.spark.staged import play_staged
 from streamproof.properties.witnesses.spark.witness import SPARK
-from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import Delivery, History, Line
-from streamproof.reference.core.operator import operator_named
-from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
-from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.spark_impl.decoupled_foreign_key_join import DecoupledForeignKeyJoin, decoupled_foreign_key_join
 from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.topics import Topic, Topics, file_topics, kafka_topics
 from streamproof.specs.races import RACES as NAMED_RACES
 
-JOIN = "foreign_key_join"
-KIP, ANSWER, LEFT = {"protocol": "kip"}, {"protocol": "answer"}, {"join": "left"}
-REPEATED = "R r1=x L l=a|r1 >r1 <r1/l l=∅ R r1=y r1=z L l=a|r1 <r1/l <r1/l"
-BUG_OF = {  # the number of the bug in docs/facts.md: the mutant on Spark
-    "1 KAFKA-9244": "stay_subscribed",
-    "2 KAFKA-3705": "move_silent",
-    "2 KAFKA-3705, left": "move_silent",
-    "3 KAFKA-16434": "delete_silent",
-    "5 KAFKA-18713": "asks_the_old_key",
-    "6 KAFKA-16394": "answers_deletes_twice",
-    "8 no hash check": "no_hash_check",
-    "8 no hash check, deleted": "no_hash_check",
-}
-UNSUBSCRIBED = "R r1=A r2=B L l=v|r1 >r1 <r1/l l=v|r2 >r1 >r2 <r2/l"
-
-
-def staged_history(text: str, **options: Any) -> History:
-    return history_of(text, JOIN, delivery="manual", **options)
-
-
-def delivered(history: History, to_the_end: bool = True) -> History:
-    """The history with those deliveries alone for which something waits, and then of all that still does."""
-    protocol = Protocol(operator_named(JOIN).declare(history.options), StreamTime())  # type: ignore[arg-type]
-    lines: list[Line] = []
-    for line in history.lines:
-        if isinstance(line, Record):
-            protocol.arrive(line)
-        elif isinstance(line, Delivery) and tuple(line) in protocol.waiting:
-            protocol.deliver(*line)
-        else:
-            continue
-        lines.append(line)
-    while to_the_end and protocol.waiting:
-        lines.append(Delivery(*next(iter(protocol.waiting))))
-        protocol.deliver(*next(iter(protocol.waiting)))
-    return history.with_lines(lines)
-
-
-def emitted(staged: Staged) -> str:
-    return " ".join(shown(entry.output) for entry in staged.outcome.entries)
-
-
-def race(name: str, options: dict[str, str]) -> str:
-    return f"race {name}, {next(iter(options.values()))}"
-
-
-LONGEST = 14
-"""So many steps all histories take together, one a line and three queries each."""
-DRAWN = [
-    history
-    for history in scheduled_sample(registration_of("foreign_key_join"), 80, 0).histories
-    if len(history.lines) <= LONGEST
-]
-STAGED: Mapping[str, History] = {
-    **{
-        race(name, options): delivered(staged_history(text, **options))
-        for name, text in RACES.items()
-        for options in (KIP, ANSWER, LEFT)
-    },
-    **{
-        f"bug {name}": delivered(staged_history(text, **options), to_the_end=False)
-        for name, (text, options) in BUG_SCHEDULES.items()
-    },
-    "example": staged_history(EXAMPLE),
-    "repeated": staged_history(REPEATED, **LEFT),
-    **{f"random {index}": history for index, history in enumerate(DRAWN)},
-}
-MUTATED: list[tuple[str, History]] = [
-    *(
-        (BUG_OF[name], staged_history(*text_and_options[:1], **text_and_options[1]))
-        for name, text_and_options in BUG_SCHEDULES.items()
-        if name in BUG_OF
-    ),
-    ("unsubscribe_not_sent", staged_history(UNSUBSCRIBED, **LEFT)),
-    ("no_hash_check", staged_history(EXAMPLE)),
-]
-
-
-@pytest.fixture(scope="module")
-def staged(spark: SparkSession) -> list[Staged]:
-    """Every schedule, on the join and on its mutants, in one run of three queries."""
-    right = [MUTANTS["asks_the_old_key"].right] * len(STAGED)
-    logics = [*right, *(MUTANTS[name].logic for name, _ in MUTATED)]
-    return play_staged([*STAGED.values(), *(history for _, history in MUTATED)], logics, strict=False)
-
-
-@pytest.fixture(scope="module")
-def right_ones(staged: list[Staged]) -> dict[str, Staged]:
-    return dict(zip(STAGED, staged, strict=False))
-
-
-@pytest.fixture(scope="module")
-def mutated(staged: list[Staged]) -> list[tuple[str, History, Staged]]:
-    return [(*one, found) for one, found in zip(MUTATED, staged[len(STAGED) :], strict=True)]
-
-
-@pytest.mark.parametrize("name", STAGED)
-def test_three_queries_emit_and_leave_waiting_what_the_protocol_does(name: str, right_ones: dict[str, Staged]) -> None:
-    assert staged_differences(STAGED[name], right_ones[name]) == []
-
-
-@pytest.mark.parametrize("name", BUG_OF)
-def test_a_bug_that_shipped_shows_on_its_schedule_on_spark(
-    name: str, mutated: list[tuple[str, History, Staged]]
-) -> None:
-    text, options = BUG_SCHEDULES[name]
-    history = staged_history(text, **options)
-    (found,) = (one for bug, of_bug, one in mutated if bug == BUG_OF[name] and of_bug.to_text() == history.to_text())
-    assert emitted(found) != GOOD[name]
-
-
-def test_without_the_hash_the_worked_example_gives_its_output_twice_on_spark(
-    mutated: list[tuple[str, History, Staged]],
-) -> None:
-    (found,) = (one for bug, history, one in mutated if (bug, history) == ("no_hash_check", staged_history(EXAMPLE)))
-    assert emitted(found) == "A=(2|Y,bar)@1 A=(2|Y,bar)@2"
-
-
-def test_a_missing_unsubscribe_shows_in_the_messages_alone(mutated: list[tuple[str, History, Staged]]) -> None:
-    history, found = next((history, one) for bug, history, one in mutated if bug == "unsubscribe_not_sent")
-    assert found.outcome.entries == play(history).entries
-    assert staged_differences(history, found)
-
-
-def test_the_random_schedules_bring_up_what_a_race_is_made_of() -> None:
-    met = [goal for history in DRAWN for goal in goals_met(history)]
-    assert {goal: met.count(goal) > 5 for goal in GOALS} == dict.fromkeys(GOALS, True)
-
 
 def test_a_delivery_from_an_empty_route_is_refused_with_its_line(spark: SparkSession) -> None:
     with pytest.raises(BadInput, match=r"^history: arrival 1: nothing waits to be delivered on subscription r2"):
-        SPARK.evaluate([staged_history("L l=a|r1 >r2")])
+        SPARK.evaluate([history_of("L l=a|r1 >r2", "foreign_key_join", delivery="manual")])
 
 
 # Three queries at their own pace, with files as topics.
