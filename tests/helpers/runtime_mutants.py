@@ -315,6 +315,8 @@ SOME = (
     "one record batch of many is packed",
     "the guard compares no types",
     "closed pages are forgotten",
+    "times without zone are read as UTC",
+    "dropped rows come unasked",
 )
 """Of each way in which a mutant shows, and of each part that is patched."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from materialized import ByHand, Crash, bounds, change, ms, rows_of
+from materialized import Crash, bounds, ms, rows_of
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from streamproof.properties.generators.cohorts import one_cohort, pack
@@ -19,15 +18,12 @@ from streamproof.properties.generators.draws import HistorySettings, draw_histor
 from streamproof.properties.witnesses.spark.witness import SPARK, binding_of
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, fold
-from streamproof.spark_impl.sinks import materialize as materialize_module
 from streamproof.spark_impl.sinks.materialize import Content, Target, materialize
 from streamproof.spark_impl.sinks.tables import DuckDBTable, ParquetTable
 
 PROFILE = HistorySettings(
     "session_windows", {"gap_ms": 10, "grace_ms": 30, "aggregate": "list"}, schedule=(40, 80, 120), arrivals=16
 )
-REPEATED = (1,)
 
 
 def starting(spark: SparkSession, source: Path, build: Callable[[DataFrame], DataFrame]) -> Callable[..., Any]:
@@ -99,86 +95,3 @@ def test_the_sessions_of_random_histories_are_the_reference_s_after_a_crash_and_
             if row["key"] != "~clock"
         }
         assert found == expected
-
-
-def random_changelog(seed: int) -> list[list[tuple[Any, ...]]]:
-    """What the reference emits of random histories: rows of a changelog by batch, in no order."""
-    histories = list(draw_histories(PROFILE, 30, seed))
-    batches: list[list[tuple[Any, ...]]] = [[] for _ in PROFILE.schedule]
-    for history in histories:
-        for ordinal, entry in enumerate(play(history).entries):
-            emitted = entry.output
-            if isinstance(emitted, Change):
-                value = None if emitted.value is None else len(emitted.value)
-                batches[entry.batch].append((history.name, *change(emitted.key, value, ordinal, emitted.window)[1:]))
-    for batch in batches:
-        random.Random(seed).shuffle(batch)
-    return batches
-
-
-def fold_of(batches: Sequence[Sequence[tuple[Any, ...]]]) -> dict[Any, Any]:
-    """What the changelog comes to, by the reference's fold."""
-    changes = [
-        Change(f"{row[0]}|{row[1]}", tuple(map(ms, row[2])), row[3], ms(row[4]))  # type: ignore[arg-type]
-        for batch in batches
-        for row in sorted(batch, key=lambda row: row[8])
-    ]
-    return {row: value for row, (value, _) in fold(changes).items()}
-
-
-def table_of(spark: SparkSession, to: Target) -> dict[Any, Any]:
-    return {(f"{row['country']}|{row['user']}", bounds(row)): row["value"] for row in rows_of(spark, to)}
-
-
-def table_breaks(spark: SparkSession, folder: Path, to: Target, seed: int) -> bool:
-    """Whether a table, of which a new run repeats batches, differs from the fold."""
-    batches = random_changelog(seed)
-    for number, batch in enumerate(batches):
-        for _ in range(1 + (number in REPEATED)):
-            ByHand(spark, folder / "checkpoint", to).write(number, *batch)
-    return table_of(spark, to) != fold_of(batches)
-
-
-def stream_breaks(spark: SparkSession, folder: Path, to: Target, seed: int) -> bool:
-    """Whether a stream, of which a new run repeats batches, has other than every change once."""
-    batches = random_changelog(seed)
-    for number, batch in enumerate(batches):
-        for _ in range(1 + (number in REPEATED)):
-            ByHand(spark, folder / "checkpoint", to, "stream").write(number, *batch)
-    found = [(row["country"], row["user"], row["batch"], row["ordinal"], row["value"]) for row in rows_of(spark, to)]
-    emitted = [(row[0], row[1], number, row[8], row[3]) for number, batch in enumerate(batches) for row in batch]
-    return sorted(found, key=repr) != sorted(emitted, key=repr)
-
-
-def test_a_table_is_the_fold_of_a_random_changelog(spark: SparkSession, target: Target, tmp_path: Path) -> None:
-    assert not table_breaks(spark, tmp_path, target, seed=2)
-
-
-def test_a_stream_is_all_of_a_random_changelog(spark: SparkSession, target: Target, tmp_path: Path) -> None:
-    assert not stream_breaks(spark, tmp_path, target, seed=3)
-
-
-class LeavesTombstonesOut(DuckDBTable):
-    def commit(self, rows: DataFrame, content: Content) -> None:
-        super().commit(rows.filter("change = 'update'"), content)
-
-
-def test_a_table_without_tombstones_is_caught(spark: SparkSession, tmp_path: Path) -> None:
-    assert table_breaks(spark, tmp_path, LeavesTombstonesOut(tmp_path / "database", "totals"), seed=2)
-
-
-def test_a_table_that_takes_any_change_for_the_last_is_caught(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def any_change(changelog: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-        return changelog.dropDuplicates([*keys, "window"]).drop("reason", "cause", "ordinal")
-
-    monkeypatch.setattr(materialize_module, "last_changes", any_change)
-    assert table_breaks(spark, tmp_path, DuckDBTable(tmp_path / "database", "totals"), seed=2)
-
-
-def test_a_stream_that_forgets_its_batch_is_caught(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(materialize_module, "follows", lambda before, now: True)
-    assert stream_breaks(spark, tmp_path, DuckDBTable(tmp_path / "database", "totals"), seed=3)

@@ -12,16 +12,7 @@ from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.aggregates import MAX
-from streamproof.spark_impl.runtime.logic import Arrived
 from streamproof.spark_impl.table_aggregate import table_aggregate
-
-
-def row(order: int, group: str | None, member: Any, timestamp: int = 0) -> Arrived:
-    return Arrived(timestamp, [order, timestamp], [group, member])
-
-
-def message(order: int, step: int, taken: Any, added: Any, takes: bool, adds: bool, timestamp: int = 0) -> Arrived:
-    return Arrived(timestamp, [order, timestamp, step], [timestamp, None, taken, added, takes, adds])
 
 
 @pytest.fixture(scope="module")

@@ -6,27 +6,14 @@ import pytest
 from pyspark.sql import SparkSession
 from streamproof.properties.generators.cohorts import cohorts_of
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
-from streamproof.properties.laws.all import LAWS
-from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import differences
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.errors import StreamproofError
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted
-from streamproof.spark_impl.session_windows import Session, SessionLogic
 
 SESSIONS = registration_of("session_windows")
 DRAWN = list(draw_histories(HistorySettings("session_windows", SESSIONS.profiles["update"], SCHEDULE), 60, 5))
-
-
-def test_packing_catches_an_operator_that_distinguishes_the_histories_of_a_cohort(spark: SparkSession) -> None:
-    class ServesTheFirstOnly(SessionLogic):
-        def take(self, key: tuple[str, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
-            return super().take(key, sessions, row, clock) if str(key[0])[:5] in ("00000", "~cloc") else []
-
-    (comparison,) = LAWS["spark"]["packing"].recheck([Case(DRAWN[1])], SparkWitness(ServesTheFirstOnly))
-    assert comparison.differences
 
 
 def test_a_batch_that_crashes_before_its_output_is_written_once_and_emits_the_same(spark: SparkSession) -> None:

@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from streamproof.properties.counterexamples.counterexample import verdict_sentence
-from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.base import LawResult, Verdict
 from streamproof.properties.laws.metamorphic.partitions import (
@@ -23,12 +22,9 @@ from streamproof.properties.laws.metamorphic.partitions import (
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.runs import CohortRun, Kind, Sample
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
-from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
-from streamproof.reference.core.play import play
 from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
 from streamproof.spark_impl.table_table_join import TableTableLogic
 
@@ -90,12 +86,3 @@ def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark:
     said = verdict_sentence("it holds", results[2].violations[-1].comparison)
     assert "Spark in 2 partitions emits" in said
     assert "and Spark in 7 partitions" in said
-
-
-def test_the_stages_of_a_join_in_seven_partitions_give_what_the_reference_gives(spark: SparkSession) -> None:
-    histories = drawn("foreign_key_join", 20)
-    outcomes, output = SparkWitness().run(one_cohort(histories), RunOptions(partitions=7))
-    assert output.partitions == 7
-    expected = [Outcome.of_play(history.name, play(history)) for history in histories]
-    assert not any(differences(*both) for both in zip(expected, outcomes, strict=True))
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
