@@ -140,32 +140,8 @@ def test_a_history_whose_records_move_the_clock_is_shrunk_without_further_heartb
     assert smallest.batches[0] == smallest.records
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 2, 5])
-def test_rounds_are_calls_of_fails(rounds: int) -> None:
-    asked = Asked(has_five_records_of_key_b)
-    shrink(failing(has_five_records_of_key_b), asked, rounds)
-    assert len(asked.rounds) == rounds
-
-
-def test_no_round_is_asked_once_nothing_is_smaller() -> None:
-    smallest = History("session_windows", {"gap_ms": 10}, (ClockAdvance(5),), "batch")
-    asked = Asked(lambda history: True)
-    assert (shrink(smallest, asked), asked.rounds) == (smallest, [])
-
-
 def test_a_failure_of_anything_shrinks_to_no_records() -> None:
     assert shrink(failing(has_three_records), Asked(lambda history: True)).records == []
-
-
-def test_what_cannot_be_shrunk_stays_as_it_is() -> None:
-    history = failing(has_three_records)
-    assert shrink(history, Asked(lambda candidate: candidate == history)) == history
-
-
-@pytest.mark.parametrize("planted", [merges_three, drops_a_late_record, has_five_records_of_key_b])
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_what_is_returned_fails_however_few_the_rounds(planted: Planted, rounds: int) -> None:
-    assert planted(shrink(failing(planted), Asked(planted), rounds))
 
 
 def test_every_candidate_is_another_one_smaller_than_the_best_so_far_and_under_the_same_clock() -> None:
@@ -179,34 +155,6 @@ def test_every_candidate_is_another_one_smaller_than_the_best_so_far_and_under_t
             for batch, clock in zip(candidate.batches, SCHEDULE, strict=True):
                 assert all(line.timestamp <= clock for line in batch if isinstance(line, Record))
         best = min([one for one in candidates if merges_three(one)], key=size, default=best)
-
-
-def test_several_histories_shrink_together_as_they_would_alone() -> None:
-    planted = [merges_three, drops_a_late_record, has_five_records_of_key_b]
-    all_failing = [failing(one) for one in planted]
-
-    def fails(asked: Sequence[Sequence[History]]) -> list[list[bool]]:
-        return [[one(candidate) for candidate in candidates] for one, candidates in zip(planted, asked, strict=True)]
-
-    assert shrink_together(all_failing, fails) == [
-        shrink(history, Asked(one)) for history, one in zip(all_failing, planted, strict=True)
-    ]
-
-
-def test_a_history_that_is_done_is_asked_nothing_more() -> None:
-    done = History("session_windows", {"gap_ms": 10}, (ClockAdvance(5),), "batch")
-    seen: list[list[int]] = []
-
-    def fails(asked: Sequence[Sequence[History]]) -> list[list[bool]]:
-        seen.append([len(candidates) for candidates in asked])
-        return [[False] * len(candidates) for candidates in asked]
-
-    shrink_together([done, failing(has_three_records)], fails)
-    assert {first for first, _ in seen} == {0}
-
-
-def test_no_histories_shrink_to_none() -> None:
-    assert shrink_together([], lambda asked: []) == []
 
 
 ONE, TWO = Record("events", "a", 0, 5), Record("events", "a", 0, 15)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from streamproof.properties.generators.cohorts import one_cohort, pack
 from streamproof.properties.generators.coverage import draw_covering
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time, varied
-from streamproof.properties.generators.options import draw_definitions
 from streamproof.properties.generators.values import (
     EQUAL,
     KEY_SETS,
@@ -17,16 +15,10 @@ from streamproof.properties.generators.values import (
     SMALL,
     kind_named,
 )
-from streamproof.properties.laws.all import OF_REFERENCE, asked_of
-from streamproof.properties.laws.base import LawResult
-from streamproof.properties.laws.runs import Kind, ReferenceRun, Sample
-from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.key_space import WATERMARK_DRIVER, owner
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.history import History, parse_history
-from streamproof.reference.core.play import play
 
 OPERATORS = {name: list(one.profiles) for name, one in registered().items()}
 PROFILES = [(name, profile) for name, profiles in OPERATORS.items() for profile in profiles]
@@ -98,20 +90,6 @@ def test_every_goal_is_covered_by_mixed_histories_and_by_those_of_one_kind(opera
     assert len({record.key for history in of_one_kind.histories for record in history.records}) <= 6
 
 
-@pytest.mark.parametrize("number", range(6))
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_drawn_definitions_are_met_by_mixed_histories_on_which_duckdb_agrees(operator: str, number: int) -> None:
-    drawn = [
-        replace(history, name=f"{history.name} of {options}")
-        for options in draw_definitions(registration_of(operator), 8, number)
-        for history in draw_histories(HistorySettings(operator, options, SCHEDULE), 3, number, mixed=True)
-    ]
-    for history, outcome in zip(drawn, DuckDBWitness().evaluate(drawn), strict=True):
-        played = play(history)
-        expected = Outcome.of_play(history.name, played)
-        assert differences(expected, outcome, played.definition.unordered) == [], history.to_text()
-
-
 @pytest.mark.parametrize(("operator", "profile"), PROFILES)
 @pytest.mark.parametrize("null_keys", [False, True])
 def test_a_mixed_history_comes_back_from_its_file(operator: str, profile: str, null_keys: bool) -> None:
@@ -129,27 +107,3 @@ def test_kafkas_refusal_knows_every_value_and_key(operator: str, profile: str) -
     plain = draw_histories(settings_of(operator, profile), 20, seed=1)
     expected = [KafkaWitness().refuses(under_stream_time(history)) is None for history in plain]
     assert [refusal is None for refusal in refusals[1::2]] == expected[1::2]
-
-
-def broken(operator: str, profile: str, count: int) -> list[str]:
-    registration = registration_of(operator)
-    mixed = on_both_clocks(
-        [one for null_keys in (False, True) for one in drawn(operator, profile, count, null_keys=null_keys)]
-    )
-    named = [replace(history, name=f"h{number}") for number, history in enumerate(mixed)]
-    sample = Sample(registration, Kind.REFERENCE, profile, registration.profiles[profile], named)
-    run = ReferenceRun(sample)
-    run.covered = Counter()  # no goal is asked about
-    found, judged = [], set()
-    for law in asked_of(registration, OF_REFERENCE)[0]:
-        if "kafka" not in law.between and law.is_asked_of(sample):
-            judged.add(law.name)
-            for violation in law.judge(run, LawResult(law)):
-                found.append(f"{law.name}: {violation.comparison.differences}\n{violation.case.history.to_text()}")
-    assert judged >= {"fold is meaning", "duckdb"}
-    return found
-
-
-@pytest.mark.parametrize(("operator", "profile"), PROFILES)
-def test_the_reference_its_meaning_and_duckdb_agree_on_mixed_histories(operator: str, profile: str) -> None:
-    assert broken(operator, profile, 60) == []

@@ -16,19 +16,10 @@ from streamproof.properties.laws.metamorphic.keys import concerning, independenc
 from streamproof.properties.laws.metamorphic.variants import VariantLaw
 from streamproof.properties.laws.runs import Kind, Sample, Variant
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
-from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Dropped
-
-EVERY = [(name, profile) for name, registration in registered().items() for profile in registration.profiles]
-UNMOVED = [
-    (operator, profile)
-    for operator, profile in EVERY
-    for registration in [registration_of(operator)]
-    if not registration.by_clock(registration.declare(registration.profiles[profile]))
-    or profile in registration.without_late_data
-]
 
 
 def at_batch_grain(history: History) -> Outcome:
@@ -76,35 +67,6 @@ def differs(name: str, case: Case, lost: Any = None) -> Any:
     return law(name).compare(case, at_batch_grain(original(case)), outcome).differences
 
 
-def of_keys(operator: str, profile: str) -> list[Case]:
-    options = registration_of(operator).profiles[profile]
-    histories = list(draw_histories(HistorySettings(operator, options, SCHEDULE), 15, 3))
-    sample = Sample(registration_of(operator), Kind.RANDOM, profile, options, histories)
-    return [one.case for one in law("keys").variants(sample, range(15), 4)]
-
-
-@pytest.mark.parametrize(("operator", "profile"), EVERY)
-def test_a_key_s_lost_changes_are_noticed(operator: str, profile: str) -> None:
-    for case in of_keys(operator, profile):
-        if at_batch_grain(case.history).entries:
-            assert differs("keys", case, lost=[])
-
-
-@pytest.mark.parametrize("name", ["order", "cuts", "repeats"])
-@pytest.mark.parametrize("operator", sorted({operator for operator, _ in UNMOVED}))
-def test_a_lost_result_is_noticed(operator: str, name: str) -> None:
-    profiles = [profile for other, profile in UNMOVED if other == operator and "tuple" not in profile]
-    case = variant(name, operator, profiles[0])
-    theirs = at_batch_grain(case.history)
-    lost = theirs.result
-    row = next(iter(lost))
-    if isinstance(lost, dict):
-        fewer = [entry for entry in theirs.entries if (entry.output.key, getattr(entry.output, "window", None)) != row]
-    else:
-        fewer = theirs.entries[:-1]
-    assert differs(name, case, lost=fewer)
-
-
 def test_rows_of_a_table_are_reordered_only_across_keys_and_inputs() -> None:
     case = variant("order", "table_table_join", "outer")
 
@@ -148,27 +110,6 @@ def test_the_variants_by_which_a_history_is_shrunk_are_the_same_each_time(name: 
     (history,) = drawn("table_table_join", {"join": "outer"}, 1)
     cases = law(name).cases_of(history)
     assert cases == law(name).cases_of(history) != []
-
-
-@pytest.mark.parametrize(("operator", "profile"), EVERY)
-def test_the_laws_of_variants_hold_on_the_reference_whatever_the_values_and_keys(operator: str, profile: str) -> None:
-    registration = registration_of(operator)
-    options = registration.profiles[profile]
-    histories = list(draw_histories(HistorySettings(operator, options, SCHEDULE), 20, 3, mixed=True))
-    sample = Sample(registration, Kind.RANDOM, profile, options, histories)
-    variants = law("keys").variants(sample, range(20), 4)
-    if (operator, profile) in UNMOVED:
-        still = {**options, **registration.without_late_data.get(profile, {})}
-        by_clock = registration.by_clock(registration.declare(still))
-        drawn = draw_histories(HistorySettings(operator, still, STANDING), 20, 3, mixed=True)
-        after = [long_after(one, registration) if by_clock else one for one in drawn]
-        sample = Sample(registration, Kind.WITHOUT_LATE_DATA, profile, still, after)
-        laws = [one for one in map(law, ("order", "cuts", "repeats")) if one.is_asked_of(sample)]
-        variants += [variant for one in laws for variant in one.variants(sample, range(20), 4)]
-    for one in variants:
-        assert not differs(one.law, one.case), one
-    asked = {"keys", "order", "cuts"} if (operator, profile) in UNMOVED else {"keys"}
-    assert {one.law for one in variants if one.changed} >= asked
 
 
 def test_a_lost_dropped_record_is_noticed_where_a_key_holds_the_sign_before_a_window() -> None:

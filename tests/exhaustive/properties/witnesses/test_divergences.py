@@ -36,14 +36,6 @@ def test_a_divergence_has_a_history_that_the_reference_answers(divergence: Diver
     play(history)
 
 
-@EVERY
-@ON_STORES
-@pytest.mark.usefixtures("kafka")
-def test_kafka_still_shows_every_divergence(divergence: Divergence, stores: Stores) -> None:
-    answer = answer_of(divergence, stores)
-    assert answer.shows, answer.why
-
-
 BY_STORES = [one for one in DIVERGENCES.values() if one.history_on("RocksDB") != one.history_on("in memory")]
 
 

@@ -76,6 +76,11 @@ def right(key: str | None, timestamp: int, value: Any = 1) -> Record:
     return Record("right", key, value, timestamp)
 
 
+def test_no_histories_have_no_outcomes_and_no_records_no_rows():
+    assert DuckDBWitness().evaluate([]) == []
+    assert result("session_windows", gap_ms=10) == {}
+
+
 def test_an_average_is_a_float():
     (found,) = rows(event("a", 0, 2), operator="range_aggregate", preceding_ms=0, aggregate="average")
     assert found == ("a", None, 2.0, 0)
@@ -103,8 +108,25 @@ def test_values_come_back_as_they_were():
 
 
 @pytest.mark.parametrize(
+    ("values", "aggregate", "message"),
+    [
+        (["x"], "sum", "sum can't take the value 'x'"),
+        ([1, "x"], "min", "can't compare the string 'x' with the number 1"),
+        ([10**40], "sum", "more than 38 digits"),
+        ([10**38 - 1] * 20, "sum", "more than 38 digits"),
+        (["\ud800"], "max", "surrogate"),
+    ],
+)
+def test_a_value_that_duckdb_cannot_take_is_refused(values, aggregate, message):
+    with pytest.raises(BadInput, match=message):
+        result("session_windows", *(event("a", 0, value) for value in values), gap_ms=10, aggregate=aggregate)
+
+
+@pytest.mark.parametrize(
     ("lines", "operator", "options", "message"),
     [
+        ((), "sort", {}, "unknown operator 'sort'"),
+        ((Delivery("response", "r", "l"),), "session_windows", {"gap_ms": 10}, "no channels"),
         (
             (Delivery("subscription", "r", None),),
             "foreign_key_join",

@@ -131,12 +131,6 @@ def test_the_default_release_is_known_to_show_none_that_is_repaired(divergence: 
     assert all(one.is_in(DEFAULT) for one in DIVERGENCES.values())
 
 
-@pytest.mark.usefixtures("kafka")
-@OF_REPAIRED
-def test_what_is_repaired_is_no_longer_shown(divergence: Divergence) -> None:
-    assert [answer.shows for answer in answers(divergence, DEFAULT)] == [False] * len(STORES)
-
-
 @OF_REPAIRED
 def test_no_record_of_what_an_older_release_shows_can_be_spared(divergence: Divergence, older: str) -> None:
     shows = divergence.is_in(older)

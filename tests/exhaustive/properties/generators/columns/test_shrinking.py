@@ -141,21 +141,6 @@ def test_without_late_rows_no_candidate_has_one() -> None:
             assert len(shrink(history, INPUTS, fails, delay_us=DELAY).arrivals) == 2
 
 
-def test_what_has_nothing_simpler_is_asked_nothing_of() -> None:
-    (history,) = failing(late_amount, 1)
-    small = shrink(history, INPUTS, asked(late_amount, []), rounds=30)
-    rounds: list[int] = []
-    assert shrink(small, INPUTS, asked(late_amount, rounds)) == small
-    assert len(rounds) <= 1
-    empty = JobHistory(((), ()), (5, 5))
-    assert shrink(empty, INPUTS, asked(late_amount, rounds)) == empty
-
-
-def test_no_round_is_no_change() -> None:
-    (history,) = failing(gap_met, 1)
-    assert shrink(history, INPUTS, asked(gap_met, []), rounds=0) is history
-
-
 def test_a_users_own_values_keys_and_rows_stay_within_what_was_given() -> None:
     schema = "user string, at timestamp, state string, amount bigint"
     pooled = resolve(Input(schema, key="user", values={"state": ["shipped", "paid"], "user": ["u1", "u22"]}))
