@@ -11,15 +11,12 @@ from check_job_setup import CLICKS, expected_sessions, known, sessions
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from streamproof import (
-    Inconclusive,
     Input,
     Violated,
     as_batch,
     check_job,
-    drop_duplicates,
     session_windows,
     sql,
-    stream_join,
     windows,
 )
 
@@ -131,26 +128,6 @@ def test_a_job_whose_keys_cannot_be_read_back_is_run_alone_and_conforms(job: Any
     assert report.histories >= 10
 
 
-@pytest.mark.weekly("CI asks of a right job, and a wrong job in memory")
-def test_a_job_whose_keys_cannot_be_read_back_is_violated_where_it_is_wrong() -> None:
-    with pytest.raises(Violated) as raised:
-        check_job(words, CLICKS, expect=sql('select "user", amount from clicks where amount > 0'), histories=20)
-    assert len(raised.value.counterexample.history.arrivals) == 1
-
-
-@pytest.mark.weekly("CI asks of the columns in memory, and of deduplications among the shapes")
-def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() -> None:
-    def once(clicks: DataFrame) -> DataFrame:
-        watermarked = clicks.withWatermark("at", "10 minutes")
-        return watermarked.dropDuplicatesWithinWatermark(["user"]).select("user")
-
-    expected = drop_duplicates(["user"], "10 minutes", within_watermark=True)
-    report = check_job(once, CLICKS, expect=expected)
-    assert report.limits == ["Not compared: the columns at, amount, which are expected and the result doesn't have"]
-    with pytest.raises(Violated, match="expects no such row"):
-        check_job(lambda clicks: clicks.withWatermark("at", "10 minutes").select("user"), CLICKS, expect=expected)
-
-
 def test_an_input_may_have_any_name() -> None:
     inputs = [replace(CLICKS, name=name) for name in ("_clicks", "a/b", "x" * 300, "{a,b}*")]
     statement = " UNION ALL ".join(f'SELECT "user", amount FROM "{given.name}"' for given in inputs)
@@ -160,28 +137,6 @@ def test_an_input_may_have_any_name() -> None:
 
     for expect in (statement, as_batch()):
         check_job(union, *inputs, expect=expect, histories=20)
-
-
-@pytest.mark.weekly("the rules' own test asks of joins with two delays")
-def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its_settings() -> None:
-    def nearby(clicks: DataFrame, views: DataFrame) -> DataFrame:
-        left, right = (
-            clicks.withWatermark("at", "1 minute").alias("c"),
-            views.withWatermark("seen", "1 hour").alias("v"),
-        )
-        near = F.expr("c.user = v.user and v.seen between c.at - interval 1 minute and c.at + interval 1 minute")
-        return left.join(right, near, "left").select("c.user", "c.at", "v.seen")
-
-    views = Input("user string, seen timestamp", key="user", name="views")
-    delays, of_clicks = {"clicks": "1 minute", "views": "1 hour"}, {"user": "clicks.user"}
-    expected = stream_join("left", "user", "1 minute", "1 minute", delays, columns=of_clicks)
-    for policy in ("min", "max"):
-        settings = {"spark.sql.streaming.multipleWatermarkPolicy": policy}
-        assert check_job(nearby, CLICKS, views, expect=expected, settings=settings).expecting
-    exchanged = {"clicks": "1 hour", "views": "1 minute"}
-    expected = stream_join("left", "user", "1 minute", "1 minute", exchanged, columns=of_clicks)
-    with pytest.raises(Inconclusive, match=r"delayed by clicks 1 hour, views 1 minute, as expected \(the job's are by"):
-        check_job(nearby, CLICKS, views, expect=expected, histories=60)
 
 
 @pytest.mark.usefixtures("unshrunk")

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
+from check_job_setup import but_for
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -35,11 +36,9 @@ from streamproof import (
     invariants,
     session_windows,
 )
-from streamproof.properties.laws.all import invariants as laws_of_jobs
 
 EVENTS = Input("id string, at timestamp, state string", key="id", name="events")
 DEATHS = ("a restart", "a crash")
-LAWS = [law.of_jobs for law in laws_of_jobs()]
 Write = Callable[[DataFrame, int, str], None]
 
 
@@ -489,29 +488,24 @@ def largest(events: DataFrame) -> DataFrame:
     return events.groupBy("id").agg(F.max("state").alias("state"))
 
 
-def asked(*names: str) -> list[str]:
-    """The invariants that aren't asked: each costs a query."""
-    return [law for law in LAWS if law not in names]
-
-
 @pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize("kind", MEMORIES)
 @pytest.mark.in_ci("a global set")
 def test_memory_that_a_dead_process_loses_violates(kind: str) -> None:
     with pytest.raises(Violated, match=r"violated: (stopped|dying)"):
-        invariants(sink(MEMORIES[kind]), EVENTS, histories=12, without=asked(*DEATHS))
+        invariants(sink(MEMORIES[kind]), EVENTS, histories=12, without=but_for(*DEATHS))
 
 
 @pytest.mark.parametrize("kind", NO_MEMORY)
 @pytest.mark.in_ci
 def test_memory_that_changes_no_row_is_held(kind: str) -> None:
-    assert {*invariants(sink(NO_MEMORY[kind]), EVENTS, histories=12, without=asked(*DEATHS)).held} == {*DEATHS}
+    assert {*invariants(sink(NO_MEMORY[kind]), EVENTS, histories=12, without=but_for(*DEATHS)).held} == {*DEATHS}
 
 
 @pytest.mark.parametrize("kind", SURVIVING)
 @pytest.mark.in_ci("guard and rows, and a commit in finally")
 def test_what_a_dead_process_leaves_is_what_the_next_start_finds(kind: str) -> None:
-    assert invariants(database_sink(SURVIVING[kind]), EVENTS, histories=12, without=asked("a crash")).held
+    assert invariants(database_sink(SURVIVING[kind]), EVENTS, histories=12, without=but_for("a crash")).held
 
 
 @pytest.mark.usefixtures("unshrunk")
@@ -519,13 +513,13 @@ def test_what_a_dead_process_leaves_is_what_the_next_start_finds(kind: str) -> N
 @pytest.mark.in_ci
 def test_a_sink_that_loses_or_repeats_rows_in_a_death_is_condemned(kind: str) -> None:
     with pytest.raises(Violated, match="violated: dying"):
-        invariants(database_sink(DYING[kind]), EVENTS, histories=12, without=asked("a crash"))
+        invariants(database_sink(DYING[kind]), EVENTS, histories=12, without=but_for("a crash"))
 
 
 @pytest.mark.parametrize("kind", UNSTABLE)
 @pytest.mark.in_ci("a UUID of a pandas function")
 def test_a_column_that_has_other_values_in_each_run_condemns_no_job(kind: str) -> None:
-    report = invariants(UNSTABLE[kind], EVENTS, histories=12, without=asked("a restart", "the number of partitions"))
+    report = invariants(UNSTABLE[kind], EVENTS, histories=12, without=but_for("a restart", "the number of partitions"))
     assert len(report.held) == 2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,11 +19,6 @@ BY_HOUR = """
     SELECT user, time_bucket(INTERVAL 1 HOUR, clicks."at") AS start, start + INTERVAL 1 HOUR AS "end",
         sum(amount) AS total FROM clicks WHERE amount > 100 GROUP BY ALL
 """
-LIKE_OTHERS = tuple(
-    f'→ `"{duration}"`'
-    for duration in ("1000 hour", "59 minutes", "61 minutes", "1 minute", "11 minutes", "10000 minutes", "10 seconds")
-)
-"""Ends of mutants that a test kills as it kills other durations; each mutant costs two queries."""
 
 
 def some_mutants(monkeypatch: pytest.MonkeyPatch, chosen: Callable[[list[Any]], list[Any]]) -> None:
@@ -41,42 +35,6 @@ def test_a_module_that_can_t_run_twice_is_refused_rather_than_all_its_mutants_ki
             check_job(job_of(tmp_path, code, "job"), CLICKS, expect=as_batch(), mutants=True, histories=60)
     finally:
         vars(sys).pop("ran_once", None)
-
-
-@pytest.mark.weekly("minutes: 30 mutants of a job, each under a test of its own; CI has the fates of a few")
-def test_a_strong_test_kills_what_a_weak_test_lets_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = job_of(tmp_path, TOTALS, "totals")
-    some_mutants(monkeypatch, lambda mutants: [one for one in mutants if not str(one).endswith(LIKE_OTHERS)])
-    weak = check_job(job, CLICKS, expect=as_batch(), mutants=True, histories=100).mutants
-    assert weak is not None
-    by_fate = {one.mutant.partition(": ")[2]: one.fate for one in weak.judged}
-    assert by_fate['`F.sum("amount")` → `F.max("amount")`'] == "survived"
-    assert by_fate['`"10 minutes"` → `"9 minutes"`'] == "survived"
-    fates = Counter(by_fate.values())
-    assert (fates["killed"], fates["doesn't run"]) == (0, 3)
-    alike = [mutant for mutant, fate in by_fate.items() if fate == "no difference"]
-    # No history has a null among the keys, or a sum that is null.
-    assert all("dropna" in mutant for mutant in alike), alike
-    assert any(mutant.endswith(".dropna()`") for mutant in by_fate)  # of the rows that the job returns
-    assert by_fate["`100` → `101`"] == "survived"
-    assert module.ALIKE in str(weak)
-
-    strong = check_job(
-        job,
-        CLICKS,
-        expect=sql(BY_HOUR),
-        out_of_order="10 minutes",
-        mutants=True,
-        histories=100,
-    )
-    assert strong.mutants is not None
-    print(weak, strong, sep="\n")
-    assert "3 don't run" in str(strong)
-    alive = {one.mutant.partition(": ")[2]: one.fate for one in strong.mutants.survivors}
-    assert '`F.sum("amount")` → `F.max("amount")`' not in alive
-    assert '`"10 minutes"` → `"9 minutes"`' not in alive
-    assert len(alive) < len(weak.survivors)
-    assert Counter(one.fate for one in strong.mutants.judged)["killed"] >= 8
 
 
 @pytest.mark.weekly("a minute: the fates themselves are asked of a script, and of mutants in memory")

@@ -10,11 +10,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from check_job_setup import CLICKS
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from streamproof import BadInput, Input, Violated, as_batch, check_job, invariants
+from streamproof import BadInput, Violated, as_batch, check_job, invariants
 from streamproof.properties.checking.jobs.arguments import runner_of
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.histories.drawing import draw_clock_of_timeouts
@@ -25,7 +26,6 @@ from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.witnesses.job import processing_time
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 
-CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 SOURCE = resolve(CLICKS).source
 SECOND_US = 1_000_000
 SILENT = timedelta(minutes=30)

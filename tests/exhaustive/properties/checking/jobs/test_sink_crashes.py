@@ -11,16 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from check_job_setup import CLICKS, but_for
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming import StreamingQuery
-from streamproof import Input, Sink, Violated, invariants
-from streamproof.properties.laws.all import invariants as laws_of_jobs
+from streamproof import Sink, Violated, invariants
 from streamproof.properties.witnesses.run_options import WITHIN
 
-weekly = pytest.mark.weekly("each sink dies some thirty times: CI asks one of each kind")
-IN_EACH_COMMIT = ("in a transaction", "a file for each partition of a batch")
-CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
-OTHERS = [law.of_jobs for law in laws_of_jobs() if law.of_jobs != "a crash"]
 MIDDLE = r"(?s)violated: dying in batch \d.*, in the middle of its output, and started.* It died before line \d+ of "
 TABLES = """
 CREATE TABLE IF NOT EXISTS ledger (user, amount, batch);
@@ -50,18 +46,6 @@ def guard_first(found: Found, batch: int, target: str) -> None:
             return
         database.execute("INSERT INTO done VALUES (?)", [batch])
         database.executemany("INSERT INTO ledger VALUES (?, ?, ?)", found)
-
-
-def in_a_transaction(found: Found, batch: int, target: str) -> None:
-    with connected(target) as database:
-        if is_done(database, batch):
-            return
-        database.execute("BEGIN")
-        database.execute("INSERT INTO done VALUES (?)", [batch])
-        for row in found:
-            database.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
-        database.executemany("INSERT INTO seen VALUES (?, ?)", [(user, batch) for user, _, _ in found])
-        database.execute("COMMIT")
 
 
 def deleted_and_inserted(found: Found, batch: int, target: str) -> None:
@@ -145,7 +129,6 @@ def in_files(clicks: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
 
 
 RIGHT = {
-    "in a transaction": of_batches(in_a_transaction),
     "deleted and inserted": of_batches(deleted_and_inserted),
     "a file for each partition of a batch": of_rows(appends=False),
     "Spark's own files": Sink.parquet(in_files),
@@ -154,7 +137,7 @@ RIGHT = {
 
 
 def checked(sink: Sink, histories: int = 20) -> Any:
-    return invariants(sink, CLICKS, histories=histories, without=OTHERS, seconds=600)
+    return invariants(sink, CLICKS, histories=histories, without=but_for("a crash"), seconds=600)
 
 
 def test_a_sink_that_is_right_but_for_a_death_between_two_statements_is_found() -> None:
@@ -191,9 +174,8 @@ def test_files_that_are_read_without_spark_s_log_are_found() -> None:
         checked(Sink(start, read))
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in IN_EACH_COMMIT else pytest.param(name, marks=weekly) for name in RIGHT]
-)
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.in_ci("a file for each partition of a batch")
 def test_a_right_sink_is_not_condemned_wherever_it_dies(name: str) -> None:
     report = checked(RIGHT[name])
     assert "a crash" in report.held

@@ -9,23 +9,15 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from check_job_setup import CLICKS, but_for
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
-from streamproof import Inconclusive, Input, Sink, Violated, invariants
-from streamproof.properties.laws.all import invariants as laws_of_jobs
+from streamproof import Inconclusive, Sink, Violated, invariants
 
-CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 HISTORIES = 20
 DIED = r"violated: dying in batch \d.*, between its output and its commit"
-LAWS = [law.of_jobs for law in laws_of_jobs()]
 Write = Callable[[DataFrame, int, Path], None]
-
-
-def but_for(*asked: str) -> list[str]:
-    """Return all invariants but these: each takes a query, and a sink dies often."""
-    assert {*asked} <= {*LAWS}
-    return [law for law in LAWS if law not in asked]
 
 
 def sessions(clicks: DataFrame) -> DataFrame:
@@ -113,16 +105,6 @@ def test_a_right_sink_is_not_condemned(name: str) -> None:
     given = {"trigger": "available_now"} if name in SOONER else {}
     asked = ("a restart", "a crash")
     assert {*invariants(RIGHT[name], CLICKS, histories=HISTORIES, without=but_for(*asked), **given).held} == {*asked}
-
-
-def test_a_job_whose_keys_count_in_each_other_s_rows_is_found() -> None:
-    def among_all(clicks: DataFrame) -> DataFrame:
-        users = clicks.groupBy("amount").agg(F.collect_set("user").alias("users"), F.count("*").alias("clicks"))
-        return users.select(F.explode("users").alias("user"), "amount", "clicks")
-
-    only = but_for("histories of other keys in the query")
-    with pytest.raises(Violated, match=r"violated: alone in its query, .* emits .*; beside histories of other keys it"):
-        invariants(among_all, CLICKS, histories=HISTORIES, mode="complete", without=only)
 
 
 def once(clicks: DataFrame) -> DataFrame:

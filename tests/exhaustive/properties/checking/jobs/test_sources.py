@@ -20,7 +20,6 @@ from streamproof import (
     avro,
     check_job,
     drop_duplicates,
-    invariants,
     session_windows,
     windows,
 )
@@ -247,9 +246,3 @@ def test_a_job_that_reads_avro_from_a_registry_conforms() -> None:
     )
     report = check_job(from_registry, given, expect=SESSIONS)
     assert not report.alone
-
-
-@pytest.mark.weekly("CI asks what the job emits, and of the invariants of other jobs")
-def test_a_right_job_over_debezium_s_changes_keeps_the_invariants() -> None:
-    report = invariants(latest, ACCOUNTS, mode="update", unique=["id"], histories=40)
-    assert "the order within a batch" in report.held

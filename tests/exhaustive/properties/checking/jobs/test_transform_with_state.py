@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
-from streamproof import Inconclusive, Input, Violated, check_job, invariants
+from streamproof import Input, Violated, check_job, invariants
 from streamproof.properties.checking.jobs import invariants as module
 
 MINUTE_MS = 60_000
@@ -184,19 +184,6 @@ def test_a_bug_in_state_or_timers_is_found(form: type[ByRows], bug: str) -> None
         check(form(bug))
 
 
-@pytest.mark.weekly("CI asks it of a looked-up table in memory")
-def test_an_initial_state_of_keys_that_no_history_has_shows_nothing() -> None:
-    opening = [{"user": "nobody's", "amount": 1, "due": 0}]
-    with pytest.raises(Inconclusive, match=r'rows with a key of the table opening .*values=\{"user": \[…\]\}'):
-        check_job(ByFrames(), READINGS, static={"opening": opening}, expect=TotalsAlone, histories=20)
-
-
-class TotalsAlone(ExpectedWithoutTimers):
-    def __init__(self) -> None:
-        super().__init__()
-        self.totals.clear()
-
-
 def named(readings: DataFrame, opening: DataFrame) -> DataFrame:
     """Join by a key of another name, which no history that shares a query has."""
     names = opening.withColumnRenamed("user", "id")
@@ -212,9 +199,3 @@ def test_a_job_that_knows_its_keys_by_a_table_isnt_condemned_for_the_histories_b
     monkeypatch.setattr(module, "variations_of", lambda *given: [each for each in every(*given) if each.is_alone])
     report = invariants(job, READINGS, static={"opening": OPENING}, histories=20)
     assert report.held == {"histories of other keys in the query": 3}
-
-
-@pytest.mark.weekly("examples/unpaid_orders.py says how long its timers are")
-def test_timers_of_event_time_are_checked_once_it_is_said_how_long_they_are() -> None:
-    with pytest.raises(Inconclusive, match=r"times around its timers of event time \(timeouts="):
-        check_job(ByRows(), READINGS, static={"opening": OPENING}, expect=Expected, histories=60)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,14 @@ import pytest
 from paths import ROOT
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StatefulProcessor, StreamingQuery
+from pyspark.sql.streaming import StatefulProcessor
 from streamproof import (
     BadInput,
     Input,
     Script,
-    Sink,
     Violated,
     as_batch,
     check_job,
-    invariants,
     session_windows,
 )
 from streamproof.properties.system.installed.module_path import modules_in_front
@@ -98,11 +96,6 @@ def test_what_connect_lacks_is_refused_with_the_line() -> None:
         check_job(job, CLICKS, expect=as_batch())
 
 
-def test_two_columns_of_one_name_are_refused_as_without_connect() -> None:
-    with pytest.raises(BadInput, match="returned two columns called 'user': give each a name of its own"):
-        check_job(lambda clicks: clicks.select("user", "user"), CLICKS, expect=as_batch())
-
-
 class Totals(StatefulProcessor):
     """The sum of a key's amounts, with each row."""
 
@@ -168,33 +161,6 @@ def test_a_script_conforms() -> None:
     reads = {"clicks": CLICKS, "prices": [{"user": "a", "price": 3}, {"user": "b", "price": 4}]}
     report = check_job(Script(script, reads=reads), expect=as_batch(), histories=HISTORIES)
     assert report.expecting > 0
-
-
-def sink(save: Callable[[DataFrame, int, str], None]) -> Callable[[DataFrame, str, Path], StreamingQuery]:
-    def start(clicks: DataFrame, target: str, checkpoint: Path) -> StreamingQuery:
-        def save_batch(rows: DataFrame, number: int) -> None:
-            assert is_seen(rows)
-            save(rows, number, target)
-
-        return clicks.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(save_batch).start()
-
-    return start
-
-
-def replace(rows: DataFrame, number: int, target: str) -> None:
-    rows.write.mode("overwrite").parquet(f"{target}/batch={number}")
-
-
-def append(rows: DataFrame, number: int, target: str) -> None:
-    rows.write.mode("append").parquet(target)
-
-
-@pytest.mark.weekly("a minute: over Connect, sinks pass the same code as jobs")
-def test_a_right_sink_holds_and_a_wrong_sink_is_found() -> None:
-    report = invariants(Sink.parquet(sink(replace), without=["batch"]), CLICKS, histories=10)
-    assert "a crash" in report.held
-    with pytest.raises(Violated, match="twice at the end; without a crash it emits it once"):
-        invariants(Sink.parquet(sink(append)), CLICKS, histories=10)
 
 
 def test_a_function_of_batches_shares_no_variable_with_this_process() -> None:

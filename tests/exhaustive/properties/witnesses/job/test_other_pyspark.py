@@ -6,16 +6,9 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from streamproof.properties.witnesses.job import other_pyspark
-
-
-def read(folder: Path) -> Any:
-    return []
-
 
 PARENT = f"""
 import os, socket, subprocess, sys

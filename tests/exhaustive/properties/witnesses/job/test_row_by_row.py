@@ -4,87 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import reduce
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
+from check_job_setup import CLICKS, but_for
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from streamproof import BadInput, Input, Violated, invariants
+from streamproof import BadInput, Violated, invariants
 from streamproof.properties.checking.jobs.invariants import _why_not_asked
-from streamproof.properties.laws.all import invariants as laws_of_jobs
 from streamproof.properties.laws.metamorphic.row_by_row import RowByRow
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.row_by_row import _function
 from streamproof.properties.witnesses.job.running import Declared
 from streamproof.properties.witnesses.run_options import Mode, RunOptions
 
-CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 LAW = "rows one at a time"
-OTHERS = [law.of_jobs for law in laws_of_jobs() if law.of_jobs != LAW]
-COUNTED = "user string, form string, clicks bigint"
+COUNTED = "user string, clicks bigint"
 TIMEOUT = GroupStateTimeout.ProcessingTimeTimeout
 
 
-def rows_of(given: Iterator[Any]) -> int:
-    return sum(len(rows) if isinstance(rows, pd.DataFrame) else 1 for rows in given)
-
-
-def third(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    before = state.get[0] if state.exists else 0
-    count = before + rows_of(frames)
-    state.update((count,))
-    if before < 3 <= count:
-        yield pd.DataFrame({"user": [key[0]], "form": ["groups"], "clicks": [3]})
-
-
-class Third(StatefulProcessor):
-    """Emits a key once it has three rows."""
-
-    form = "pandas"
+class ThirdInOneBatch(StatefulProcessor):
+    """Emits a key once three of its rows come in one batch."""
 
     def init(self, handle: Any) -> None:
-        self.count = handle.getValueState("count", "count bigint")
+        pass
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        before = self.before()
-        count = before + rows_of(rows)
-        self.count.update((count,))
-        if before < 3 <= count:
-            row = {"user": key[0], "form": self.form, "clicks": 3}
-            yield pd.DataFrame([row]) if self.form == "pandas" else Row(**row)
-
-    def before(self) -> int:
-        return self.count.get()[0] if self.count.exists() else 0
+        if sum(1 for _ in rows) >= 3:
+            yield Row(user=key[0], clicks=3)
 
     def close(self) -> None:
         pass
-
-
-class ThirdOfRows(Third):
-    form = "rows"
-
-
-class ThirdInOneBatch(ThirdOfRows):
-    """Takes only the rows into account that come in the same batch."""
-
-    def before(self) -> int:
-        return 0
-
-
-def in_each_form(clicks: DataFrame) -> DataFrame:
-    by_user = clicks.groupBy("user")
-    forms = [
-        by_user.applyInPandasWithState(third, COUNTED, "n bigint", "append", "NoTimeout"),
-        by_user.transformWithStateInPandas(Third(), COUNTED, "append", "None"),
-        by_user.transformWithState(
-            statefulProcessor=ThirdOfRows(), outputStructType=COUNTED, outputMode="append", timeMode="None"
-        ),
-    ]
-    return reduce(DataFrame.unionByName, forms)
 
 
 def in_one_batch(clicks: DataFrame) -> DataFrame:
@@ -120,9 +73,9 @@ def test_a_function_gets_a_row_a_call_and_the_state_of_the_call_before() -> None
 
 def test_an_invariant_of_another_name_can_t_be_left_out_nor_all_of_them() -> None:
     with pytest.raises(BadInput, match="'a flood', which is no invariant and no column: leave out"):
-        invariants(in_each_form, CLICKS, without=["a flood"])
+        invariants(in_one_batch, CLICKS, without=["a flood"])
     with pytest.raises(BadInput, match="no invariant is left"):
-        invariants(in_each_form, CLICKS, without=[*OTHERS, LAW])
+        invariants(in_one_batch, CLICKS, without=but_for())
 
 
 def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> None:
@@ -140,14 +93,7 @@ def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> No
     assert "asked after the order within a batch" in why(["user"], last, held="a restart")
 
 
-@pytest.mark.weekly("CI asks of a wrong processor, and of right functions among the jobs")
-def test_right_functions_of_each_form_pass() -> None:
-    report = invariants(in_each_form, CLICKS, histories=30, without=OTHERS)
-    assert report.held == {LAW: 30}
-    assert f"{OTHERS[0]}: without= leaves it out" in report.not_checked
-
-
 @pytest.mark.usefixtures("unshrunk")
 def test_a_processor_that_relies_on_a_batch_s_rows_together_is_found() -> None:
     with pytest.raises(Violated, match=r"(?s)with each row of a batch in a call of its own, .* leave this out"):
-        invariants(in_one_batch, CLICKS, histories=30, without=OTHERS)
+        invariants(in_one_batch, CLICKS, histories=30, without=but_for(LAW))

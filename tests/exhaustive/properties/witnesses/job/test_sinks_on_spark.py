@@ -21,16 +21,15 @@ from postgres_server import postgres_server, programs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
-from streamproof import BadInput, Input, Sink, Violated, check_job, invariants, sql
+from streamproof import BadInput, Input, Sink, check_job, sql
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.laws.all import invariants as laws_of_jobs
 from streamproof.properties.witnesses.job.running import Runner
 from streamproof.properties.witnesses.job.sinks.store import Store
 from streamproof.properties.witnesses.kafka.jvm import Coordinates, kafka_jars
-from streamproof.properties.witnesses.run_options import BETWEEN, MIDDLE, WITHIN, Crash, RunOptions
+from streamproof.properties.witnesses.run_options import WITHIN, Crash, RunOptions
 from streamproof.reference.core.errors import MissingTool
 
 PAYMENTS = Input(
@@ -110,27 +109,6 @@ def in_iceberg(rows: DataFrame, batch: int, target: str, again: bool) -> None:
     catalog.create_namespace_if_not_exists("money")
     table = catalog.create_table_if_not_exists("money.ledger", schema=found.schema)
     table.append(found) if again else table.overwrite(found, overwrite_filter=f"batch == {batch}")
-    catalog.close()
-
-
-def noted_in_iceberg(rows: DataFrame, batch: int, target: str, together: bool) -> None:
-    """Append a batch that the table's properties don't name yet, and name it: in one commit, or in a second."""
-    import pyarrow as pa
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    found = rows.toArrow()
-    found = found.append_column("batch", pa.array([batch] * found.num_rows, pa.int64()))
-    catalog = SqlCatalog("tests", uri=f"sqlite:///{target}/catalog.db", warehouse=f"file://{target}")
-    catalog.create_namespace_if_not_exists("money")
-    table = catalog.create_table_if_not_exists("money.ledger", schema=found.schema)
-    if int(table.properties.get("batch", -1)) < batch:
-        with table.transaction() as transaction:
-            transaction.append(found)
-            if together:
-                transaction.set_properties(batch=str(batch))
-        if not together:
-            with table.transaction() as transaction:
-                transaction.set_properties(batch=str(batch))
     catalog.close()
 
 
@@ -315,7 +293,6 @@ def alone(store: Store, write: Callable[[DataFrame, int, str], None]) -> Sink:
 
 
 BY_JDBC = {
-    "appended": partial(by_jdbc, again=True),
     "guarded by its rows": partial(by_jdbc, again=False, guarded=True),
     "deleted before": partial(by_jdbc, again=False),
 }
@@ -329,54 +306,6 @@ def test_of_a_death_within_spark_s_jdbc_writer_the_partitions_stand_that_it_has_
         pytest.skip("Sink.postgres isn't asked by JDBC: there is no server, or its driver can't be fetched")
     died = RunOptions(crash_in=(Crash(0, True, WITHIN, step),), is_sink=True, trigger="available_now")
     assert len(written(alone(found["jdbc"], BY_JDBC[write]), died)) == left
-
-
-OTHERS = [law.of_jobs for law in laws_of_jobs() if law.of_jobs != "a crash"]
-Write = Callable[[DataFrame, int, str], None]
-OFTEN = r"(twice|\d+ times) at the end"
-WRONG: Mapping[tuple[str, str], tuple[Write, str, str]] = {
-    ("jdbc", "appended"): (BY_JDBC["appended"], BETWEEN, "twice at the end"),
-    ("jdbc", "guarded by its rows"): (BY_JDBC["guarded by its rows"], WITHIN, "no such row at the end"),
-    ("iceberg", "appended"): (partial(in_iceberg, again=True), BETWEEN, "twice at the end"),
-    ("iceberg", "noted in a second commit"): (
-        partial(noted_in_iceberg, together=False),
-        MIDDLE,
-        r"(twice|\d+ times) at the end",
-    ),
-}
-RIGHT: Mapping[tuple[str, str], Write] = {
-    ("jdbc", "deleted before"): BY_JDBC["deleted before"],
-    ("iceberg", "noted in its commit"): partial(noted_in_iceberg, together=True),
-}
-weekly = pytest.mark.weekly("a table each; that batches are repeated, each commit asks of all stores in one query")
-
-
-@weekly
-@pytest.mark.usefixtures("unshrunk")
-@pytest.mark.parametrize(("store", "writes"), WRONG)
-def test_a_table_that_a_death_leaves_with_other_rows_is_found(
-    store: str, writes: str, stores: Any, dying_only: Callable[[str], None]
-) -> None:
-    if store not in (found := stores(False)):
-        pytest.skip(f"there is no {store}")
-    write, moment, said = WRONG[store, writes]
-    dying_only(moment)
-    with pytest.raises(Violated, match=f"(?s)violated: dying in (each )?batch.*{said}"):
-        invariants(alone(found[store], write), PAYMENTS, histories=20, without=OTHERS)
-
-
-@weekly
-@pytest.mark.parametrize(("store", "writes"), RIGHT)
-def test_a_table_that_every_death_leaves_right_is_not_condemned(store: str, writes: str, stores: Any) -> None:
-    if store not in (found := stores(False)):
-        pytest.skip(f"there is no {store}")
-    sink = alone(found[store], RIGHT[store, writes])
-    assert "a crash" in invariants(sink, PAYMENTS, histories=20, without=OTHERS).held
-
-
-@pytest.mark.weekly("a minute: CI asks of each store's table, and the sinks' own tests of deaths")
-def test_sinks_that_write_each_batch_once_keep_the_invariants(stores: Any) -> None:
-    assert "a crash" in invariants(together(stores(False), again=False), PAYMENTS, histories=20).held
 
 
 def test_of_spark_s_file_sink_what_its_log_names_counts() -> None:
