@@ -5,12 +5,10 @@ Skipped by name where the broker's jars can't be had.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,23 +18,18 @@ import pytest
 from faults import Fault, Running, assert_ends_as_it_must, processes_left, processes_of
 from streamproof.properties.system.work import sweep
 from streamproof.properties.witnesses.by_name import witness_named
-from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars
+from streamproof.properties.witnesses.kafka.jvm import kafka_jars
 from streamproof.properties.witnesses.kafka_broker import broker
 from streamproof.properties.witnesses.kafka_broker.broker import Cluster, broker_jars, free_ports, own_broker
 from streamproof.properties.witnesses.kafka_broker.races import changes_of, of_join
-from streamproof.reference.core.errors import MissingTool, StreamproofError
+from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.records import Record
 from streamproof.specs.checking import find_tools
 from streamproof.specs.traces import read_trace
 from streamproof.specs.validation import validate
 
-OLDER = pytest.mark.weekly(
-    "an older release changes with its download alone: CI asks Kafka's own code of several releases"
-)
-SELDOM = pytest.mark.weekly(
-    "our commits hardly change it: CI has the inner join, SIGINT, a cluster that wants credentials, and a taken port"
-)
+SELDOM = pytest.mark.weekly("our commits hardly change it: CI has the inner join, and SIGINT")
 CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 SECONDS = 240
 
@@ -149,37 +142,6 @@ def test_the_witness_has_the_table_of_each_history_with_its_timestamps() -> None
     assert [len(one.result) for one in found] == [1, 2, 1]
 
 
-@pytest.fixture(scope="module")
-def release() -> str:
-    """Return a release of Kafka Streams before two of the races came, and before KAFKA-18713 was repaired."""
-    try:
-        kafka_jars(driver_of("3.9.0"))
-    except MissingTool as error:
-        pytest.skip(f"kafka 3.9.0: {error}")
-    return "3.9.0"
-
-
-@OLDER
-def test_an_older_release_answers_an_update_and_so_has_two_races_less(
-    tmp_path: Path, release: str, cluster: Cluster
-) -> None:
-    older = ("--kafka-version", release, "--bootstrap", cluster.bootstrap)
-    code, out, err = Races(tmp_path, "--histories", "200", "--json", *older).end()
-    assert code == 1, err
-    report = json.loads(out)
-    assert report["kafka_version"] == release
-    right = {race["race"] for race in report["races"] if not race["stale"]}
-    assert right == {"move-update", "right-delete-update"}
-
-
-@OLDER
-def test_a_move_in_a_left_join_of_an_older_release_ends_stale(tmp_path: Path, release: str, cluster: Cluster) -> None:
-    several = ("--partitions", "4", "--threads", "2")
-    older = ("--kafka-version", release, "--bootstrap", cluster.bootstrap)
-    code, out, err = Races(tmp_path, "move", "--join", "left", *several, *older).end()
-    assert code == 1, out + err
-
-
 SIGNALS = [signal.SIGINT, *(pytest.param(number, marks=SELDOM) for number in (signal.SIGTERM, signal.SIGKILL))]
 
 
@@ -209,32 +171,6 @@ def test_a_broker_that_dies_in_the_middle_is_reported_and_nothing_is_left(tmp_pa
     assert running.folders_left() == []
 
 
-@contextlib.contextmanager
-def hanging_up() -> Iterator[int]:
-    """Listen on a port, and hang up on everybody, as a listener for encrypted connections does on plain ones."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    server.accept()[0].close()
-
-        threading.Thread(target=answer, daemon=True).start()
-        yield server.getsockname()[1]
-
-
-@pytest.mark.weekly("half a minute: the broker itself refuses them")
-def test_a_cluster_that_wants_credentials_is_reported(tmp_path: Path) -> None:
-    with hanging_up() as port:
-        running = Races(tmp_path, "lose-gain", "--bootstrap", f"127.0.0.1:{port}")
-        code, _, err = running.end()
-    assert code == 3
-    assert "doesn't answer" in err.splitlines()[-1]
-    assert "--client-config" in err.splitlines()[-1]
-    assert not processes_left(running.mark)
-    assert running.folders_left() == []
-
-
 @pytest.mark.weekly("a broker that starts twice, for a rare failure")
 def test_a_port_that_another_process_takes_first_is_left_to_it(monkeypatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -244,19 +180,6 @@ def test_a_port_that_another_process_takes_first_is_left_to_it(monkeypatch) -> N
             assert cluster.bootstrap != f"127.0.0.1:{taken.getsockname()[1]}"
             cluster.require_alive()
         assert not offered
-
-
-@SELDOM
-def test_ports_that_are_always_taken_are_reported(monkeypatch) -> None:
-    started = []
-    start = broker.start_jvm
-    monkeypatch.setattr(broker, "start_jvm", lambda *given: started.append(start(*given)) or started[-1])
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr(broker, "free_ports", lambda count: [taken.getsockname()[1], *free_ports(1)])
-        with pytest.raises(StreamproofError, match=r"the Kafka broker ended \(.*in use.*\); its log is "), own_broker():
-            pass
-    assert len(started) == 3
-    assert not any(jvm.is_alive for jvm in started)
 
 
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 import pytest
-from commands import TRACE, Command, caller
+from commands import Command, caller
 from streamproof.properties.cli.spec.commands import check as spec_check
 from streamproof.properties.models import races, spec_replay, spec_replay_on_kafka
 from streamproof.reference.core.errors import MissingTool
@@ -360,18 +360,6 @@ def test_bad_input_is_one_message(command: Command, tlc: Any, arguments: list[st
     assert message in said.err
 
 
-def test_a_file_that_can_not_be_written_is_reported_and_nothing_half_written_is_left(
-    clock: Path, command: Command, tlc: Any
-) -> None:
-    tlc(result(), result())
-    (clock / "folder").mkdir()
-    said = command("check", "Clock", "--json", "folder")
-    assert said.code == 3
-    assert "error: folder: can't be written" in said.err
-    assert command("check", "Clock", "--json", "Clock.tla/found.json").code == 3
-    assert [path.name for path in clock.iterdir() if path.name.startswith(".")] == []
-
-
 def test_a_module_of_the_user_needs_no_catalogue(clock: Path, command: Command, tlc: Any) -> None:
     (clock / "manifest.json").unlink()
     asked = tlc(result(distinct=99))
@@ -543,16 +531,6 @@ def test_of_a_model_that_fails_the_counterexample_is_replayed(
     tlc(DEADLOCKED, result())
     said = command("replay", "Clock_stopped", "--constant", "Broken=FALSE")
     assert "2 behaviours (covering every edge)" in said.out, "nothing is expected of other constants"
-
-
-def test_tlc_validates_a_trace(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in TRACE))
-    code, out, _ = command("validate", "trace.jsonl")
-    assert (code, out.strip()) == (0, "conforms trace.jsonl: 2 events; protocol kafka 4.3, 2 states")
-    code, out, _ = command("validate", "trace.jsonl", "--protocol", "answer")
-    assert code == 1
-    assert "line 3 (subscription sent, l to r: PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE) is refused" in out
 
 
 # Files of the user's.

@@ -86,18 +86,6 @@ def test_a_killed_jvm_is_no_verdict_and_what_was_done_is_reported(tmp_path: Path
         assert "table_table_join, on Spark: inconclusive" in out
 
 
-@pytest.mark.weekly("CI asks what is reported of a killed JVM before anything is found")
-def test_what_was_found_before_the_jvm_was_killed_is_reported(tmp_path: Path) -> None:
-    mutant = ("--mutant", "deletion_silent")
-    with killed(tmp_path, "about its first violation", jvm, *mutant) as (code, out, said):
-        assert code == 3, said
-        assert "Traceback" not in said
-        assert re.fullmatch(DIED, error_of(said)), said
-        written = re.search(r"Written to (\S+)", out)
-        assert written is not None, out
-        assert (tmp_path / written[1] / "history.jsonl").is_file()
-
-
 @pytest.mark.weekly("a minute: CI kills a worker of an operator, and the JVM")
 def test_a_killed_worker_is_never_a_violation(tmp_path: Path) -> None:
     with killed(tmp_path, "definitions together", workers) as (code, out, said):

@@ -17,8 +17,6 @@ from streamproof.specs.pytla import (
     Edge,
     Function,
     Location,
-    MissingJar,
-    MissingJava,
     Model,
     ModelValue,
     ParseFailed,
@@ -181,20 +179,6 @@ def test_a_state_graph_is_whole_and_has_its_behaviours(tools, tmp_path):
     assert graph.states[0]["seen"] == 'q"\\\n'
     assert graph.edges == [Edge(state, "Up", state + 1) for state in range(4)]
     assert graph.count_behaviours() == len(list(graph.behaviours())) == len(graph.covering()) == 1
-
-
-def test_what_is_missing_is_reported_before_java_starts(tools, tmp_path):
-    given = counter(tmp_path)
-    with pytest.raises(MissingJava):
-        check(given, Tools(tmp_path / "java", tools.jar))
-    with pytest.raises(MissingJar):
-        check(given, Tools(tools.java, tmp_path / "x.jar"))
-    with pytest.raises(ParseFailed, match=r"None\.tla: there is no such module"):
-        check(Model(tmp_path / "None.tla", given.configuration), tools)
-    with pytest.raises(ConfigurationFailed, match=r"Counter\.tla: there is no constant Lst \(did you mean Last\?\)"):
-        check(counter(tmp_path, constants={"Lst": 3}), tools)
-    with pytest.raises(ConfigurationFailed, match="at least 1"):
-        simulate(given, tools, behaviours=0)
 
 
 def test_a_module_of_the_user_s_is_never_written(tools, tmp_path):
