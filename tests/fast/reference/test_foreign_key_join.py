@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from notation import (
-    broken_prefix,
     changelog,
     histories_drawn,
     history_of,
@@ -16,8 +15,7 @@ from notation import (
 )
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Dropped, Output, Record
-from streamproof.reference.foreign_key_join import Direct
+from streamproof.reference.core.records import Change, Output, Record
 from streamproof.reference.foreign_key_protocol import Protocol
 
 JOIN = "foreign_key_join"
@@ -151,36 +149,6 @@ def test_messages_delivered_at_once_give_the_changelog_that_the_meaning_was_writ
     for history in histories_drawn(JOIN, 60, 2, options={"foreign_key": "fk", **options}):
         direct, by_messages = play(history), play(history, Protocol)
         assert direct.entries == by_messages.entries, history.to_text()
-
-
-class Stamped(Direct):
-    """Stamps a right change with the later of both rows, as other joins do."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        emitted = super().arrive(record)
-        if record.input == "left" and record.key is not None:
-            self.stamps = {**getattr(self, "stamps", {}), record.key: record.timestamp}
-            return emitted
-        return [
-            one if isinstance(one, Dropped) else one._replace(timestamp=max(one.timestamp, self.stamps[one.key]))
-            for one in emitted
-        ]
-
-
-class Subscribed(Direct):
-    """Answers a right change to the rows that once named it, too (KAFKA-9244)."""
-
-    def _change_right(self, record: Record) -> list[Change]:
-        emitted = super()._change_right(record)
-        others = [key for key in self.left if key not in [change.key for change in emitted]]
-        gone = [Change(key, None, [self.left[key], record.value], record.timestamp) for key in others]
-        return emitted + gone if record.value is not None else emitted
-
-
-@pytest.mark.parametrize("machine", [Stamped, Subscribed])
-def test_the_law_of_the_fold_kills_a_mutant(machine: type[Direct]) -> None:
-    drawn = histories_drawn(JOIN, 100, options={"foreign_key": "fk"})
-    assert any(broken_prefix(history, machine) for history in drawn)
 
 
 def test_the_order_of_arrival_among_keys_and_sides_changes_no_value() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from notation import broken_prefix, changelog, histories_drawn, history_of, lines_of, play, rows_of, shown, steps
+from notation import changelog, histories_drawn, history_of, lines_of, play, rows_of, shown, steps
 from streamproof.reference.core.clocks import StreamTime
-from streamproof.reference.core.records import Output, Record
+from streamproof.reference.core.records import Record
 from streamproof.reference.definitions.joins import OneToManyJoin
 from streamproof.reference.one_to_many_join import Behaviour, combined
 
@@ -186,22 +186,3 @@ def test_it_holds_the_pairs_of_the_foreign_key_join_under_both_keys(join: str) -
         assert isinstance(mine, dict)
         by_key = {(combined(value[0]["fk"], key or ""), None): value for (key, _), (value, _) in other.items()}
         assert {row: value for row, (value, _) in mine.items()} == by_key
-
-
-class ScansByPrefix(Behaviour):
-    """Scans all keys that begin with the one that changed."""
-
-    def _change_right(self, record: Record) -> list[Output]:
-        emitted = super()._change_right(record)
-        others = [pair for pair in self.rows if pair[0] != record.key and (pair[0] or "").startswith(record.key or "")]
-        return emitted + [
-            change._replace(value=[self.rows[pair][0], record.value])
-            for pair in others
-            for change in [self._result(*pair, None, record.timestamp)]
-            if record.value is not None
-        ]
-
-
-def test_the_law_of_the_fold_finds_a_scan_by_prefix() -> None:
-    assert broken_prefix(history_of("L a=v|fk1 | b=v|fk | R fk=X", JOIN)) is None
-    assert broken_prefix(history_of("L a=v|fk1 | b=v|fk | R fk=X", JOIN), ScansByPrefix)

@@ -1,29 +1,26 @@
-"""Laws of session windows alone, each with mutants that it kills; those of every operator are in test_laws.py."""
+"""Laws of session windows alone; those of every operator are in test_laws.py."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-import pytest
 from history_strategies import declarations, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from notation import broken_prefix, history_of
-from streamproof.properties.generators.draws import HistorySettings, draw_histories
-from streamproof.reference.core.clocks import Clock, make_clock
+from streamproof.properties.generators.draws import HistorySettings
+from streamproof.reference.core.clocks import make_clock
 from streamproof.reference.core.history import ClockAdvance, History, Line
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Accepted, Change, Dropped, Key, Output, Record
 from streamproof.reference.definitions.windows import SessionWindows
-from streamproof.reference.session_store import Session, SessionStore
 from streamproof.reference.session_windows import Behaviour, meaning
 
 SESSIONS = "session_windows"
 QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
-Machine: TypeAlias = Callable[[SessionWindows, Clock], Behaviour]
 
 
 class Step(NamedTuple):
@@ -34,10 +31,10 @@ class Step(NamedTuple):
     clock: int
 
 
-def walk(history: History, machine: Machine) -> Iterator[Step]:
+def walk(history: History) -> Iterator[Step]:
     """Play a history line by line; the end is one more cut."""
     clock = make_clock(history.clock)
-    behaviour = machine(declaration(history), clock)
+    behaviour = Behaviour(declaration(history), clock)
     for line in [*history.lines, None]:
         if isinstance(line, Record):
             emitted = behaviour.arrive(line)
@@ -58,15 +55,15 @@ def declaration(history: History) -> SessionWindows:
 # The laws, each a question that a history answers with yes or no.
 
 
-def folds_to_the_meaning(history: History, machine: Machine = Behaviour) -> bool:
-    return broken_prefix(history, machine) is None
+def folds_to_the_meaning(history: History) -> bool:
+    return broken_prefix(history) is None
 
 
-def drops_exactly_what_is_late(history: History, machine: Machine = Behaviour) -> bool:
+def drops_exactly_what_is_late(history: History) -> bool:
     windows = declaration(history)
     watched = SessionWindows(windows.gap_ms, windows.grace_ms)
     taken: list[Accepted] = []
-    for step in walk(history, machine):
+    for step in walk(history):
         if isinstance(step.line, Record) and step.line.key is not None:
             record, edge = step.line, windows.close_edge(step.clock)
             end = record.timestamp
@@ -84,11 +81,11 @@ def drops_exactly_what_is_late(history: History, machine: Machine = Behaviour) -
     return True
 
 
-def closed_is_final(history: History, machine: Machine = Behaviour) -> bool:
+def closed_is_final(history: History) -> bool:
     """Under update nothing is emitted for a closed session, under close nothing for an open one, and nothing twice."""
     windows = declaration(history)
     times: Counter[tuple[Key, Any]] = Counter()
-    for step in walk(history, machine):
+    for step in walk(history):
         for change in step.emitted:
             if isinstance(change, Dropped):
                 continue
@@ -101,151 +98,13 @@ def closed_is_final(history: History, machine: Machine = Behaviour) -> bool:
     return True
 
 
-def closing_is_in_order(history: History, machine: Machine = Behaviour) -> bool:
+def closing_is_in_order(history: History) -> bool:
     """Under close, what one step emits comes by end and then by key."""
-    for step in walk(history, machine):
+    for step in walk(history):
         order = [(change.timestamp, change.key) for change in step.emitted if isinstance(change, Change)]
         if declaration(history).emit == "close" and order != sorted(order):
             return False
     return True
-
-
-# Mutants.
-
-
-class MutableStore(SessionStore):
-    """A session store that knows its windows, for mutants to override."""
-
-    def __init__(self, windows: SessionWindows) -> None:
-        super().__init__(windows.retention_ms)
-        self.windows = windows
-
-
-class ExclusiveGap(MutableStore):
-    """A record exactly one gap away starts a session of its own."""
-
-    def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
-        return super().fetch(key, earliest_end + 1, latest_start - 1)
-
-
-class MergesOneNeighbour(MutableStore):
-    """A bridge joins the first session and leaves the second."""
-
-    def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
-        return super().fetch(key, earliest_end, latest_start)[:1]
-
-
-class RevisesTheClosed(MutableStore):
-    """Closed sessions that are still stored are merged."""
-
-    def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
-        return super().fetch(key, min(earliest_end, latest_start - 2 * self.windows.gap_ms), latest_start)
-
-
-class ForgetsTombstones(Behaviour):
-    def arrive(self, record: Record) -> list[Output]:
-        return [output for output in super().arrive(record) if isinstance(output, Dropped) or output.value is not None]
-
-
-class LateAlone(Behaviour):
-    """The record alone is tested, whatever the declaration says."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        if record.key is not None:
-            self.clock.observe(record.timestamp)
-            if record.timestamp < self.windows.close_edge(self.clock.now):
-                return [*self.advance(), Dropped(record.key, "late")]
-        return super().arrive(record)
-
-
-class TakesTheLate(Behaviour):
-    """Nothing is ever dropped as late: the record starts a session of its own."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        outputs = super().arrive(record)
-        if Dropped(record.key, "late") in outputs:
-            assert record.key is not None
-            at = record.timestamp
-            return [*outputs[:-1], Change(record.key, (at, at), 1, at)]
-        return outputs
-
-
-class Shifted(SessionWindows):
-    """A session closes 1 ms early."""
-
-    def close_edge(self, clock: int) -> int:
-        return super().close_edge(clock) + 1
-
-
-class EmitsTwice(Behaviour):
-    """A session that closes is emitted again at the next step."""
-
-    again: tuple[Output, ...] = ()
-
-    def advance(self) -> list[Output]:
-        emitted = super().advance()
-        before, self.again = self.again, tuple(emitted)
-        return [*before, *emitted]
-
-
-class EmitsLatestFirst(Behaviour):
-    def advance(self) -> list[Output]:
-        return super().advance()[::-1]
-
-
-class EmitsOneAtATime(Behaviour):
-    """Where several sessions close at once, all but the first wait for the next step."""
-
-    waiting: tuple[Output, ...] = ()
-
-    def advance(self) -> list[Output]:
-        waiting = [*self.waiting, *super().advance()]
-        self.waiting = tuple(waiting[1:])
-        return waiting[:1]
-
-
-def machine_of(mutant: type[Behaviour | MutableStore | SessionWindows]) -> Machine:
-    def machine(windows: SessionWindows, clock: Clock) -> Behaviour:
-        if issubclass(mutant, Behaviour):
-            return mutant(windows, clock)
-        if issubclass(mutant, SessionWindows):
-            return Behaviour(mutant(**vars(windows)), clock)
-        behaviour = Behaviour(windows, clock)
-        behaviour.store = mutant(windows)
-        return behaviour
-
-    return machine
-
-
-UPDATE: dict[str, Any] = {"gap_ms": 10, "grace_ms": 5}
-OWN: dict[str, Any] = {**UPDATE, "late": "own"}
-CLOSE: dict[str, Any] = {**UPDATE, "emit": "close"}
-LONG: dict[str, Any] = {**UPDATE, "retention_ms": 1000}
-KILLED: list[tuple[Callable[..., bool], type[Any], dict[str, Any]]] = [
-    (folds_to_the_meaning, ExclusiveGap, UPDATE),
-    (folds_to_the_meaning, MergesOneNeighbour, UPDATE),
-    (folds_to_the_meaning, ForgetsTombstones, UPDATE),
-    (folds_to_the_meaning, Shifted, CLOSE),
-    (folds_to_the_meaning, EmitsOneAtATime, CLOSE),
-    (drops_exactly_what_is_late, LateAlone, UPDATE),
-    (drops_exactly_what_is_late, TakesTheLate, OWN),
-    (drops_exactly_what_is_late, Shifted, OWN),
-    (drops_exactly_what_is_late, RevisesTheClosed, LONG),
-    (closed_is_final, RevisesTheClosed, LONG),
-    (closed_is_final, TakesTheLate, UPDATE),
-    (closed_is_final, EmitsTwice, CLOSE),
-    (closing_is_in_order, EmitsLatestFirst, CLOSE),
-]
-
-
-@pytest.mark.parametrize(("law", "mutant", "options"), KILLED, ids=lambda part: getattr(part, "__name__", None))
-def test_the_law_holds_and_kills_the_mutant(
-    law: Callable[..., bool], mutant: type[Any], options: dict[str, Any]
-) -> None:
-    profile = HistorySettings(SESSIONS, options, (20, 45, 45, 90, 140), 20, ("a", "ab", "b"))
-    drawn = list(draw_histories(profile, count=60, seed=94))
-    assert all(law(history) for history in drawn)
-    assert not all(law(history, machine_of(mutant)) for history in drawn)
 
 
 @settings(QUIET, max_examples=100)

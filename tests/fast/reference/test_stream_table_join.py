@@ -3,10 +3,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from notation import broken_prefix, changelog, histories_drawn, history_of, steps
+from notation import changelog, histories_drawn, history_of, steps
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Dropped, Output, Record
-from streamproof.reference.stream_table_join import Behaviour
 
 JOIN = "stream_table_join"
 
@@ -57,21 +55,6 @@ def test_a_null_key_may_be_kept_and_then_joins_nothing_and_moves_the_clock() -> 
 
 
 # Laws.
-
-
-class StampedByTheRow(Behaviour):
-    """Stamps a result with the later of both."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        self.latest = max(getattr(self, "latest", 0), record.timestamp if record.input == "right" else 0)
-        emitted = super().arrive(record)
-        return [
-            one if isinstance(one, Dropped) else one._replace(timestamp=max(one[3], self.latest)) for one in emitted
-        ]
-
-
-def test_the_law_of_the_fold_kills_a_mutant() -> None:
-    assert any(broken_prefix(history, StampedByTheRow) for history in histories_drawn(JOIN, 100))
 
 
 def test_the_order_of_the_stream_among_itself_changes_nothing() -> None:

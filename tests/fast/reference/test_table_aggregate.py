@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 from notation import (
-    broken_prefix,
     changelog,
     histories_drawn,
-    history_of,
     result_of,
     rows_of,
     steps,
@@ -17,9 +15,8 @@ from notation import (
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Output, Record, Value
+from streamproof.reference.core.records import Record, Value
 from streamproof.reference.definitions.aggregates import MAX, TableAggregate
-from streamproof.reference.table_aggregate import Behaviour
 
 AGGREGATE = "table_aggregate"
 
@@ -113,31 +110,6 @@ def test_the_aggregate_of_the_table_is_the_table_of_the_aggregate() -> None:
     for history in histories_drawn(AGGREGATE, 200, 2, options={"group_by": "group"}):
         emitted = values_of(play(history).result)
         assert {row: count for row, count in emitted.items() if count} == groups_of(history)
-
-
-class AddsFirst(Behaviour):
-    """Emits the new group before the old one, and so changes neither the table nor a fold."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        return super().arrive(record)[::-1]
-
-
-class NeverSubtracts(Behaviour):
-    """Adds alone."""
-
-    def arrive(self, record: Record) -> list[Output]:
-        self.rows.pop(record.key or "", None)
-        return super().arrive(record)
-
-
-def test_the_law_of_the_fold_kills_a_mutant() -> None:
-    assert any(broken_prefix(history, NeverSubtracts) for history in histories_drawn(AGGREGATE, 60))
-
-
-def test_a_table_cannot_show_the_order_of_two_groups_but_the_changelog_can() -> None:
-    history = history_of("k=1/g k=1/h", AGGREGATE)
-    assert broken_prefix(history, AddsFirst) is None
-    assert changelog("k=1/g k=1/h", AGGREGATE, AddsFirst) != changelog("k=1/g k=1/h", AGGREGATE)
 
 
 def rows_in_turn(*rows: tuple[str, Value], aggregate: str) -> History:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from notation import (
-    broken_prefix,
     histories_drawn,
     history_of,
 )
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Output, Record, bag
+from streamproof.reference.core.records import Change, Record, bag
 from streamproof.reference.definitions.aggregates import SUM
 from streamproof.reference.definitions.windows import Early, WindowAggregate
 from streamproof.reference.window_aggregate import Behaviour
@@ -91,38 +89,3 @@ def test_the_fold_is_the_meaning_with_callbacks_too(storage: Any) -> None:
             assert set(meant) <= {(change.key, change.window) for change in outputs}
         emitted += len(outputs)
     assert emitted > 20
-
-
-class OneWindow(Behaviour):
-    """Adds a message to one of its windows alone."""
-
-    def __init__(self, windows: WindowAggregate, clock: Any) -> None:
-        super().__init__(replace(windows, step=windows.size), clock)
-
-
-class NoTombstones(Behaviour):
-    """Leaves a merged session standing."""
-
-    def advance(self) -> list[Output]:
-        return [one for one in super().advance() if isinstance(one, Change) and one.value is not None]
-
-
-class Twice(Behaviour):
-    """Emits a window twice."""
-
-    def advance(self) -> list[Output]:
-        return super().advance() * 2
-
-
-@pytest.mark.parametrize(
-    ("machine", "options"),
-    [
-        (OneWindow, {"size": 10, "step": 5}),
-        (NoTombstones, {"type": "session", "size": 5, "early": {"every_tuples": 1}}),
-        (Twice, {"size": 5, "storage": "full", "early": {"every_tuples": 2}}),
-    ],
-)
-def test_the_law_of_the_fold_kills_a_mutant(machine: type[Behaviour], options: dict[str, Any]) -> None:
-    drawn = histories_drawn(WINDOWS, 60, options=options)
-    assert not any(broken_prefix(history) for history in drawn)
-    assert any(broken_prefix(history, machine) for history in drawn)

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 from notation import (
-    Machine,
-    broken_prefix,
     changelog,
     histories_drawn,
     history_of,
@@ -15,8 +13,7 @@ from notation import (
 )
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Output, Record, Row
-from streamproof.reference.windowed_table import Behaviour
+from streamproof.reference.core.records import Change, Record
 
 TABLE = "windowed_table"
 SUM: dict[str, Any] = {"size_ms": 10, "aggregate": "sum"}
@@ -230,7 +227,7 @@ def test_a_clock_that_jumps_past_two_ends_emits_what_it_would_have_emitted_at_ea
 ALONE = [{**SUM, "step_ms": 5, "grace_ms": 3, "emit": emit} for emit in ("update", "close")]
 
 
-def joins_apart(history: History, machine: Machine | None = None) -> bool:
+def joins_apart(history: History) -> bool:
     """Whether the join of two windowed tables is another than that of the tables which each side makes alone."""
     options = history.options
     alone = {name: options[name] for name in ("size_ms", "step_ms", "grace_ms", "emit", "aggregate") if name in options}
@@ -254,7 +251,7 @@ def joins_apart(history: History, machine: Machine | None = None) -> bool:
     }
     left = tables["events"]
     rows = {"inner": left.keys() & right.keys(), "left": left.keys(), "outer": left.keys() | right.keys()}
-    emitted = play(history, machine).result
+    emitted = play(history).result
     assert isinstance(emitted, dict)
     joined = {row: [left.get(row), right.get(row)] for row in rows[options["join"]]}
     return {row: value for row, (value, _) in emitted.items()} != joined
@@ -269,44 +266,3 @@ def test_the_join_of_two_windowed_tables_is_the_windowed_table_of_the_join(
     options = {**alone, "with": "windowed_table", "join": join, "shift_ms": shift}
     for history in histories_drawn(TABLE, 30, 5, options=options, null_keys=False):
         assert not joins_apart(history), history.to_text()
-
-
-class ShiftsBackward(Behaviour):
-    """Shifts by as much to the other side."""
-
-    def _change(self, side: str, row: Row, value: Any, timestamp: int) -> list[Change]:
-        assert row[1] is not None
-        if side == "right":
-            start = row[1][0] + 2 * self.table.shift_ms
-            row = (row[0], (start, start + self.table.size_ms))
-        return super()._change(side, row, value, timestamp)
-
-
-class ForgetsClosed(Behaviour):
-    """Joins no closed window with a row of the table that comes later."""
-
-    def advance(self) -> list[Output]:
-        emitted = super().advance()
-        for row in [row for row in self.sides["events"].emitted if self.table.is_closed(row, self.clock.now)]:
-            if self.table.with_ == "table":
-                del self.sides["events"].emitted[row]
-        return emitted
-
-
-def test_the_law_of_the_join_kills_a_mutant() -> None:
-    options = {**ALONE[0], "with": "windowed_table", "join": "outer", "shift_ms": 5}
-    drawn = histories_drawn(TABLE, 60, 5, options=options, null_keys=False)
-    assert any(joins_apart(history, ShiftsBackward) for history in drawn)
-
-
-@pytest.mark.parametrize(
-    ("machine", "options"),
-    [
-        (ForgetsClosed, {**ALONE[0], "with": "table"}),
-        (ShiftsBackward, {**ALONE[0], "with": "windowed_table", "join": "left", "shift_ms": 5}),
-    ],
-)
-def test_the_law_of_the_fold_kills_a_mutant(machine: Any, options: dict[str, Any]) -> None:
-    drawn = histories_drawn(TABLE, 100, 6, options=options, null_keys=False, clock="stream_time")
-    assert not any(broken_prefix(history) for history in drawn)
-    assert any(broken_prefix(history, machine) for history in drawn)
