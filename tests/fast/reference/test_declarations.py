@@ -1,137 +1,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import OPERATORS, operator_named
-from streamproof.reference.core.records import Record
 from streamproof.reference.definitions.aggregates import COUNT
-from streamproof.reference.definitions.declarations import (
-    PYTHON_ONLY,
-    Definition,
-    declare,
-    field_of,
-    is_whole,
-    not_negative,
-    one_of,
-    text_field,
-    whole_milliseconds,
-)
 from streamproof.reference.definitions.windows import SessionWindows
-
-
-@dataclass(frozen=True)
-class Sample(Definition):
-    size: Any = field(metadata={"needed": 'how large it is, such as "size": 1'})
-    with_: Any = None
-    many: Any = field(default=0, metadata={"read": lambda text: text * 2, "give": "a number or two"})
-    callback: Callable[[], None] | None = field(default=None, metadata=PYTHON_ONLY)
-
-
-def test_options_become_fields() -> None:
-    assert declare("sample", Sample, {"size": 3}) == Sample(3)
-
-
-def test_an_option_named_like_one_of_pythons_words_is_written_without_its_underscore() -> None:
-    assert declare("sample", Sample, {"size": 3, "with": "it"}) == Sample(3, "it")
-    with pytest.raises(BadInput, match="sample has no option 'with_': it takes many, size, with"):
-        declare("sample", Sample, {"size": 3, "with_": "it"})
-
-
-def test_an_option_is_read_as_its_field_says() -> None:
-    assert declare("sample", Sample, {"size": 3, "many": 2}).many == 4
-
-
-def test_a_missing_option_is_named_with_what_it_is_and_an_example() -> None:
-    with pytest.raises(BadInput, match=r'^sample needs the option size: how large it is, such as "size": 1$'):
-        declare("sample", Sample, {})
-
-
-def test_an_unknown_option_is_named_with_those_that_exist() -> None:
-    with pytest.raises(BadInput, match=r"^sample has no option 'sise': it takes many, size, with$"):
-        declare("sample", Sample, {"sise": 3, "size": 3})
-
-
-def test_an_option_that_only_python_can_give_is_none_of_a_history_file() -> None:
-    with pytest.raises(BadInput, match="sample has no option 'callback'"):
-        declare("sample", Sample, {"size": 3, "callback": None})
-
-
-def test_null_is_no_value_but_where_it_is_the_default() -> None:
-    assert declare("sample", Sample, {"size": 3, "with": None}) == Sample(3)
-    with pytest.raises(BadInput, match=r"^many is null: give a number or two$"):
-        declare("sample", Sample, {"size": 3, "many": None})
-
-
-@pytest.mark.parametrize("value", [1, 0, -1, 10**20])
-def test_whole_numbers_are_whole(value: int) -> None:
-    assert is_whole(value)
-    whole_milliseconds(Sample(value), "size")
-
-
-@pytest.mark.parametrize("value", [True, False, 1.0, "1", None, [1]])
-def test_nothing_else_is_whole(value: Any) -> None:
-    assert not is_whole(value)
-    with pytest.raises(BadInput, match=r"size is .*: give a whole number of milliseconds"):
-        whole_milliseconds(Sample(value), "size")
-
-
-def test_a_negative_duration_is_refused() -> None:
-    not_negative(Sample(0), "size")
-    with pytest.raises(BadInput, match="size is -1: it can't be negative; use 0 for none"):
-        not_negative(Sample(-1), "size")
-
-
-@pytest.mark.parametrize("value", ["one", "other", None])
-def test_a_value_of_a_choice_is_taken(value: Any) -> None:
-    one_of(Sample(value), "size", "one", "other", None)
-
-
-@pytest.mark.parametrize("value", ["third", "", "One", 1, True, ["one"], {}])
-def test_another_value_is_refused_with_those_that_there_are(value: Any) -> None:
-    with pytest.raises(BadInput, match=r"size is .*: use one or other$"):
-        one_of(Sample(value), "size", None, "one", "other")
-
-
-def test_a_choice_is_named_by_the_options_own_name() -> None:
-    with pytest.raises(BadInput, match=r"^with is 1: use one$"):
-        one_of(Sample(3, 1), "with_", "one")
-
-
-def test_a_field_of_an_object_is_read() -> None:
-    assert field_of({"a": [1]}, "a", "it") == [1]
-    assert text_field({"a": "x"}, "a", "it") == "x"
-    assert text_field({"a": None}, "a", "it") is None
-
-
-@pytest.mark.parametrize("value", ["x", 1, None, ["a"]])
-def test_a_value_that_is_no_object_is_refused_with_how_to_write_it(value: Any) -> None:
-    with pytest.raises(BadInput, match=r"is no object: the group is read from its field 'a': write {.a.: …}"):
-        field_of(value, "a", "the group")
-
-
-def test_an_object_without_the_field_is_refused() -> None:
-    with pytest.raises(BadInput, match="has no field 'a': the group is read from it; use null for none"):
-        field_of({"b": 1}, "a", "the group")
-
-
-@pytest.mark.parametrize("value", [1, True, ["x"], {"x": 1}])
-def test_a_field_that_holds_no_text_is_refused(value: Any) -> None:
-    with pytest.raises(
-        BadInput, match=r"the field 'a' holds .*, which is no string: the group is a string, or null for"
-    ):
-        text_field({"a": value}, "a", "the group")
-
-
-def test_a_definition_takes_events_and_gives_a_table_unless_it_says_otherwise() -> None:
-    plain = Definition()
-    assert (plain.inputs, plain.is_stream, plain.unordered) == (("events",), False, False)
-    plain.check(Record("events", "k", object(), 0))
-
 
 # Every operator's options are refused alike.
 
@@ -264,6 +141,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"step_ms": 11}, "step_ms is 11, more than size_ms (10): records between two windows would be lost"),
         ({"grace_ms": -1}, f"grace_ms is -1: {NOT_NEGATIVE}"),
         ({"emit": "final"}, "emit is 'final': use update or close"),
+        ({"with_": "table"}, "windowed_table has no option 'with_': it takes aggregate, emit, grace_ms"),
         ({"with": "stream"}, "with is 'stream': use table, windowed_table, stream_lookup or table_lookup"),
         ({"to_stream": "key"}, "to_stream is 'key': use window_in_key or window_in_value"),
         ({"join": "left"}, "join is 'left', but no input is joined: give the option with, or leave join out"),
