@@ -9,7 +9,6 @@ from streamproof.properties.operators.one_to_many_join import REGISTRATION
 from streamproof.reference.definitions.joins import OneToManyJoin
 from streamproof.spark_impl.one_to_many_join import OneToManyStages, one_to_many_stages
 from streamproof.spark_impl.runtime.logic import Arrived
-from streamproof.spark_impl.runtime.stages import Row
 
 
 def stages(**options: Any) -> OneToManyStages:
@@ -18,10 +17,6 @@ def stages(**options: Any) -> OneToManyStages:
 
 def left(value: Any, foreign_key: str | None) -> Arrived:
     return Arrived(0, [0, 0], [value, foreign_key])
-
-
-def moved(value: Any, timestamp: int) -> Arrived:
-    return Arrived(timestamp, [0, timestamp, 0], [timestamp, None, value, "l"], "messages")
 
 
 LEFT_KEPT = {"join": "left", "null_foreign_key": "keep"}
@@ -46,41 +41,6 @@ def test_a_left_row_is_taken_away_before_it_is_put_elsewhere(
 ) -> None:
     logic = stages(**options).left
     assert [one.value for one in logic.take(("l",), [*before], left(value, after), 0)] == expected
-
-
-def test_a_right_change_emits_every_left_row_in_the_order_of_their_keys_with_the_later_timestamp() -> None:
-    logic = stages().right
-    state = logic.unpack((None, None, [("b", "vb", 9), ("a", "va", 3)]))
-    emitted = logic.take(("r",), state, Arrived(5, [], "x", "right"), 0)
-    assert [(*one.value, one.timestamp) for one in emitted] == [
-        ("a", {"left": "va", "right": "x"}, 5),
-        ("b", {"left": "vb", "right": "x"}, 9),
-    ]
-    assert logic.pack(state) == ("x", 5, [("b", "vb", 9), ("a", "va", 3)])
-
-
-def test_an_inner_join_says_nothing_without_a_right_row_and_a_left_join_does() -> None:
-    for options, expected in (({}, []), ({"protocol": "answer"}, [None]), (LEFT_KEPT, [{"left": "v", "right": None}])):
-        logic = stages(**options).right
-        assert [one.value[-1] for one in logic.take(("r",), logic.empty(), moved("v", 1), 0)] == expected
-
-
-def test_a_row_without_foreign_key_is_emitted_but_not_kept_for_a_right_row_that_cannot_come() -> None:
-    logic = stages(**LEFT_KEPT).right
-    state = logic.empty()
-    emitted = [*logic.take((None,), state, moved("v", 1), 0), *logic.take((None,), state, moved(None, 2), 0)]
-    assert [one.change for one in emitted] == ["update", "tombstone"]
-    assert logic.pack(state) is None
-    assert logic.take((None,), state, Arrived(5, [], "x", "right"), 0)[0].reason == "null key"
-
-
-def test_a_left_row_that_goes_leaves_a_tombstone_with_the_later_timestamp() -> None:
-    logic = stages().right
-    state = logic.unpack(("x", 8, [("l", "v", 1)]))
-    emitted = logic.take(("r",), state, moved(None, 2), 0)
-    assert [(one.value, one.timestamp, one.change) for one in emitted] == [(("l", None), 8, "tombstone")]
-    assert state.lefts == {}
-    assert state.right == Row("x", 8)
 
 
 def test_both_keys_come_back_as_the_reference_writes_them() -> None:
