@@ -8,12 +8,19 @@ response.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
+from streamproof.properties.generators.draws import HistorySettings, draw_histories
+from streamproof.properties.generators.options import draw_definitions
+from streamproof.properties.generators.schedules import draw_schedule
+from streamproof.properties.laws.folding import by_batch, folded_differences
+from streamproof.properties.outcomes.outcomes import Difference
+from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line
-from streamproof.reference.core.operator import Behaviour, collect, operator_named
+from streamproof.reference.core.operator import Behaviour, operator_named
 from streamproof.reference.core.play import Played, play
 from streamproof.reference.core.records import Bag, Change, Dropped, Output, Record, Table
 
@@ -129,141 +136,35 @@ def values_of(result: Table | Bag) -> dict[Any, Any]:
 # Random histories.
 
 
-def options_drawn(draw: random.Random, operator: str) -> dict[str, Any]:
-    """Options of an operator, from all that there are."""
-    size = draw.choice([1, 5, 10])
-    step = draw.choice([step for step in (1, 3, 5, 10) if step <= size])
-    grace = draw.choice([0, 3, 20])
-    match operator:
-        case "session_windows":
-            named = {"emit": draw.choice(["update", "close"]), "late": draw.choice(["merged", "own"])}
-            kept = {"retention_ms": size + grace + draw.choice([0, 1, 1000])}
-            return {"gap_ms": size, "grace_ms": grace, "aggregate": "list", **named, **kept}
-        case "window_aggregate":
-            early = draw.choice([None, {"every_tuples": draw.randint(1, 3)}, {"every_ms": draw.choice([1, 4, 10])}])
-            late = draw.choice([{}, {"retention_ms": grace}, {"retention_ms": grace + 5, "late": "update"}])
-            kind = draw.choice(
-                [
-                    {"size": size, "step": step},
-                    {"size": draw.randint(1, 4), "unit": "tuple", "step": 1},
-                    {"size": draw.randint(1, 4), "unit": "tuple"},
-                    {"type": "session", "size": size},
-                ]
-            )
-            aggregate = draw.choice(["count", "sum", "min", "max", "list", "average"])
-            return {
-                **kind,
-                **late,
-                "early": early,
-                "aggregate": aggregate,
-                "storage": draw.choice(["aggregate", "full"]),
-            }
-        case "range_aggregate":
-            return {"preceding_ms": size, "aggregate": draw.choice(["count", "sum", "min", "list", "average"])}
-        case "stream_stream_join":
-            join = draw.choice(["inner", "left", "outer"])
-            emit = draw.choice(["eager", "close", *(["arrival"] if join == "left" else [])])
-            bounds = {"before_ms": draw.choice([0, 2, 10]), "after_ms": draw.choice([0, 3, 10])}
-            keep = draw.choice(["drop", "keep"])
-            return {**bounds, "join": join, "emit": emit, "grace_ms": grace, "null_key": keep}
-        case "stream_table_join":
-            return {"join": draw.choice(["left", "inner"]), "null_key": draw.choice(["drop", "keep"])}
-        case "table_table_join":
-            return {"join": draw.choice(["inner", "left", "outer"])}
-        case "table_aggregate":
-            return {"group_by": "group", "aggregate": draw.choice(["count", "sum", "list"]), "field": "v"}
-        case "windowed_table":
-            given = draw.choice([None, "table", "windowed_table", "windowed_table", "stream_lookup", "table_lookup"])
-            options: dict[str, Any] = {"size_ms": size, "step_ms": step, "grace_ms": grace, "with": given}
-            options |= {"emit": draw.choice(["update", "close"]), "aggregate": draw.choice(["count", "sum", "list"])}
-            if given == "windowed_table":
-                options |= {"join": draw.choice(["inner", "left", "outer"]), "shift_ms": step * draw.randint(-1, 2)}
-            if given in ("stream_lookup", "table_lookup"):
-                options["window_start"] = "start"
-            else:
-                options["to_stream"] = draw.choice([None, None, "window_in_key", "window_in_value"])
-            return options
-        case "foreign_key_join" | "one_to_many_join":
-            options = {"foreign_key": "fk", "join": draw.choice(["inner", "left"])}
-            options["null_foreign_key"] = draw.choice(["ignore", "keep"])
-            return {**options, "protocol": draw.choice(["kip", "answer"])}
-    raise AssertionError(operator)
-
-
-def value_drawn(draw: random.Random, operator: str, side: str, options: dict[str, Any], index: int) -> Any:
-    tombstone = draw.random() < 0.25
-    match operator, side:
-        case (("foreign_key_join" | "one_to_many_join"), "left"):
-            return None if tombstone else {"v": draw.randint(0, 2), "fk": draw.choice(["r1", "r1", "r2", None])}
-        case "table_aggregate", _:
-            return None if tombstone else {"v": draw.randint(0, 2), "group": draw.choice(["g", "g", "h", None])}
-        case (("window_aggregate" | "range_aggregate"), _):
-            return index
-        case "windowed_table", "events":
-            return index
-        case "windowed_table", "right":
-            if options["with"] == "windowed_table":
-                return index
-            start = options["step_ms"] * draw.randint(0, 3)
-            looked = options["with"] in ("stream_lookup", "table_lookup")
-            return None if tombstone else {"v": index, "start": draw.choice([start, start, None])} if looked else index
-    return None if tombstone else f"{side[0]}{index}"
-
-
-def history_drawn(
-    draw: random.Random,
+def histories_drawn(
     operator: str,
+    count: int,
+    seed: int = 1,
     options: dict[str, Any] | None = None,
-    arrivals: int = 8,
-    clock_advances: bool = True,
     null_keys: bool = True,
-    keys: Sequence[str] = ("a", "b"),
     clock: str | None = None,
-) -> History:
-    """A history with a cut after each arrival, and arrivals out of order."""
-    options = options_drawn(draw, operator) if options is None else options
-    inputs = operator_named(operator).declare(options).inputs
-    by_foreign_key = operator in ("foreign_key_join", "one_to_many_join")
-    lines: list[Line] = []
-    for index in range(draw.randint(1, arrivals)):
-        now = max(0, index * 3 + draw.randint(-12, 8))
-        if clock_advances and draw.random() < 0.1:
-            lines += [ClockAdvance(now), CUT]
-        side = draw.choice(inputs)
-        key: str | None = draw.choice(["r1", "r2"] if by_foreign_key and side == "right" else list(keys))
-        if null_keys and draw.random() < 0.06:
-            key = None
-        lines += [Record(side, key, value_drawn(draw, operator, side, options, index), now), CUT]
-    return History(operator, options, tuple(lines), clock or draw.choice(["stream_time", "stream_time", "batch"]))
-
-
-def histories_drawn(operator: str, count: int, seed: int = 1, **given: Any) -> list[History]:
-    draw = random.Random(f"{operator} {seed}")
-    return [history_drawn(draw, operator, **given) for _ in range(count)]
+) -> list[History]:
+    """Histories with a cut after each arrival, under some options or, if none are given, under drawn ones."""
+    registration = registration_of(operator)
+    chosen = draw_definitions(registration, 1, seed) if options is None else [options_of(operator, options)]
+    found: list[History] = []
+    for one in chosen:
+        schedule = draw_schedule(operator, one, seed)
+        settings = HistorySettings(operator, one, schedule, 8, ("a", "b"), null_keys=null_keys)
+        for history in draw_histories(settings, max(1, count // len(chosen)), seed):
+            lines = [(line, CUT) for line in history.lines if line != CUT]
+            drawn = clock or ("stream_time", "stream_time", "batch")[len(found) % 3]
+            found.append(replace(history.with_lines(chain.from_iterable(lines)), clock=drawn))
+    return found
 
 
 # Laws, as functions from a history to what breaks them.
 
 
-def canonical(result: Table | Bag, unordered: bool) -> Any:
-    """A result in which lists that the meaning fixes up to order only are sorted."""
-    if not unordered or not isinstance(result, dict):
-        return result
-    return {row: (sorted(value, key=repr), at) for row, (value, at) in result.items()}
-
-
-def broken_prefix(history: History, machine: Machine | None = None) -> str | None:
-    """Where the behaviour doesn't fold to the meaning, and how; None if it does at every prefix."""
+def broken_prefix(history: History, machine: Machine | None = None) -> list[Difference]:
+    """Where the behaviour doesn't fold to the meaning, and how; empty if it does at every prefix."""
     played = play(history, machine)
-    definition = played.definition
-    meaning = operator_named(history.operator).meaning
-    outputs = [entry.output for entry in played.entries]
-    for batch, (emitted, accepted, clock) in enumerate(played.steps):
-        folded = canonical(collect(definition, outputs[:emitted]), definition.unordered)
-        meant = canonical(meaning(definition, played.accepted[:accepted], clock), definition.unordered)
-        if folded != meant:
-            return f"{history.to_text()}\nbatch {batch}: behaviour {folded}\nmeaning {meant}"
-    return None
+    return folded_differences(history, played, by_batch(played.entries, len(played.steps)))
 
 
 def without_other_keys(history: History, key: str) -> History:

@@ -56,7 +56,7 @@ def declaration(history: History) -> SessionWindows:
 
 
 def folds_to_the_meaning(history: History) -> bool:
-    return broken_prefix(history) is None
+    return not broken_prefix(history)
 
 
 def drops_exactly_what_is_late(history: History) -> bool:

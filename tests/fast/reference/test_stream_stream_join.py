@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -214,7 +215,8 @@ def shuffled_differ(options: dict[str, Any]) -> list[str]:
     """The random histories whose bag depends on the order of arrival; all rows are closed in the end."""
     draw = random.Random(9)
     found = []
-    for history in histories_drawn(JOIN, 150, 6, options={**TEN, "grace_ms": 1000, **options}, clock="stream_time"):
+    for history in histories_drawn(JOIN, 150, 6, options={**TEN, **options}, clock="stream_time"):
+        history = replace(history, options={**history.options, "grace_ms": 1000})
         records = [record for record in history.records if record.key is not None]
         end = [ClockAdvance(5000)]
         other = draw.sample(records, len(records))
