@@ -19,6 +19,10 @@ def left(value: Any, foreign_key: str | None) -> Arrived:
     return Arrived(0, [0, 0], [value, foreign_key])
 
 
+def moved(value: Any, timestamp: int) -> Arrived:
+    return Arrived(timestamp, [0, timestamp, 0], [timestamp, None, value, "l"], "messages")
+
+
 LEFT_KEPT = {"join": "left", "null_foreign_key": "keep"}
 
 
@@ -41,6 +45,15 @@ def test_a_left_row_is_taken_away_before_it_is_put_elsewhere(
 ) -> None:
     logic = stages(**options).left
     assert [one.value for one in logic.take(("l",), [*before], left(value, after), 0)] == expected
+
+
+def test_a_row_without_foreign_key_is_emitted_but_not_kept_for_a_right_row_that_cannot_come() -> None:
+    logic = stages(**LEFT_KEPT).right
+    state = logic.empty()
+    emitted = [*logic.take((None,), state, moved("v", 1), 0), *logic.take((None,), state, moved(None, 2), 0)]
+    assert [one.change for one in emitted] == ["update", "tombstone"]
+    assert logic.pack(state) is None
+    assert logic.take((None,), state, Arrived(5, [], "x", "right"), 0)[0].reason == "null key"
 
 
 def test_both_keys_come_back_as_the_reference_writes_them() -> None:
