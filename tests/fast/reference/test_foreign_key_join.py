@@ -9,13 +9,10 @@ from notation import (
     history_of,
     result_of,
     rows_of,
-    shown,
     steps,
     values_of,
 )
-from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Output, Record
 from streamproof.reference.foreign_key_protocol import Protocol
 
 JOIN = "foreign_key_join"
@@ -107,28 +104,6 @@ def test_a_null_key_is_dropped_on_both_sides_and_moves_no_clock(null_foreign_key
 
 def test_the_last_to_arrive_stands_whatever_its_timestamp() -> None:
     assert result_of("R r=x@9 L k=a|r@9 k=b|r@3 R r=y@1", JOIN) == {("k", None): ([{"v": "b", "fk": "r"}, "y"], 1)}
-
-
-@pytest.mark.parametrize("table_first", [True, False])
-def test_a_result_joined_again_with_its_own_left_table_ends_in_one_tombstone(table_first: bool) -> None:
-    # 10 KAFKA-9500
-    first, again = (OPERATORS[name] for name in (JOIN, "table_table_join"))
-    clock = type("Clock", (), {"now": 0, "observe": lambda *_: None})()
-    join, rejoin = (
-        first.behaviour(first.declare({"foreign_key": "fk"}), clock),
-        again.behaviour(again.declare({"join": "inner"}), clock),
-    )
-    emitted: list[list[Output]] = []
-    for record in history_of("R r1=A L l=v|r1 l=∅", JOIN).records:
-        own: list[Output] = []
-        mirrored = [Record("right", *record[1:])] if record.input == "left" else []
-        own += [out for one in mirrored if table_first for out in rejoin.arrive(one)]
-        for change in join.arrive(record):
-            assert isinstance(change, Change)
-            own += rejoin.arrive(Record("left", change.key, change.value, change.timestamp))
-        own += [out for one in mirrored if not table_first for out in rejoin.arrive(one)]
-        emitted.append(own)
-    assert [[shown(one) for one in own] for own in emitted] == [[], ["l=((v|r1,A),v|r1)@1"], ["l=∅@2"]]
 
 
 # Laws.

@@ -6,13 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from foreign_key_protocols import Schedule
-from streamproof.reference.core.records import Change, Key, Value
-from streamproof.reference.definitions.joins import ForeignKeyJoin
 from streamproof.reference.foreign_key_protocol import (
-    Instruction,
-    Left,
-    Protocol,
-    Subscription,
     digest_of,
     prefix_of,
 )
@@ -21,54 +15,6 @@ DELETE = "DELETE_KEY_NO_PROPAGATE"
 DELETE_AND_ANSWER = "DELETE_KEY_AND_PROPAGATE"
 NULL_IF_NONE = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"
 ONLY_IF_ANY = "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
-
-# "Original Value Hash": the worked example.
-
-
-class Unsubscribing(Left):
-    """Unsubscribes before it subscribes again under the same key, as the worked example does."""
-
-    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        before = self.join.foreign_key_of(self.table.get(key))
-        subscriptions, emitted = super().change(key, new, timestamp)
-        if before is not None and before == self.join.foreign_key_of(new):
-            unsubscribe = Subscription(before, key, None, Instruction.DELETE_KEY_NO_PROPAGATE, timestamp)
-            subscriptions = [unsubscribe, *subscriptions]
-        return subscriptions, emitted
-
-
-class UnsubscribingProtocol(Protocol):
-    def __init__(self, join: ForeignKeyJoin, clock: Any) -> None:
-        super().__init__(join, clock)
-        self.left = Unsubscribing(join)
-
-
-@pytest.mark.parametrize("join", ["inner", "left"])
-def test_the_worked_example_of_the_hash_step_by_step(join: str) -> None:
-    schedule = Schedule(UnsubscribingProtocol, join=join)
-    wish = ONLY_IF_ANY if join == "inner" else NULL_IF_NONE
-    # 1- RHS is updated to Y|bar; 2- LHS is updated to A|Y,1
-    assert schedule.then("R Y=bar@0 L A=1|Y@1") == []
-    assert schedule.waiting == [f">Y/A {wish} #1|Y"]
-    # 3- LHS is updated to A|Y,2: an unsubscribe, then a subscription
-    assert schedule.then("L A=2|Y@2") == []
-    assert schedule.waiting == [f">Y/A {wish} #1|Y", f">Y/A {DELETE} #∅", f">Y/A {wish} #2|Y"]
-    # 4- RHS processes first Y|A+ message -> sends A|Y,bar back
-    assert schedule.then(">Y") == []
-    assert schedule.waiting[-1] == "<Y/A bar #1|Y"
-    # 5- LHS processes A|Y,bar: it is stale
-    assert schedule.then("<Y/A") == []
-    # 6- RHS processes Y|A- unsubscribe message (update store only)
-    assert schedule.subscribed == {prefix_of("Y") + b"A": "1|Y"}
-    assert schedule.then(">Y") == []
-    assert (schedule.subscribed, len(schedule.waiting)) == ({}, 1)
-    # 7- RHS processes second Y|A+ subscribe message -> sends A|Y,bar back
-    assert schedule.then(">Y") == []
-    assert schedule.waiting == ["<Y/A bar #2|Y"]
-    # 8- LHS processes A|Y,bar and produces result record A|Y,2,bar
-    assert schedule.then("<Y/A") == ["A=(2|Y,bar)@2"]
-    assert schedule.waiting == []
-
 
 # "Workflow": the table of changes of the left side, row by row.
 

@@ -4,8 +4,11 @@ from itertools import product
 from typing import Any
 
 import pytest
+from notation import history_of, options_of, shown
+from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import operator_named
+from streamproof.reference.core.records import Record
 from streamproof.reference.definitions.joins import (
     MATRIX,
     require_join,
@@ -86,3 +89,28 @@ def test_it_is_refused_where_it_is_declared_too(sides: list[str], join: str) -> 
     with pytest.raises(BadInput) as refused:
         operator_named(operator).declare({**options, "join": join})
     assert str(refused.value) == REFUSED[sides[0], sides[1], join]
+
+
+@pytest.mark.parametrize("table_first", [True, False])
+@pytest.mark.parametrize(
+    ("operator", "side", "text", "expected"),
+    [
+        ("foreign_key_join", "left", "R r1=A L l=v|r1 l=∅", ["-", "l=((v|r1,A),v|r1)@1", "l=∅@2"]),
+        ("table_table_join", "right", "L k=A R k=a", ["-", "k=((A,a),a)@1"]),
+    ],
+    ids=["10 KAFKA-9500", "25 KAFKA-6443"],
+)
+def test_a_result_joined_again_with_a_table_of_its_own_is_emitted_once(
+    operator: str, side: str, text: str, expected: list[str], table_first: bool
+) -> None:
+    join, rejoin = (
+        operator_named(name).behaviour(operator_named(name).declare(options_of(name, {"join": "inner"})), StreamTime())
+        for name in (operator, "table_table_join")
+    )
+    emitted = []
+    for record in history_of(text, operator).records:
+        mirrored = [record._replace(input="right")] if record.input == side else []
+        changes = [Record("left", one.key, one.value, one.timestamp) for one in join.arrive(record)]  # type: ignore[union-attr]
+        own = [*mirrored, *changes] if table_first else [*changes, *mirrored]
+        emitted.append(" ".join(shown(output) for one in own for output in rejoin.arrive(one)) or "-")
+    assert emitted == expected

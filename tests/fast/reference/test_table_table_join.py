@@ -8,16 +8,12 @@ from notation import (
     histories_drawn,
     history_of,
     rows_of,
-    shown,
     steps,
     values_of,
 )
-from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.history import History
-from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Output, Record, Value
-from streamproof.reference.definitions.joins import TableTableJoin
+from streamproof.reference.core.records import Value
 
 JOIN = "table_table_join"
 JOINS = ("inner", "left", "outer")
@@ -72,24 +68,6 @@ def test_a_null_key_is_dropped_and_moves_no_clock(join: str) -> None:
 def test_a_row_that_was_sent_again_is_emitted_again() -> None:
     # 11 KAFKA-12508: state that survived a crash before the output did must not silence the replay
     assert steps("L k=A k=A", JOIN, join="left") == ["k=(A,null)@0", "k=(A,null)@1"]
-
-
-@pytest.mark.parametrize("first", ["join", "rejoin"])
-def test_a_result_joined_again_with_its_own_right_table_is_emitted_once(first: str) -> None:
-    # 25 KAFKA-6443
-    operator = OPERATORS[JOIN]
-    join, rejoin = (operator.behaviour(TableTableJoin("inner"), StreamTime()) for _ in range(2))
-    emitted: list[Output] = []
-    for record in history_of("L k=A R k=a", JOIN).records:
-        right = record if record.input == "right" else None
-        if right is not None and first == "rejoin":
-            emitted += rejoin.arrive(right)
-        for change in join.arrive(record):
-            assert isinstance(change, Change)
-            emitted += rejoin.arrive(Record("left", change.key, change.value, change.timestamp))
-        if right is not None and first == "join":
-            emitted += rejoin.arrive(right)
-    assert list(map(shown, emitted)) == ["k=((A,a),a)@1"]
 
 
 # Laws.

@@ -15,13 +15,22 @@ from notation import (
 )
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.operator import operator_named
+from streamproof.reference.core.operator import OPERATORS, operator_named
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Output, Record
-from streamproof.reference.definitions.aggregates import LIST
+from streamproof.reference.core.records import Change, Output, Record, bag
+from streamproof.reference.definitions.aggregates import LIST, SUM
 from streamproof.reference.definitions.windows import Early, WindowAggregate
 from streamproof.reference.window_aggregate import Behaviour
-from window_aggregates import WINDOWS, machine_of, records
+
+WINDOWS = "window_aggregate"
+
+
+def machine_of(*, size: int = 10, storage: Any = "full", **options: Any) -> Behaviour:
+    return Behaviour(WindowAggregate(size, storage=storage, **options), StreamTime())
+
+
+def records(machine: Behaviour, earliest: int, latest: int, **fields: Any) -> list[Any]:
+    return [(one.key, one.value, one.timestamp) for one in machine.messages(earliest, latest, **fields)]
 
 
 def fed(machine: Behaviour, text: str) -> list[str]:
@@ -303,3 +312,31 @@ def test_full_storage_means_its_messages_whatever_the_aggregate_could_take() -> 
     played = play(history)
     assert operator_named(WINDOWS).meaning(played.definition, played.accepted, played.clock) == played.result
     assert [change.value for change in played.result] == ["x"]
+
+
+# Laws.
+
+
+@pytest.mark.parametrize("storage", ["aggregate", "full"])
+def test_the_fold_is_the_meaning_with_callbacks_too(storage: Any) -> None:
+    def process(record: Record) -> Record | None:
+        return None if record.value % 3 == 0 else record._replace(value=record.value + 1)
+
+    def send(change: Change) -> Change | None:
+        return None if change.value is not None and change.value % 2 else change
+
+    windows = WindowAggregate(
+        5, storage=storage, aggregate=SUM, before_process=process, before_send=send, early=Early(every_tuples=2)
+    )
+    emitted = 0
+    for history in histories_drawn(WINDOWS, 100, 5, options={"size": 5, "aggregate": "sum"}):
+        played = play(history, lambda _, clock: Behaviour(windows, clock))
+        outputs = [entry.output for entry in played.entries if isinstance(entry.output, Change)]
+        meant = OPERATORS[WINDOWS].meaning(windows, played.accepted, played.clock)
+        if storage == "full":
+            assert bag(outputs) == meant
+        else:
+            # What is kept back leaves what was emitted before: the last change of a window decides.
+            assert set(meant) <= {(change.key, change.window) for change in outputs}
+        emitted += len(outputs)
+    assert emitted > 20
