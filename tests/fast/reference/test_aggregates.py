@@ -65,22 +65,13 @@ def test_list_leaves_the_aggregate_it_was_given_as_it_was() -> None:
     assert before == ["a"]
 
 
-@pytest.mark.parametrize("name", AGGREGATES)
+@pytest.mark.parametrize("name", AGGREGATES_OF_SAMZA)
 @QUIET
 @given(values=st.lists(st.integers()), index=st.integers(0, 10))
 def test_merging_the_parts_gives_the_aggregate_of_the_whole(name: str, values: list[int], index: int) -> None:
-    aggregate = AGGREGATES[name]
+    aggregate = AGGREGATES_OF_SAMZA[name]
     parts = of(aggregate, *values[:index]), of(aggregate, *values[index:])
     assert aggregate.merger("k", *parts) == of(aggregate, *values)
-
-
-@pytest.mark.parametrize("name", AGGREGATES)
-@QUIET
-@given(values=st.lists(st.integers()))
-def test_the_aggregate_of_nothing_is_neutral(name: str, values: list[int]) -> None:
-    aggregate, nothing = AGGREGATES[name], AGGREGATES[name].initializer()
-    total = of(aggregate, *values)
-    assert aggregate.merger("k", nothing, total) == aggregate.merger("k", total, nothing) == total
 
 
 @QUIET
@@ -114,8 +105,3 @@ def test_min_and_max_refuse_what_is_neither_number_nor_string(aggregate: Aggrega
 @pytest.mark.parametrize("value", [None, "x", True, 1.5, [1], {"a": 1}])
 def test_count_list_and_a_plain_reducer_take_anything(aggregate: Aggregate, value: Any) -> None:
     aggregate.check(value)
-
-
-@pytest.mark.parametrize("aggregate", AGGREGATES_OF_SAMZA.values(), ids=AGGREGATES_OF_SAMZA)
-def test_two_parts_that_are_merged_are_the_whole(aggregate: Aggregate) -> None:
-    assert aggregate.merger("k", of(aggregate, 1, 2), of(aggregate, 6)) == of(aggregate, 1, 2, 6)

@@ -48,13 +48,6 @@ def test_every_maximal_behaviour_is_walked_depth_first():
     assert (first.loop, first.stutters) == (None, False)
 
 
-def test_behaviours_that_differ_only_by_action_are_two():
-    graph = graph_of([(0, "A", 1), (0, "B", 1)])
-    assert graph.count_behaviours() == 2
-    assert [trace.steps[1].action for trace in graph.behaviours()] == ["A", "B"]
-    assert len(graph.covering()) == 2
-
-
 def test_a_graph_without_steps_has_a_behaviour_for_each_initial_state():
     graph = graph_of([], (0, 1))
     assert [numbers(trace) for trace in graph.behaviours()] == [[0], [1]]
@@ -137,13 +130,6 @@ def test_no_covering_is_smaller(graph):
             if len(chosen) + 1 + len(rest) > most:
                 stack.append(((*chosen, edge), rest))
     assert found == most + alone
-
-
-def test_a_covering_may_need_more_behaviours_than_states_have_steps():
-    # Three steps in, three out of one state: three behaviours, not nine.
-    graph = graph_of([(0, 3), (1, 3), (2, 3), (3, 4), (3, 5), (3, 6)], (0, 1, 2))
-    assert graph.count_behaviours() == 9
-    assert len(graph.covering()) == 3
 
 
 @pytest.mark.parametrize("ask", ["count_behaviours", "covering", lambda graph: next(graph.behaviours())])
