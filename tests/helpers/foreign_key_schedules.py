@@ -48,5 +48,3 @@ RACES = {
     "3 null key, then one whose row isn't there": f"{SHOWN} l=b|null >r1 l=c|r2 >r2 <r1/l",
     "4 move to a row that isn't there, then update": f"{SHOWN} l=b|r2 >r1 >r2 l=c|r2 <r2/l >r2",
 }
-STALE = {("l", None): ([{"v": "a", "fk": "r1"}, "x"], 1)}
-"""What they end in under `kip`: a row that is gone is shown still."""

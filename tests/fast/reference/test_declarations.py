@@ -1,14 +1,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
 
 import pytest
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import OPERATORS, operator_named
 from streamproof.reference.definitions.aggregates import COUNT
+from streamproof.reference.definitions.declarations import Definition, one_of
 from streamproof.reference.definitions.windows import SessionWindows
+
+
+@dataclass(frozen=True)
+class Sample(Definition):
+    with_: Any
+
+
+def test_a_choice_of_one_is_named_by_the_options_own_name() -> None:
+    with pytest.raises(BadInput, match=r"^with is 1: use one$"):
+        one_of(Sample(1), "with_", "one")
+
 
 # Every operator's options are refused alike.
 

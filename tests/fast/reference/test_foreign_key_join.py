@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 from notation import (
-    changelog,
     histories_drawn,
-    history_of,
     result_of,
     rows_of,
     steps,
@@ -93,13 +91,6 @@ def test_a_right_change_fans_out_in_the_order_of_left_keys_by_their_bytes_and_no
 )
 def test_a_right_change_stamps_alone_and_a_left_one_with_the_later_of_both(text: str, expected: str) -> None:
     assert steps(text, JOIN)[-1] == expected
-
-
-@pytest.mark.parametrize("null_foreign_key", ["ignore", "keep"])
-def test_a_null_key_is_dropped_on_both_sides_and_moves_no_clock(null_foreign_key: str) -> None:
-    text = "L -=a|r@90 R -=x@90"
-    assert changelog(text, JOIN, join="left", null_foreign_key=null_foreign_key) == "-!null key -!null key"
-    assert play(history_of(text, JOIN)).clock == 0
 
 
 def test_the_last_to_arrive_stands_whatever_its_timestamp() -> None:

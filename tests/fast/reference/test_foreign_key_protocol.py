@@ -76,57 +76,12 @@ def test_the_workflow_table_row_by_row(join: str) -> None:
         assert schedule.right_rows == step.right_rows, step.arrival
 
 
-# "Changing LHS (Key, FK-1) to (Key, FK-2)": its eight steps.
-
-
-@pytest.mark.parametrize(
-    ("join", "rows", "answer", "emitted"),
-    [
-        ("inner", "R 1=foo@0 2=bar@5", "bar", "k=(b|2,bar)@5"),
-        ("left", "R 1=foo@0 2=bar@5", "bar", "k=(b|2,bar)@5"),
-        ("inner", "R 1=foo@0", "None", "k=∅@0"),
-        ("left", "R 1=foo@0", "None", "k=(b|2,null)@0"),
-    ],
-)
-def test_a_row_moves_to_another_key_step_by_step(join: str, rows: str, answer: str, emitted: str) -> None:
-    schedule = Schedule(join=join)
-    assert schedule.then(f"{rows} L k=a|1@0 >1 <1/k") == ["k=(a|1,foo)@0"]
-    # 1, 2) LHS sends a delete of null to FK-1 and a subscription with its hash to FK-2
-    assert schedule.then("L k=b|2@0") == []
-    assert schedule.waiting == [f">1/k {DELETE} #∅", f">2/k {NULL_IF_NONE} #b|2"]
-    assert schedule.subscribed == {prefix_of("1") + b"k": "a|1"}
-    # 3) the old key forgets the row and says nothing
-    assert schedule.then(">1") == []
-    assert (schedule.subscribed, schedule.waiting) == ({}, [f">2/k {NULL_IF_NONE} #b|2"])
-    # 4, 5) the new key keeps the row under the combined key with its hash, and answers with its own row or null
-    assert schedule.then(">2") == []
-    assert schedule.subscribed == {prefix_of("2") + b"k": "b|2"}
-    assert schedule.waiting == [f"<2/k {answer} #b|2"]
-    # 7, 8) an answer without row wipes the old result out, another is joined with the left row as it is now
-    assert schedule.then("<2/k") == [emitted]
-
-
 @pytest.mark.parametrize("change", ["k=c|2", "k=∅", "k=c|null", "k=c|1"])
 @pytest.mark.parametrize("join", ["inner", "left"])
 def test_step_6a_an_answer_whose_hash_does_not_match_is_discarded(change: str, join: str) -> None:
     assert Schedule(join=join).then(f"R 1=foo@0 2=bar L k=a|1@0 >1 <1/k k=b|2@0 >2 {change}@0 <2/k") == [
         "k=(a|1,foo)@0"
     ]
-
-
-# "In the event of a deletion on the LHS": its four steps.
-
-
-@pytest.mark.parametrize("join", ["inner", "left"])
-def test_a_delete_goes_to_the_right_side_and_back(join: str) -> None:
-    schedule = Schedule(join=join)
-    schedule.then("R 1=foo@0 L k=a|1@0 >1 <1/k")
-    assert schedule.then("L k=∅@0") == []
-    assert schedule.waiting == [f">1/k {DELETE_AND_ANSWER} #∅"]  # 1) LHS sends (FK-Key, null) to RHS
-    assert schedule.then(">1") == []
-    assert schedule.subscribed == {}  # 2) RHS deletes Key from state store
-    assert schedule.waiting == ["<1/k None #∅"]  # 3) RHS sends (Key, null) back to LHS
-    assert schedule.then("<1/k") == ["k=∅@0"]  # 4) LHS validates Key is still null, propagates tombstone
 
 
 @pytest.mark.parametrize("join", ["inner", "left"])

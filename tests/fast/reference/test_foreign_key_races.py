@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from foreign_key_protocols import (
     JOIN,
@@ -11,12 +9,9 @@ from foreign_key_protocols import (
     manual,
     played,
 )
-from foreign_key_schedules import BUG_SCHEDULES, GOOD, RACES, SHOWN, STALE
-from notation import changelog, history_of, lines_of, shown, steps
+from foreign_key_schedules import BUG_SCHEDULES, GOOD, RACES, SHOWN
+from notation import changelog, shown, steps
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Accepted, Change, Record
-from streamproof.reference.foreign_key_join import meaning
 from streamproof.reference.foreign_key_protocol import (
     Protocol,
 )
@@ -33,39 +28,12 @@ def test_on_the_schedule_of_a_bug_that_shipped_the_reference_is_right(name: str)
 # The races (docs/facts.md), as schedules.
 
 
-def quiet(text: str, **options: Any) -> Protocol:
-    """Plays a schedule, then delivers whatever still waits, in any order."""
-    schedule = Schedule(**options)
-    schedule.then(text)
-    schedule.drain()
-    return schedule.protocol
-
-
-@pytest.mark.parametrize("text", RACES.values(), ids=RACES)
-def test_the_inner_join_of_kip_can_end_stale_for_ever(text: str) -> None:
-    ended = play(history_of(text, JOIN, delivery="manual"))
-    assert ended.result == STALE
-    assert not quiet(text).waiting  # every message is delivered: nothing will ever correct it
-    assert meaning(ended.definition, ended.accepted, ended.clock) == {}
-
-
 @pytest.mark.parametrize("text", RACES.values(), ids=RACES)
 def test_with_answer_the_same_schedule_ends_right(text: str) -> None:
     schedule = Schedule(protocol="answer")
     emitted = [*schedule.then(text), *schedule.drain()]
     assert emitted[0] == "l=(a|r1,x)@1"
     assert emitted[-1].startswith("l=∅")
-
-
-@pytest.mark.parametrize("text", RACES.values(), ids=RACES)
-@pytest.mark.parametrize("null_foreign_key", ["ignore", "keep"])
-def test_the_left_join_ends_right_on_the_same_schedule(text: str, null_foreign_key: str) -> None:
-    schedule = Schedule(join="left", null_foreign_key=null_foreign_key)
-    emitted = [*schedule.then(text), *schedule.drain()]
-    accepted = [Accepted(line, 0) for line in lines_of(text) if isinstance(line, Record)]
-    meant = meaning(schedule.protocol.join, accepted, 0)
-    left = [shown(Change(*row, value, 0)).partition("@")[0] for row, (value, _) in meant.items()] or ["l=∅"]
-    assert emitted[-1].partition("@")[0] == left[0]
 
 
 def test_a_value_that_repeats_may_show_a_pair_that_never_was_until_a_later_answer_corrects_it() -> None:

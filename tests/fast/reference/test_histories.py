@@ -14,7 +14,6 @@ from streamproof.reference.core.history import (
     CUT,
     ClockAdvance,
     Cut,
-    Delivery,
     History,
     Line,
     parse_history,
@@ -118,18 +117,6 @@ def test_other_lines_leave_everything_else() -> None:
 
 def test_a_history_is_written_one_line_each() -> None:
     assert parse_history(DESIGN).to_text() == DESIGN
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("l1", '{"deliver": "response", "foreign_key": "r1", "key": "l1"}'),
-        (None, '{"deliver": "response", "foreign_key": "r1"}'),
-    ],
-)
-def test_a_delivery_is_written_with_its_route(key: str | None, text: str) -> None:
-    history = History("session_windows", {"gap_ms": 10}, (Delivery("response", "r1", key),))
-    assert history.to_text().splitlines()[1] == text
 
 
 VALUES = st.recursive(

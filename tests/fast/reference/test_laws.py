@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from notation import Machine, broken_prefix, histories_drawn, keys_that_meet, twice
-from streamproof.reference.core.history import History
+from streamproof.properties.generators.options import draw_definitions
+from streamproof.properties.registration.registration import registration_of
+from streamproof.reference.core.clocks import CLOCKS
+from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.operator import OPERATORS, Behaviour, operator_named
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Output, Record
+from streamproof.reference.core.records import Change, Dropped, Output, Record
 
 Arrive = Callable[[Record], list[Output]]
 BY_FOREIGN_KEY: list[dict[str, Any]] = [
@@ -60,6 +63,18 @@ def silent_about_the_last(right: Arrive, record: Record) -> list[Output]:
 
 def as_one_key(right: Arrive, record: Record) -> list[Output]:
     return [output._replace(key=record.key) for output in right(record._replace(key="k"))]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_null_key_is_dropped_on_each_input_and_moves_no_clock_unless_it_is_kept(operator: str) -> None:
+    for options in draw_definitions(registration_of(operator), 1, 0):
+        if options.get("null_key") != "keep":
+            inputs = operator_named(operator).declare(options).inputs
+            lines = [line for side in inputs for line in (Record(side, None, "any", 90), CUT)]
+            for clock in CLOCKS:
+                played = play(History(operator, options, tuple(lines), clock))
+                assert [entry.output for entry in played.entries] == [Dropped(None, "null key")] * len(inputs)
+                assert played.clock == 0
 
 
 KEYED = [

@@ -1,55 +1,12 @@
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from notation import changelog, histories_drawn, history_of, lines_of, play, rows_of, shown, steps
-from streamproof.reference.core.clocks import StreamTime
-from streamproof.reference.core.records import Record
-from streamproof.reference.definitions.joins import OneToManyJoin
-from streamproof.reference.one_to_many_join import Behaviour, combined
+from notation import changelog, histories_drawn, history_of, play, rows_of, steps
+from streamproof.reference.one_to_many_join import combined
 
 JOIN = "one_to_many_join"
-
-
-# "Step by Step" (KIP-213, Jan Filipiak's proposal): A is the side with one row, here `right`; B names it, here `left`.
-
-
-class Step(NamedTuple):
-    arrival: str
-    state_a: set[str]
-    state_b: set[str]
-    state_b_of_other_task: set[str]
-    emitted: list[str]
-
-
-STEPS = [
-    Step("R A0=a0", {"A0"}, set(), set(), []),
-    Step("R A1=a1", {"A0", "A1"}, set(), set(), []),
-    Step("L B0=b0|A2", {"A0", "A1"}, {"B0"}, {"A2B0"}, []),
-    Step("L B1=b1|A2", {"A0", "A1"}, {"B0", "B1"}, {"A2B0", "A2B1"}, []),
-    Step(
-        "R A2=a2",
-        {"A0", "A1", "A2"},
-        {"B0", "B1"},
-        {"A2B0", "A2B1"},
-        ['["A2", "B0"]=(b0|A2,a2)@0', '["A2", "B1"]=(b1|A2,a2)@0'],
-    ),
-    Step("L B1=∅", {"A0", "A1", "A2"}, {"B0"}, {"A2B0"}, ['["A2", "B1"]=∅@0']),
-    Step("L B3=b3|A0", {"A0", "A1", "A2"}, {"B0", "B3"}, {"A2B0", "A0B3"}, ['["A0", "B3"]=(b3|A0,a0)@0']),
-    Step("R A2=∅", {"A0", "A1"}, {"B0", "B3"}, {"A2B0", "A0B3"}, ['["A2", "B0"]=∅@0']),
-]
-
-
-def test_the_first_design_step_by_step() -> None:
-    machine = Behaviour(OneToManyJoin("fk"), StreamTime())
-    for step in STEPS:
-        (record,) = lines_of(f"{step.arrival}@0")
-        assert isinstance(record, Record)
-        assert list(map(shown, machine.arrive(record))) == step.emitted, step.arrival
-        assert set(machine.right) == step.state_a, step.arrival
-        assert {key for key, value in machine.left.items() if value is not None} == step.state_b, step.arrival
-        assert {f"{foreign}{key}" for foreign, key in machine.rows} == step.state_b_of_other_task, step.arrival
 
 
 @pytest.mark.parametrize("join", ["inner", "left"])
@@ -166,12 +123,6 @@ def test_a_scan_finds_no_key_of_which_its_own_is_a_prefix(text: str, emitted: st
 )
 def test_two_pairs_of_keys_never_share_a_combined_key(one: tuple[Any, str], other: tuple[Any, str]) -> None:
     assert combined(*one) != combined(*other)
-
-
-@pytest.mark.parametrize("null_foreign_key", ["ignore", "keep"])
-def test_a_null_key_is_dropped_on_both_sides(null_foreign_key: str) -> None:
-    text = "L -=a|r R -=x"
-    assert changelog(text, JOIN, join="left", null_foreign_key=null_foreign_key) == "-!null key -!null key"
 
 
 # Laws.

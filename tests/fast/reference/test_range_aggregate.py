@@ -60,5 +60,5 @@ def test_the_result_is_a_stream_in_which_equal_answers_stand_twice() -> None:
 # Laws.
 
 
-def test_a_null_key_is_dropped_and_a_null_value_is_counted() -> None:
-    assert changelog("-@1 k=∅@1", RANGE, preceding_ms=10) == "-!null key k=1@1"
+def test_a_null_value_is_counted() -> None:
+    assert changelog("k=∅@1", RANGE, preceding_ms=10) == "k=1@1"

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from notation import changelog, history_of, result_of, steps
+from history_strategies import declarations, histories
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from notation import broken_prefix, changelog, history_of, result_of, steps
+from streamproof.properties.generators.draws import HistorySettings
+from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Accepted, Change, Record
+from streamproof.reference.core.records import Accepted, Change, Dropped, Output, Record
 from streamproof.reference.definitions.aggregates import Aggregate, reduce
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.reference.session_windows import Behaviour, meaning
 
 SESSIONS = "session_windows"
+QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
 
 
 def declared(text: str, windows: SessionWindows) -> str:
@@ -56,11 +63,6 @@ def accepted(*records: tuple[str, int, int]) -> list[Accepted]:
 )
 def test_records_no_more_than_a_gap_apart_share_a_session(arrivals: str, expected: str) -> None:
     assert changelog(arrivals, SESSIONS, grace_ms=100, aggregate="list") == expected
-
-
-@pytest.mark.parametrize("clock", ["stream_time", "batch"])
-def test_a_null_key_is_dropped_and_moves_no_clock(clock: str) -> None:
-    assert changelog("k@0 | -@100 | k@0", SESSIONS, clock=clock) == "k[0,0]=1@0 -!null key k[0,0]=2@0"
 
 
 def test_an_empty_string_is_a_key_like_any_other() -> None:
@@ -249,3 +251,53 @@ def test_the_meaning_leaves_closed_sessions_alone_and_under_close_it_has_no_othe
     assert meaning(SessionWindows(10), played.accepted, played.clock) == every
     assert meaning(SessionWindows(10, emit="close"), played.accepted, played.clock) == closed
     assert result_of(f"{OVERLAP} a@90", SESSIONS, emit="close") == every
+
+
+# Laws; those of every operator are in test_laws.py.
+
+
+@settings(QUIET, max_examples=100)
+@given(declarations(), st.sampled_from([0, 1, 1000]), st.data())
+def test_it_folds_to_the_meaning_under_any_options(options: dict[str, Any], longer: int, data: st.DataObject) -> None:
+    """That the retention is no part of the answer is asked too."""
+    history = data.draw(histories(HistorySettings(SESSIONS, options, (20, 45, 45, 90, 140), 16, ("a", "ab", "b"))))
+    assert not broken_prefix(history)
+    kept = {**options, "retention_ms": options["gap_ms"] + options["grace_ms"] + longer}
+    assert play(History(SESSIONS, kept, history.lines, history.clock)).entries == play(history).entries
+
+
+def connected(timestamps: Sequence[int], gap: int) -> set[tuple[int, int]]:
+    """The windows of the connected components of `no more than a gap apart`, found by spreading."""
+    left, windows = set(timestamps), set()
+    while left:
+        component, frontier = set(), {left.pop()}
+        while frontier:
+            component |= frontier
+            frontier = {other for other in left if any(abs(other - one) <= gap for one in frontier)}
+            left -= frontier
+        windows.add((min(component), max(component)))
+    return windows
+
+
+@QUIET
+@given(st.lists(st.integers(0, 100)), st.integers(1, 12))
+def test_when_nothing_is_late_sessions_are_the_connected_components(timestamps: list[int], gap: int) -> None:
+    text = " ".join(f"k@{timestamp}" for timestamp in timestamps)
+    result = play(history_of(text, SESSIONS, gap_ms=gap, grace_ms=1000)).result
+    assert {window for _, window in result} == connected(timestamps, gap)
+
+
+@QUIET
+@given(st.lists(st.integers(0, 60), min_size=1), st.integers(0, 1000))
+def test_the_answer_moves_with_the_origin_of_time(timestamps: list[int], shift: int) -> None:
+    def emitted(by: int) -> list[Output]:
+        text = " ".join(f"k@{at + by}" for at in timestamps)
+        return [entry.output for entry in play(history_of(text, SESSIONS)).entries]
+
+    def moved(output: Output) -> Output:
+        if isinstance(output, Dropped) or output.window is None:
+            return output
+        start, end = output.window
+        return output._replace(window=(start + shift, end + shift), timestamp=output.timestamp + shift)
+
+    assert emitted(shift) == [moved(output) for output in emitted(0)]

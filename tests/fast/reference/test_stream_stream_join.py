@@ -142,14 +142,6 @@ def test_a_null_value_is_dropped_but_moves_the_clock(side: str) -> None:
 # Null keys.
 
 
-@pytest.mark.parametrize(("join", "emit"), [("inner", "eager"), ("left", "arrival"), ("outer", "eager")])
-def test_a_null_key_is_dropped_and_moves_no_clock_but_where_it_is_kept(join: str, emit: str) -> None:
-    history = history_of("L -=l@90 R -=r@90", JOIN, join=join, emit=emit, **TEN)
-    assert [shown(entry.output) for entry in play(history).entries] == ["-!null key"] * 2
-    assert play(history).clock == 0
-    assert play(history_of("R -=r@90", JOIN, join=join, emit=emit, null_key="keep", **TEN)).clock == 90
-
-
 KEPT = {
     "inner": "-!null key -!null key",
     "left": "-=(l,null)@5 -!null key",
@@ -163,7 +155,8 @@ def test_a_kept_null_key_is_emitted_at_once_and_joins_nothing(join: str, emit: s
     assert changelog("L -=l@5 R -=r@5", JOIN, join=join, emit=emit, null_key="keep", **TEN) == KEPT[join]
 
 
-def test_a_kept_null_key_may_be_late() -> None:
+def test_a_kept_null_key_may_be_late_and_moves_the_clock() -> None:
+    assert play(history_of("R -=r@90", JOIN, null_key="keep", **TEN)).clock == 90
     assert steps("L k=l@99 -=m@1", JOIN, join="left", null_key="keep", **TEN)[-1] == "-!late"
 
 

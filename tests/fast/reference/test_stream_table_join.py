@@ -42,11 +42,6 @@ def test_a_stream_record_looks_the_row_of_its_key_up(text: str, left: str, inner
     assert steps(text, JOIN, join="inner")[-1] == inner
 
 
-def test_a_null_key_is_dropped_and_moves_no_clock() -> None:
-    assert changelog("L -=v@90 R -=t@90", JOIN) == "-!null key -!null key"
-    assert play(history_of("L -=v@90 R -=t@90", JOIN)).clock == 0
-
-
 def test_a_null_key_may_be_kept_and_then_joins_nothing_and_moves_the_clock() -> None:
     # 27 KAFKA-19208: the row of no key is emitted with null, not dropped
     assert changelog("R -=t@1 L -=v@90 -=∅@90", JOIN, null_key="keep") == "-!null key -=(v,null)@90 -!null value"

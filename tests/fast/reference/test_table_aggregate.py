@@ -83,10 +83,6 @@ def test_the_last_to_arrive_stands_whatever_its_timestamp() -> None:
     assert steps("k=1/g@9 k=5/g@3", AGGREGATE, aggregate="sum", field="v")[-1] == "g=5@9"
 
 
-def test_a_null_key_is_dropped() -> None:
-    assert changelog("-=1/g", AGGREGATE) == "-!null key"
-
-
 def test_a_row_without_group_needs_no_field() -> None:
     assert changelog("k=x/null", AGGREGATE, aggregate="sum", field="v") == ""
 

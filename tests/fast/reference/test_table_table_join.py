@@ -1,19 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from notation import (
-    changelog,
-    histories_drawn,
-    history_of,
     rows_of,
     steps,
-    values_of,
 )
-from streamproof.reference.core.history import History
-from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Value
 
 JOIN = "table_table_join"
 JOINS = ("inner", "left", "outer")
@@ -56,45 +47,9 @@ def test_a_change_is_stamped_with_the_later_of_its_own_and_the_other_row(text: s
     assert steps(text, JOIN)[-1] == expected
 
 
-@pytest.mark.parametrize("join", JOINS)
-def test_a_null_key_is_dropped_and_moves_no_clock(join: str) -> None:
-    assert changelog("L -=l@90 R -=r@90", JOIN, join=join) == "-!null key -!null key"
-    assert play(history_of("L -=l@90", JOIN, join=join)).clock == 0
-
-
 # Bugs that shipped (docs/facts.md).
 
 
 def test_a_row_that_was_sent_again_is_emitted_again() -> None:
     # 11 KAFKA-12508: state that survived a crash before the output did must not silence the replay
     assert steps("L k=A k=A", JOIN, join="left") == ["k=(A,null)@0", "k=(A,null)@1"]
-
-
-# Laws.
-
-
-def table_of_stream(history: History, side: str) -> dict[str, Value]:
-    """f, which reads a stream as a table: of every key the last value, if it is no tombstone."""
-    table: dict[str, Value] = {}
-    for record in history.records:
-        if record.input == side and record.key is not None:
-            table[record.key] = record.value
-    return {key: value for key, value in table.items() if value is not None}
-
-
-def join_of_tables(join: str, left: dict[str, Value], right: dict[str, Value]) -> dict[Any, Value]:
-    """The join of two tables, as one learns it at school."""
-    keys = {"inner": left.keys() & right.keys(), "left": left.keys(), "outer": left.keys() | right.keys()}[join]
-    return {(key, None): [left.get(key), right.get(key)] for key in keys}
-
-
-def disagrees(history: History) -> bool:
-    """Whether join(f(T1), f(T2)) is another table than f(join(T1, T2))."""
-    sides = (table_of_stream(history, side) for side in ("left", "right"))
-    return values_of(play(history).result) != join_of_tables(history.options["join"], *sides)
-
-
-@pytest.mark.parametrize("join", JOINS)
-def test_the_join_of_the_tables_is_the_table_of_the_join(join: str) -> None:
-    for history in histories_drawn(JOIN, 300, options={"join": join}):
-        assert not disagrees(history), history.to_text()

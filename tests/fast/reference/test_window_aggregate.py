@@ -301,12 +301,6 @@ def test_what_before_send_keeps_back_is_not_emitted_later() -> None:
 # What is dropped.
 
 
-def test_a_null_key_is_dropped_and_moves_no_clock() -> None:
-    history = history_of("-@90", WINDOWS, size=10)
-    assert [shown(entry.output) for entry in play(history).entries] == ["-!null key"]
-    assert play(history).clock == 0
-
-
 def test_full_storage_means_its_messages_whatever_the_aggregate_could_take() -> None:
     history = history_of("a=x@0 a=y@10", WINDOWS, size=10, storage="full", aggregate="average")
     played = play(history)

@@ -11,9 +11,8 @@ from notation import (
     rows_of,
     steps,
 )
-from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Change, Record
+from streamproof.reference.core.records import Change
 
 TABLE = "windowed_table"
 SUM: dict[str, Any] = {"size_ms": 10, "aggregate": "sum"}
@@ -61,10 +60,6 @@ CLOSE = [
 @pytest.mark.parametrize(("text", "last", "grace"), CLOSE)
 def test_on_close_a_window_is_emitted_once_by_end_then_key(text: str, last: str, grace: int) -> None:
     assert steps(text, TABLE, emit="close", grace_ms=grace, **SUM)[-1] == last
-
-
-def test_a_null_key_is_dropped_on_both_inputs() -> None:
-    assert changelog("E -@90 R -@90", TABLE, size_ms=10, with_="table") == "-!null key -!null key"
 
 
 def test_without_grace_the_windows_emitted_on_close_are_those_of_samza() -> None:
@@ -220,49 +215,3 @@ def test_a_clock_that_jumps_past_two_ends_emits_what_it_would_have_emitted_at_ea
     for grace in (0, 5):
         text = "E k=1@1 R k=2@12 ~99"
         assert changelog(text, TABLE, grace_ms=grace, **options, **SUM) == "k[0,10]=(1,null)@1 k[0,10]=(1,2)@12"
-
-
-# Laws.
-
-ALONE = [{**SUM, "step_ms": 5, "grace_ms": 3, "emit": emit} for emit in ("update", "close")]
-
-
-def joins_apart(history: History) -> bool:
-    """Whether the join of two windowed tables is another than that of the tables which each side makes alone."""
-    options = history.options
-    alone = {name: options[name] for name in ("size_ms", "step_ms", "grace_ms", "emit", "aggregate") if name in options}
-    tables = {}
-    for side in ("events", "right"):
-        # Other lines of the same clock: the other side's records are left as records of a key that plays no part.
-        lines = [
-            line
-            if not isinstance(line, Record)
-            else line._replace(input="events", key=(side == line.input and line.key) or "-")
-            for line in history.lines
-        ]
-        made = play(History(TABLE, alone, tuple(lines), history.clock)).result
-        assert isinstance(made, dict)
-        tables[side] = {row: value for row, (value, _) in made.items() if row[0] != "-"}
-    size, shift = options["size_ms"], options.get("shift_ms", 0)
-    right = {
-        (key, (window[0] - shift, window[0] - shift + size)): value
-        for (key, window), value in tables["right"].items()
-        if window[0] >= shift
-    }
-    left = tables["events"]
-    rows = {"inner": left.keys() & right.keys(), "left": left.keys(), "outer": left.keys() | right.keys()}
-    emitted = play(history).result
-    assert isinstance(emitted, dict)
-    joined = {row: [left.get(row), right.get(row)] for row in rows[options["join"]]}
-    return {row: value for row, (value, _) in emitted.items()} != joined
-
-
-@pytest.mark.parametrize("join", ["inner", "left", "outer"])
-@pytest.mark.parametrize("shift", [-5, 0, 10])
-@pytest.mark.parametrize("alone", ALONE, ids=lambda alone: alone["emit"])
-def test_the_join_of_two_windowed_tables_is_the_windowed_table_of_the_join(
-    alone: dict[str, Any], shift: int, join: str
-) -> None:
-    options = {**alone, "with": "windowed_table", "join": join, "shift_ms": shift}
-    for history in histories_drawn(TABLE, 30, 5, options=options, null_keys=False):
-        assert not joins_apart(history), history.to_text()

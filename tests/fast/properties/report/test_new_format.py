@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from report_contents import counterexample_of, history_of
-from streamproof import InvariantsReport, JobReport
 from streamproof.properties.checking.report import Report
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import LawResult
 from streamproof.properties.report import writing
 from streamproof.properties.report.content import Content
-from streamproof.properties.report.making import content, write_report
+from streamproof.properties.report.making import content
 from streamproof.properties.report.writing import FORMATS, Format, write_content
 
 
@@ -40,11 +39,3 @@ def test_a_report_of_the_gate_is_written_in_the_new_format_too(tmp_path: Path) -
     lines = (tmp_path / "laws.csv").read_text().splitlines()
     subject = '"session_windows, on Spark",changelog'
     assert lines[1:] == [f"{subject},conforms,9", f'{subject},differs,"key a, batch 1"']
-
-
-def test_a_report_of_jobs_is_written_in_the_new_format_too(tmp_path: Path) -> None:
-    write_report(tmp_path, JobReport("a", "the rule", 300, 290, "end"), InvariantsReport("b", {"a restart": 40}))
-    assert (tmp_path / "laws.csv").read_text().splitlines()[1:] == [
-        "a,the rule,conforms,300",
-        "b,a restart,conforms,40",
-    ]
