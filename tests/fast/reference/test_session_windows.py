@@ -13,7 +13,7 @@ from notation import broken_prefix, changelog, history_of, result_of, steps
 from streamproof.properties.generators.draws import HistorySettings
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
-from streamproof.reference.core.records import Accepted, Change, Dropped, Output, Record
+from streamproof.reference.core.records import Change, Record
 from streamproof.reference.definitions.aggregates import Aggregate, reduce
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.reference.session_windows import Behaviour, meaning
@@ -25,10 +25,6 @@ QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None
 def declared(text: str, windows: SessionWindows) -> str:
     """The changelog under a declaration that no history file can give: an aggregate of one's own."""
     return changelog(text, SESSIONS, lambda _, clock: Behaviour(windows, clock))
-
-
-def accepted(*records: tuple[str, int, int]) -> list[Accepted]:
-    return [Accepted(Record("events", key, timestamp, timestamp), clock) for key, timestamp, clock in records]
 
 
 # What Kafka Streams does (docs/facts.md): gap 10.
@@ -212,16 +208,6 @@ def test_a_closed_session_is_neither_merged_nor_revised_whatever_the_retention(r
 # The meaning.
 
 
-def test_the_meaning_of_nothing_is_the_empty_table() -> None:
-    assert meaning(SessionWindows(10), [], 0) == {}
-
-
-def test_the_meaning_splits_a_keys_records_at_gaps() -> None:
-    taken = accepted(("a", 0, 0), ("b", 5, 21), ("a", 10, 10), ("a", 21, 21))
-    expected = {("a", (0, 10)): (2, 10), ("a", (21, 21)): (1, 21), ("b", (5, 5)): (1, 5)}
-    assert meaning(SessionWindows(10, 100), taken, 21) == meaning(SessionWindows(10, 100), taken[::-1], 21) == expected
-
-
 def test_the_meaning_leaves_closed_sessions_alone_and_under_close_it_has_no_others() -> None:
     played = play(history_of("a@0 a@5 z@16 a@15 a@5", SESSIONS))
     closed = {("a", (0, 5)): (2, 5)}
@@ -263,19 +249,3 @@ def test_when_nothing_is_late_sessions_are_the_connected_components(timestamps: 
     text = " ".join(f"k@{timestamp}" for timestamp in timestamps)
     result = play(history_of(text, SESSIONS, gap_ms=gap, grace_ms=1000)).result
     assert {window for _, window in result} == connected(timestamps, gap)
-
-
-@QUIET
-@given(st.lists(st.integers(0, 60), min_size=1), st.integers(0, 1000))
-def test_the_answer_moves_with_the_origin_of_time(timestamps: list[int], shift: int) -> None:
-    def emitted(by: int) -> list[Output]:
-        text = " ".join(f"k@{at + by}" for at in timestamps)
-        return [entry.output for entry in play(history_of(text, SESSIONS)).entries]
-
-    def moved(output: Output) -> Output:
-        if isinstance(output, Dropped) or output.window is None:
-            return output
-        start, end = output.window
-        return output._replace(window=(start + shift, end + shift), timestamp=output.timestamp + shift)
-
-    assert emitted(shift) == [moved(output) for output in emitted(0)]

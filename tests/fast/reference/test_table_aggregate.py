@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
 from notation import (
     changelog,
-    histories_drawn,
     result_of,
     rows_of,
     steps,
@@ -93,19 +91,6 @@ def test_an_aggregate_that_cannot_subtract_is_refused() -> None:
 
 
 # Laws.
-
-
-def groups_of(history: History) -> dict[Any, Value]:
-    """The counts of the groups of the table that a stream is read as."""
-    table = {record.key: record.value for record in history.records if record.key is not None}
-    groups = Counter(value["group"] for value in table.values() if value is not None)
-    return {(group, None): count for group, count in groups.items() if group is not None}
-
-
-def test_the_aggregate_of_the_table_is_the_table_of_the_aggregate() -> None:
-    for history in histories_drawn(AGGREGATE, 200, 2, options={"group_by": "group"}):
-        emitted = values_of(play(history).result)
-        assert {row: count for row, count in emitted.items() if count} == groups_of(history)
 
 
 def rows_in_turn(*rows: tuple[str, Value], aggregate: str) -> History:

@@ -215,7 +215,6 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
         (("spec", "races", "--answered"), ("--answered changes the inner join of Kafka's code: give --on kafka",)),
         (("mutants",), ("Missing argument 'OPERATOR|MODULE:JOB'",)),
         (("mutants", "session_windows", "nobody"), ("unknown mutant 'nobody': use one of gap_exclusive,",)),
-        (("mutants", "session_windows", "--histories", "0"), ("'--histories'", "1", "`streamproof mutants --help`")),
         (("mutants", "session_windows", "--rounds", "-1"), ("'--rounds'", "0", "`streamproof mutants --help`")),
         (("compare", "session_windows"), ("Missing option '--data'",)),
         (("broker-races", "nope"), ("unknown race 'nope': use delete-insert, ",)),
@@ -226,7 +225,6 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
             ("--client-config is for a cluster that runs already: name it by --bootstrap too",),
         ),
         (("divergences", "nope"), ("unknown divergence 'nope': use one of session-forgotten-early, ",)),
-        (("regress", "check", "nowhere.jsonl"), ("nowhere.jsonl: can't be read",)),
         (("run", "{file}", "--on", "protocol"), ("h1: protocol plays the messages of foreign_key_join",)),
     ],
 )
