@@ -22,7 +22,7 @@ from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line
 from streamproof.reference.core.operator import Behaviour, operator_named
 from streamproof.reference.core.play import Played, play
-from streamproof.reference.core.records import Bag, Change, Dropped, Output, Record, Table
+from streamproof.reference.core.records import Bag, Dropped, Output, Record, Table
 
 SIDES = {"L": "left", "R": "right", "E": "events"}
 FIELDS = {"|": "fk", "/": "group", ":": "start"}
@@ -165,35 +165,3 @@ def broken_prefix(history: History, machine: Machine | None = None) -> list[Diff
     """Where the behaviour doesn't fold to the meaning, and how; empty if it does at every prefix."""
     played = play(history, machine)
     return folded_differences(history, played, by_batch(played.entries, len(played.steps)))
-
-
-def without_other_keys(history: History, key: str) -> History:
-    """The same history for one key; the other keys leave clock advances, so that the clock is the same."""
-    return history.with_lines(
-        ClockAdvance(line.timestamp) if isinstance(line, Record) and line.key != key else line for line in history.lines
-    )
-
-
-def of_key(history: History, key: str, machine: Machine | None = None) -> list[tuple[int, Change]]:
-    """What comes out for a key, with the arrival that sets it off; keys of windows in the key count too."""
-    emitted = [(entry.arrival, entry.output) for entry in play(history, machine).entries]
-    return [
-        (at, output)
-        for at, output in emitted
-        if isinstance(output, Change) and output.key is not None and output.key.partition("@")[0] == key
-    ]
-
-
-def keys_that_meet(history: History, machine: Machine | None = None) -> list[str]:
-    """The keys whose changelog is another one without the other keys."""
-    keys = sorted({record.key for record in history.records if record.key is not None})
-    return [
-        key for key in keys if of_key(history, key, machine) != of_key(without_other_keys(history, key), key, machine)
-    ]
-
-
-def twice(history: History) -> History:
-    """The same history, in which every record comes twice running."""
-    return history.with_lines(
-        again for line in history.lines for again in ([line, line] if isinstance(line, Record) else [line])
-    )

@@ -8,7 +8,6 @@ from notation import (
     result_of,
     rows_of,
     steps,
-    values_of,
 )
 from streamproof.reference.core.play import play
 from streamproof.reference.foreign_key_protocol import Protocol
@@ -103,11 +102,3 @@ def test_the_last_to_arrive_stands_whatever_its_timestamp() -> None:
 def test_messages_delivered_at_once_give_the_changelog_that_the_meaning_was_written_from() -> None:
     for history in histories_drawn(JOIN, 480):
         assert play(history).entries == play(history, Protocol).entries, history.to_text()
-
-
-def test_the_order_of_arrival_among_keys_and_sides_changes_no_value() -> None:
-    # Only the order of a row's own changes counts.
-    for history in histories_drawn(JOIN, 100, 4, options={"foreign_key": "fk", "join": "left"}):
-        sorted_by_row = sorted(history.records, key=lambda record: (record.input, record.key or ""))
-        other = play(history.with_lines(sorted_by_row))
-        assert values_of(other.result) == values_of(play(history).result)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import random
-
 import pytest
-from notation import changelog, histories_drawn, history_of, steps
+from notation import changelog, history_of, steps
 from streamproof.reference.core.play import play
 
 JOIN = "stream_table_join"
@@ -50,12 +48,3 @@ def test_a_null_key_may_be_kept_and_then_joins_nothing_and_moves_the_clock() -> 
 
 
 # Laws.
-
-
-def test_the_order_of_the_stream_among_itself_changes_nothing() -> None:
-    draw = random.Random(1)
-    for history in histories_drawn(JOIN, 100, 5, options={"join": "left"}, clock="stream_time"):
-        rows = [record for record in history.records if record.input == "right"]
-        stream = [record for record in history.records if record.input == "left"]
-        shuffled = draw.sample(stream, len(stream))
-        assert play(history.with_lines(rows + shuffled)).result == play(history.with_lines(rows + stream)).result
