@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from notation import (
-    rows_of,
-    steps,
-)
+from notation import histories_drawn, rows_of, steps, values_of
+from streamproof.reference.core.history import History
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Key, Value
 
 JOIN = "table_table_join"
 JOINS = ("inner", "left", "outer")
@@ -53,3 +53,21 @@ def test_a_change_is_stamped_with_the_later_of_its_own_and_the_other_row(text: s
 def test_a_row_that_was_sent_again_is_emitted_again() -> None:
     # 11 KAFKA-12508: state that survived a crash before the output did must not silence the replay
     assert steps("L k=A k=A", JOIN, join="left") == ["k=(A,null)@0", "k=(A,null)@1"]
+
+
+# The law of the join of tables: join(f(T1), f(T2)) is f(join(T1, T2)), where f reads a stream as a table.
+
+
+def table_of_stream(history: History, side: str) -> dict[Key, Value]:
+    """Return of every key the last value, if it is no tombstone."""
+    table = {one.key: one.value for one in history.records if one.input == side and one.key is not None}
+    return {key: value for key, value in table.items() if value is not None}
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_the_join_of_the_tables_is_the_table_of_the_join(join: str) -> None:
+    for history in histories_drawn(JOIN, 300, options={"join": join}):
+        left, right = (table_of_stream(history, side) for side in ("left", "right"))
+        keys = {"inner": left.keys() & right.keys(), "left": left.keys(), "outer": left.keys() | right.keys()}[join]
+        joined = {(key, None): [left.get(key), right.get(key)] for key in keys}
+        assert values_of(play(history).result) == joined, history.to_text()
