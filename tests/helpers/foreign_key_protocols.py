@@ -9,12 +9,7 @@ from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.history import Delivery
 from streamproof.reference.core.records import Change, Key, Record, Value
 from streamproof.reference.definitions.joins import ForeignKeyJoin
-from streamproof.reference.foreign_key_protocol import (
-    Protocol,
-    Response,
-    Subscription,
-    digest_of,
-)
+from streamproof.reference.foreign_key_protocol import Protocol, Response, Subscription, digest_of
 
 JOIN = "foreign_key_join"
 

@@ -3,12 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import (
-    histories_drawn,
-    result_of,
-    rows_of,
-    steps,
-)
+from notation import histories_drawn, result_of, rows_of, steps
 from streamproof.reference.core.play import play
 from streamproof.reference.foreign_key_protocol import Protocol
 

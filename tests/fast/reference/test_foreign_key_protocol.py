@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 from foreign_key_protocols import Schedule
-from streamproof.reference.foreign_key_protocol import (
-    digest_of,
-    prefix_of,
-)
+from streamproof.reference.foreign_key_protocol import digest_of, prefix_of
 
 DELETE_AND_ANSWER = "DELETE_KEY_AND_PROPAGATE"
 NULL_IF_NONE = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from foreign_key_protocols import (
-    JOIN,
-    Schedule,
-    manual,
-    played,
-)
+from foreign_key_protocols import JOIN, Schedule, manual, played
 from foreign_key_schedules import BUG_SCHEDULES, GOOD, RACES, SHOWN
 from notation import changelog, shown, steps
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.foreign_key_protocol import (
-    Protocol,
-)
+from streamproof.reference.foreign_key_protocol import Protocol
 
 # Bugs that shipped (docs/facts.md), as schedules.
 

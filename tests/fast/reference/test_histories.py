@@ -10,15 +10,7 @@ from history_strategies import declarations
 from hypothesis import given
 from hypothesis import strategies as st
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import (
-    CUT,
-    ClockAdvance,
-    Cut,
-    History,
-    Line,
-    parse_history,
-    read_history,
-)
+from streamproof.reference.core.history import CUT, ClockAdvance, Cut, History, Line, parse_history, read_history
 from streamproof.reference.core.records import Record
 
 DESIGN = """\

@@ -9,10 +9,7 @@ from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.records import Record
-from streamproof.reference.definitions.joins import (
-    MATRIX,
-    require_join,
-)
+from streamproof.reference.definitions.joins import MATRIX, require_join
 
 KINDS = ("KStream", "KTable", "WTable")
 JOINS = ("inner", "left", "outer")

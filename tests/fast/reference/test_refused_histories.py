@@ -12,11 +12,7 @@ from history_lines import HEADER, LATEST, QUIET, RECORD, record, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import (
-    Delivery,
-    parse_history,
-    read_history,
-)
+from streamproof.reference.core.history import Delivery, parse_history, read_history
 from streamproof.reference.core.play import play
 
 

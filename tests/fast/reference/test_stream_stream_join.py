@@ -5,13 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from notation import (
-    changelog,
-    histories_drawn,
-    history_of,
-    shown,
-    steps,
-)
+from notation import changelog, histories_drawn, history_of, shown, steps
 from streamproof.reference.core.history import ClockAdvance
 from streamproof.reference.core.play import play
 

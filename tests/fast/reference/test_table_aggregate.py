@@ -3,13 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import (
-    changelog,
-    result_of,
-    rows_of,
-    steps,
-    values_of,
-)
+from notation import changelog, result_of, rows_of, steps, values_of
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.play import play

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import (
-    changelog,
-    histories_drawn,
-    history_of,
-    lines_of,
-    shown,
-    steps,
-)
+from notation import changelog, histories_drawn, history_of, lines_of, shown, steps
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import OPERATORS, operator_named

@@ -3,14 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import (
-    changelog,
-    histories_drawn,
-    history_of,
-    result_of,
-    rows_of,
-    steps,
-)
+from notation import changelog, histories_drawn, history_of, result_of, rows_of, steps
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change
 
