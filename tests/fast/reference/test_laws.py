@@ -64,7 +64,7 @@ def test_a_null_key_is_dropped_on_each_input_and_moves_no_clock_unless_it_is_kep
 @cache
 def samples_of(operator: str) -> list[Sample]:
     """Those that a check of the reference draws."""
-    return [draw() for draw in plan_of_reference(registration_of(operator), 150, 2)]
+    return [draw() for draw in plan_of_reference(registration_of(operator), 60, 2)]
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
