@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from ...witnesses.job.plan import optimized
 
 _RULE = "org.apache.spark.sql.catalyst.optimizer."
 
@@ -43,14 +46,14 @@ FILTERED_WATERMARK = Divergence(
     ("PushDownPredicates", "PushPredicateThroughNonJoin", "PushDownLeftSemiAntiJoin", "InferFiltersFromConstraints"),
 )
 PRUNED_TIME = Divergence(
-    "event time pruned",
+    optimized.PRUNED_TIME,
     "SPARK-58979",
     "The event time isn't among the columns that are needed above a deduplication or a join without bounds: it is "
     "pruned, and the operator drops no late rows.",
     "keep the event time among the selected columns",
 )
 REDUNDANT_SESSIONS = Divergence(
-    "session windows removed",
+    optimized.REDUNDANT_SESSIONS,
     "not reported",
     "Session windows whose aggregates aren't needed, below another aggregate, are taken for redundant: each row is a "
     "session of its own.",
@@ -108,3 +111,13 @@ ALL = (
     SEMI_LEFT_FIRST,
     EVICTED_UNJOINED,
 )
+
+
+def sentences(names: Iterable[str]) -> list[str]:
+    """Return a sentence for each known divergence that reaches a job's plan, without its full stop."""
+    known = {one.name: one for one in ALL}
+    return [
+        f"Spark is known to run this plan otherwise than it is written ({one.name}, {one.ticket}): {one.says} "
+        f"Remedy: {one.remedy}"
+        for one in map(known.__getitem__, names)
+    ]

@@ -15,6 +15,7 @@ from ...system.progress import tell
 from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.running import RESTORED
 from ...witnesses.job.witness import RowsWitness
+from ..fuzzing.divergences import sentences
 from .draws import Draws
 from .verdicts import Inconclusive
 
@@ -180,7 +181,7 @@ def limits(judge: Judge) -> list[str]:
     settings = {**getattr(getattr(script, "found", None), "settings", {}), **judge.declared.settings, **met.settings}
     if settings:
         found.append(f"Set by the job: {', '.join(f'{name}={value}' for name, value in sorted(settings.items()))}")
-    return found
+    return [*found, *sentences(judge.declared.divergences)]
 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:

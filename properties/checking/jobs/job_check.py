@@ -33,6 +33,7 @@ from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, wh
 from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.engine import TookTooLong
 from ...witnesses.spark.failures import QueryFailed
+from ..fuzzing.divergences import sentences
 from .arguments import CheckOptions
 from .around import around_constants
 from .conclusion import inconclusive, limits, not_checked, unmet_goals
@@ -400,6 +401,7 @@ class JobCheck:
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
             head = f"{head} It died {compared.output.died_at}."
+        head = " ".join([head, *(f"{one}." for one in sentences(self.judge.declared.divergences))])
         counterexample = self.counterexample(history, variation, compared)
         if deadline is not None and deadline.has_stopped:
             head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."

@@ -46,6 +46,7 @@ from .dying import Steps, dying_writer
 from .dying.memory import Memory
 from .dying.writes import Writes
 from .plan.grouping import Grouping, grouping_of
+from .plan.optimized import divergences_of
 from .plan.plans import Plan, plan_of
 from .plan.tables import TablesUsed, tables_used
 from .processing_time import SETTINGS, at_times
@@ -149,6 +150,7 @@ class Declared:
         tables: How it uses the tables that don't change.
         schema: The schema of its result; None where it isn't known.
         settings: The settings of the session that it makes.
+        divergences: The names of the known divergences of Spark's optimizer that reach its plan.
     """
 
     names: Sequence[str] = ()
@@ -159,6 +161,7 @@ class Declared:
     tables: TablesUsed = field(default_factory=TablesUsed)
     schema: StructType | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    divergences: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -295,7 +298,7 @@ class Runner:
             with refused(*REFUSED), limited(run.seconds):
                 result, watermarks = query.result()
                 columns, grouping = columns_of(result), grouping_of(result)
-                given = query.plan, grouping, query.used, result.schema, query.own_settings
+                given = query.plan, grouping, query.used, result.schema, query.own_settings, divergences_of(result)
                 return Declared(result.columns, columns, watermarks, *given)
 
         return _in_session(run, declared)
