@@ -41,9 +41,12 @@ check: setup ## The gate: every law, then real flight data on two witnesses
 specs: setup ## The TLA+ models that CI checks, in under two minutes
 	$(BIN)/streamproof spec check
 
+# In a zone of half an hour, so that a time without a zone is nowhere taken for one in UTC unseen.
+IN_MEMORY := TZ=America/St_Johns $(BIN)/python -m pytest tests/fast --numprocesses 2
+
 # A query waits more than it computes: two Spark sessions side by side are done sooner than one after the other.
 test: $(TESTS) $(CLASSES) ## The tests: tests/fast, then tests/spark, whose tests share two Spark sessions
-	$(BIN)/python -m pytest tests/fast --numprocesses 2 --dist loadfile --durations 20
+	$(IN_MEMORY) --dist loadfile --durations 20
 	$(BIN)/python -m pytest tests/spark -m "not weekly" --numprocesses 2 --dist loadfile --durations 20
 
 # A process that is done takes the next test, or the next module whose fixture its tests share (tests/conftest.py).
@@ -66,7 +69,7 @@ versions-quick: $(TESTS) ## A few of them on the oldest PySpark, 3.5
 	$(BIN)/nox --tags oldest -- tests/versions/test_first_job.py
 
 test-quick: $(TESTS) ## The tests of tests/fast, which need no Spark, in under a minute
-	$(BIN)/python -m pytest tests/fast --numprocesses 2
+	$(IN_MEMORY)
 
 # Needs the package index, as `make setup` does. 2 is inconclusive: 50 histories are few.
 wheel-check: $(TESTS) ## Build sdist and wheel, and run the gate from the wheel in an empty environment
