@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from .users_code import NO_FILE, OF_CLASSES, is_users_class, is_users_file, names_of
+from .users_code import OF_CLASSES, is_users_class, is_users_file, is_users_module, names_of
 
 MAX_CONSTANTS = 100
 MAX_OBJECTS = 10_000
@@ -101,7 +101,7 @@ def _of_function(function: Any, own: CodeType | None) -> tuple[list[Any], list[A
     constants, names = [*_of_code(code, own)], {*names_of(code)}
     globals_ = function.__globals__
     referred = [globals_[name] for name in sorted(names) if name in globals_]
-    modules = [one for one in referred if isinstance(one, ModuleType) and is_users_file(one.__file__ or NO_FILE)]
+    modules = [*filter(is_users_module, referred)]
     referred += [getattr(module, name) for module in modules for name in sorted(names) if hasattr(module, name)]
     for cell in function.__closure__ or ():
         try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
+from typing import Any
 
 _OURS = Path(__file__).resolve().parents[3]
 _LIBRARIES = (
@@ -14,16 +15,26 @@ _LIBRARIES = (
     *(_OURS / name for name in ("properties", "reference", "spark_impl", "streamproof")),
 )
 """The folders of code that isn't the user's."""
-NO_FILE = str(_LIBRARIES[0] / "built in")
 OF_CLASSES = ("__module__", "__qualname__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__")
 """Members of a class that Python adds, and that no code of the user's compares with."""
 
 
 def is_users_class(kind: type) -> bool:
     """Return whether a class is the user's."""
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    return kind.__module__ == "__main__" or (file is not None and is_users_file(file))
+    return kind.__module__ == "__main__" or is_users_module(sys.modules.get(kind.__module__))
+
+
+def is_users_module(module: Any) -> bool:
+    """Return whether a value is a module of the user's."""
+    is_module = issubclass(type(module), ModuleType)  # an object of the user's may raise anything where it is looked at
+    file = getattr(module, "__file__", None) if is_module else None
+    return bool(file) and is_users_file(str(file))
+
+
+def users_modules(names: Iterable[str]) -> dict[str, ModuleType]:
+    """Return those of the imported modules that are the user's, but not what Python runs and what configures pytest."""
+    others = {*names} - {"__main__", "conftest"}
+    return {name: one for name, one in [*sys.modules.items()] if name in others and is_users_module(one)}
 
 
 def is_users_file(file: str) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, MutableMapping, MutableSequence,
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
-from ..users_code import NO_FILE, OF_CLASSES, is_users_class, is_users_file, names_of
+from ..users_code import OF_CLASSES, is_users_class, is_users_file, is_users_module, names_of, users_modules
 
 MAX_OBJECTS = 50_000
 """The most objects that are looked at."""
@@ -76,10 +76,9 @@ class Memory:
         for put in self._kept:
             with contextlib.suppress(Exception):  # a connection may be closed, and a collection may refuse a member
                 changed |= put()
-        for name in {*sys.modules} - self.modules:
-            if is_users_file(getattr(sys.modules[name], "__file__", None) or NO_FILE):
-                del sys.modules[name]
-                changed = True
+        for name in users_modules({*sys.modules} - self.modules):
+            del sys.modules[name]
+            changed = True
         if changed:  # connections that nothing refers to any longer are in cycles, and hold their locks
             gc.collect()
 
@@ -135,16 +134,16 @@ def _of_function(function: Any) -> tuple[list[PutBack], list[Any]]:
     if not is_users_file(function.__code__.co_filename):
         return [], more  # a decorator of a library, whose closure may have the user's function
     more += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), function.__dict__]
-    put_globals, more_globals = _of_code(function.__code__, function.__globals__)
+    put_globals, more_globals = _of_code(function.__code__, function.__globals__, more)
     return [*put, *put_globals], [*more, *more_globals]
 
 
-def _of_code(code: CodeType, own: dict[str, Any]) -> tuple[list[PutBack], list[Any]]:
-    """Return the same for the globals, and the names of modules, that code refers to."""
+def _of_code(code: CodeType, own: dict[str, Any], enclosed: Sequence[Any] = ()) -> tuple[list[PutBack], list[Any]]:
+    """Return the same for the globals, and the names of modules, that code refers to; enclosed values may be some."""
     names = sorted({*names_of(code)})
     spaces = [own]
     modules = [sys.modules.get(name) for name in names]  # those that the code itself imports
-    for module in [*modules, *(own.get(name) for name in names)]:
+    for module in [*modules, *enclosed, *(own.get(name) for name in names)]:
         spaces += _spaces_of(module, names)
     bindings = [(space, name) for space in {id(space): space for space in spaces}.values() for name in names]
     put = [functools.partial(_bound_again, space, name, space.get(name, _MISSING)) for space, name in bindings]
@@ -156,8 +155,7 @@ def _spaces_of(module: Any, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     waiting, seen = [module], set()
     while waiting:
         module = waiting.pop()
-        own = isinstance(module, ModuleType) and is_users_file(getattr(module, "__file__", None) or NO_FILE)
-        if own and id(module) not in seen:
+        if is_users_module(module) and id(module) not in seen:
             seen.add(id(module))
             yield vars(module)
             waiting += [vars(module)[name] for name in names if name in vars(module)]

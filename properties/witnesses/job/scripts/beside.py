@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
-from ..users_code import is_users_file
+from ..users_code import users_modules
 from .absent import forget_stand_ins, stand_in
 
 HEIGHT = 4
@@ -96,9 +96,12 @@ def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
     It is those beside the script, and those that scripts have imported. A test's own are there again afterwards.
     """
     folders = folders_of(file)
-    beside = [folders[0], *(folder for folder in folders[1:] if (folder / "__init__.py").is_file())]
+    packages = [folders[0], *(folder for folder in folders[1:] if (folder / "__init__.py").is_file())]
+    beside = tuple(f"{folder}{os.sep}" for folder in packages)
     there = [*sys.modules.items()]
-    hidden = {name: one for name, one in there if one in _imported or _is_in(name, one, beside)}
+    hidden = users_modules(
+        name for name, one in there if one in _imported or (getattr(one, "__file__", None) or "").startswith(beside)
+    )
     own = _own.setdefault(file, [one for one in hidden.values() if one not in _imported])
     for name in hidden:
         del sys.modules[name]
@@ -107,18 +110,8 @@ def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
         with finding(file, skip):
             yield
     finally:
-        _imported[:] = [one for name, one in [*sys.modules.items()] if name not in before and _is_users(name, one)]
+        _imported[:] = users_modules({*sys.modules} - before).values()
         sys.modules.update({name: one for name, one in hidden.items() if one in own})
-
-
-def _is_users(name: str, module: ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
-    return bool(file) and name not in ("__main__", "conftest") and is_users_file(str(file))
-
-
-def _is_in(name: str, module: ModuleType, folders: Sequence[Path]) -> bool:
-    file = getattr(module, "__file__", None) or ""
-    return file.startswith(tuple(f"{folder}{os.sep}" for folder in folders)) and _is_users(name, module)
 
 
 @contextlib.contextmanager

@@ -142,6 +142,51 @@ def test_objects_with_slots_are_put_back() -> None:
     assert job.slotted.last == [0]
 
 
+def test_a_variable_that_a_function_binds_later_and_a_module_within_a_module_are_put_back(
+    tmp_path: Path, monkeypatch
+) -> None:
+    package = tmp_path / "package_of_a_user"
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import inner\n")
+    (package / "inner.py").write_text("SEEN = [0]\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import package_of_a_user
+
+    def outer():
+        def write() -> None:
+            nonlocal later
+            later = package_of_a_user.inner.SEEN = [1]
+
+        def read() -> object:
+            return later
+
+        return write, read
+        later = None
+
+    write, read = outer()
+    memory = Memory()
+    memory.learn(write)
+    write()
+    assert read() == [1]
+    memory.put_back()
+    assert package_of_a_user.inner.SEEN == [0]
+    with pytest.raises(NameError):
+        read()
+
+
+def test_a_class_of_the_script_that_python_runs_is_the_user_s() -> None:
+    kind = type("Kind", (), {"seen": 0, "__module__": "__main__"})
+
+    def write() -> None:
+        kind.seen = 1
+
+    memory = Memory()
+    memory.learn(write)
+    write()
+    memory.put_back()
+    assert kind.seen == 0
+
+
 def test_an_attribute_of_a_module_is_put_back_that_the_function_itself_imports(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "of_a_user.py").write_text("SEEN = []\n")
     (tmp_path / "imported_late.py").write_text("SEEN = []\n")
