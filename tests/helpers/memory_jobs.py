@@ -18,6 +18,7 @@ from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
 Batches = list[list[dict[str, Any]]]
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+RUN = RunOptions(empty_batches=True, seconds=60)
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,14 @@ def copy(batches: Batches) -> Batches:
 
 
 def options(
-    job: Callable[[Batches], Batches], runner: Callable[..., Runner] = MemoryRunner, **more: Any
+    job: Callable[[Batches], Batches],
+    runner: Callable[..., Runner] = MemoryRunner,
+    clicks: Input = CLICKS,
+    run: RunOptions = RUN,
+    **more: Any,
 ) -> CheckOptions:
-    resolved = resolve_all([CLICKS], 0)
-    return CheckOptions(runner=runner(job, [given.source for given in resolved]), inputs=resolved, run=RUN, **more)
-
-
-RUN = RunOptions(empty_batches=True, seconds=60)
+    resolved = resolve_all([clicks], 0)
+    return CheckOptions(runner=runner(job, [given.source for given in resolved]), inputs=resolved, run=run, **more)
 
 
 def checked(job: Callable[[Batches], Batches], oracle: Oracle) -> Any:

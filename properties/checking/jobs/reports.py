@@ -222,6 +222,7 @@ class ReplayReport(Shown):
         by_batch: Whether the rows of each batch were compared; otherwise all rows at the end.
         not_checked: The parts that were not checked, each with the reason.
         equality: When two values counted as equal.
+        limits: As `JobReport`.
     """
 
     job: str
@@ -232,10 +233,15 @@ class ReplayReport(Shown):
     by_batch: bool
     not_checked: Sequence[str] = ()
     equality: Equality = TWELVE_DIGITS
+    limits: Sequence[str] = ()
 
     @property
     def _compared(self) -> str:
         return in_words("batches" if self.by_batch else "end", self.equality)
+
+    @property
+    def _notes(self) -> list[str]:
+        return [*_sentences(self.limits), *_not_checked(self.not_checked)]
 
     def __str__(self) -> str:
         first, last = self.batches
@@ -243,13 +249,13 @@ class ReplayReport(Shown):
             f"The run of {self.job} wrote what {self.oracle} expects, in batches {first:,} to {last:,}: "
             f"{_rows(self.read)} read, {_rows(self.written)} written. Compared: {self._compared}."
         )
-        return "\n".join([head, *_not_checked(self.not_checked)])
+        return "\n".join([head, *self._notes])
 
     @property
     def checked(self) -> Checked:
         """The report as plain data: the one law that the run wrote what the oracle expects."""
         law = LawCount(self.oracle, self._compared, ("expected", "the run"), "conforms", 1)
-        notes = [f"{_rows(self.read)} read, {_rows(self.written)} written.", *_not_checked(self.not_checked)]
+        notes = [f"{_rows(self.read)} read, {_rows(self.written)} written.", *self._notes]
         return Checked(f"the run of {self.job}", "conforms", [law], 1, notes=notes)
 
 

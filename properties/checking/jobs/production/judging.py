@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 from .....reference.core.errors import BadInput
 from ....generators.columns.forms.rows import Row, microseconds
 from ....generators.columns.model import Expected, JobHistory
-from ....laws.expected.comparison import both_flat, columns_of, in_their_form, table_of, unmatched
+from ....laws.expected.comparison import both_flat, columns_of, table_of, unmatched
 from ....laws.expected.oracles import JobOracle, ModelOracle
 from ....laws.expected.rules.rule import Rule
 from ....laws.variation import Variation
@@ -58,14 +58,18 @@ class Judging:
         # Others say what the table is at the end, whatever the batches were.
         self.by_batches = isinstance(self.judge.oracle, (Rule, JobOracle, ModelOracle))
         self.not_checked: list[str] = []
+        plan = self.declared.plan
+        self.judge.leave_out((plan.nondeterministic | plan.of_clock).difference(self.judge.unique_columns or ()))
 
     def emitted(self, expected: Expected) -> tuple[Expected, list[Row]]:
-        """Return the expected and the written rows with the same columns.
+        """Return the expected and the written rows with the same columns; those that nothing is expected of are noted.
 
         Raises:
             BadInput: The output lacks an expected column.
         """
         expected, (rows,) = self.in_form(expected, [self.run.written.rows])
+        wanted = columns_of(expected.rows)
+        self.judge.met.extra = [column for column in columns_of([rows]) if wanted and column not in wanted]
         return expected, rows
 
     def differing(self, expected: Expected, written: Sequence[Row]) -> list[Wrong]:
@@ -96,8 +100,9 @@ class Judging:
         Raises:
             BadInput: The output lacks an expected column.
         """
-        (in_form,) = in_their_form([expected], [emitted], self.sources)
-        wanted, came = both_flat(in_form.rows, emitted)
+        batches = [[*rows] for rows in emitted]
+        (in_form,), (batches,) = self.judge.side_by_side([expected], [batches], Variation(self.options.run))
+        wanted, came = both_flat(in_form.rows, batches)
         needed, present = columns_of(wanted), columns_of(came)
         missing = [column for column in needed if present and column not in present]
         if missing:

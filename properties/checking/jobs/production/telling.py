@@ -12,6 +12,7 @@ from ....generators.columns.shown import shown_row, typed_row
 from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
 from ....witnesses.job.plan.plans import delays_by_input
+from ..conclusion import limits
 from ..reports import ReplayReport
 from ..verdicts import Inconclusive, Violated
 from .judging import Judging, Wrong
@@ -61,6 +62,7 @@ def report_of(
         by_batch=judging.by_batch,
         not_checked=[*not_checked, *_not_checked(judging)],
         equality=judging.options.equality,
+        limits=limits(judge),
     )
 
 

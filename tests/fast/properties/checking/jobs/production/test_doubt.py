@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.jobs.production.doubt import uncertain
+from streamproof.properties.checking.jobs.production.times import Uncertain, place_of
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Expected
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS
@@ -48,3 +49,27 @@ def test_rows_with_times_up_to_those_that_are_gone_are_in_doubt_whatever_their_k
     assert near.has(row("a", 2, 0))
     assert near.has({"user": "a", "total": 1})
     assert not near.has(row("a", 3, 0))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "overlaps"),
+    [(0, 1, False), (0, 2, True), (1, 3, True), (2, 4, True), (3, 4, False), (3, 3, True), (1, 1, True), (0, 9, True)],
+)
+def test_spans_of_one_key_of_several_columns_overlap_as_windows_do(start: int, end: int, overlaps: bool) -> None:
+    def spanning(item: int, *hours: int) -> Row:
+        times = [datetime.fromtimestamp(hour * 3600, UTC) for hour in hours]
+        return {"user": "a", "item": item, "window": dict(zip(("start", "end"), times, strict=False))}
+
+    near = Uncertain(lambda row: ("user", "item"))
+    near.add(spanning(1, 1, 3))
+    assert near.has(spanning(1, start, end)) == overlaps
+    assert not near.has(spanning(2, start, end))
+    near.add(spanning(2, 5, 6), around_ms=HOUR_MS)
+    assert [near.has(spanning(2, hour, hour)) for hour in range(3, 9)] == [False, True, True, True, True, False]
+    assert near.has(spanning(2))
+
+
+def test_rows_of_one_place_have_the_same_times_in_all_columns() -> None:
+    first, *others = ({"start": row("a", 1, 0)["at"], "end": row("a", end, 0)["at"], "n": end % 2} for end in (2, 3, 2))
+    assert [place_of(other) == place_of(first) for other in others] == [False, True]
+    assert place_of({**first, "n": 9}) == place_of(first)

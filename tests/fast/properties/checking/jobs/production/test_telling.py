@@ -9,19 +9,26 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from memory_jobs import RUN, Batches, copy, options
-from streamproof import Inconclusive, Violated
+from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, copy, options
+from streamproof import BadInput, Inconclusive, Input, Violated
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
 from streamproof.properties.checking.jobs.production.run import Run
-from streamproof.properties.checking.jobs.production.telling import report_of, violated
+from streamproof.properties.checking.jobs.production.telling import report_of
 from streamproof.properties.checking.jobs.production.times import Uncertain
+from streamproof.properties.checking.jobs.replay import _judged, _readings
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.laws.expected.judging import Met
+from streamproof.properties.laws.expected.oracles import JobOracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS
+from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.running import Declared
 from streamproof.properties.witnesses.production.output import Written
+from streamproof.properties.witnesses.production.reading import Reading
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
 HOUR_MS = 3_600_000
 
@@ -38,7 +45,12 @@ def judging(**of_run: Any) -> Any:
         history=SimpleNamespace(arrivals=[]),
         **{"otherwise": [], "lacking": (), "earlier_ms": 2 * HOUR_MS, "unreadable": 0, **of_run},
     )
-    judge = SimpleNamespace(name="totals", oracle=SimpleNamespace(name="the rule"))
+    judge = SimpleNamespace(
+        name="totals",
+        oracle=SimpleNamespace(name="the rule"),
+        witness=SimpleNamespace(runner=SimpleNamespace(job=copy)),
+        **{"without": (), "met": Met(), "declared": Declared()},
+    )
     options = SimpleNamespace(equality=TWELVE_DIGITS)
     return SimpleNamespace(run=run, judge=judge, options=options, not_checked=[], by_batch=True, mode="append")
 
@@ -90,20 +102,37 @@ def test_rows_of_the_times_whose_rows_are_gone_count_neither_as_expected_nor_in_
             reported(3, changed, **gone)
 
 
-def told(written: Callable[[list[Row]], list[Row]], job: Any = copy) -> Violated:
-    """Return what is said of a run whose batches 4 to 8 have read a row each, and which has written other rows."""
-    read: list[Row] = [{"user": "a", "at": datetime(2026, 1, day, tzinfo=UTC), "amount": day} for day in range(1, 6)]
-    history = JobHistory((*((Arrival("clicks", one),) for one in read), ()))
-    checkpoint: Any = SimpleNamespace(
-        batches=[SimpleNamespace(number=number) for number in range(4, 9)], is_whole=True, running=None
-    )
-    rows = written(read)
-    output = Written(rows, [None] * len(rows))
-    given = options(job)
-    check = JobCheck(given, oracle_of(lambda clicks: clicks), Variation(RUN))
-    judging = Judging(check, given, Run(checkpoint, history, range(4, 9), [0] * 6, output, 0))
-    (expected,) = judging.expected([history])
-    return violated(judging, judging.differing(expected, rows), rows)
+BOUGHT = Input("user string, item int, at timestamp, amount bigint", key=["user", "item"], name="clicks")
+READ = [[{"user": "a", "at": datetime(2026, 1, day, tzinfo=UTC), "amount": day}] for day in range(1, 6)]
+
+
+def judging_of(
+    written: Callable[[list[Row]], list[Row]],
+    job: Any = copy,
+    read: list[list[Row]] = READ,
+    clicks: Input = CLICKS,
+    by_batch: bool = False,
+    runner: type[MemoryRunner] = MemoryRunner,
+) -> Judging:
+    """Return the judging of a run whose batches from 4 on have read rows, and which has written other rows."""
+    history = JobHistory((*(tuple(Arrival("clicks", row) for row in rows) for rows in read), ()))
+    numbers = range(4, 4 + len(read))
+    batches = [SimpleNamespace(number=number) for number in numbers]
+    checkpoint: Any = SimpleNamespace(batches=batches, is_whole=True, running=None)
+    rows = written([row for rows in read for row in rows])
+    of_batch = {row["at"]: number for number, rows in zip(numbers, read, strict=True) for row in rows}
+    output = Written(rows, [of_batch[row["at"]] if by_batch else None for row in rows])
+    given = options(job, runner, clicks)
+    oracle = JobOracle() if by_batch else oracle_of(lambda clicks: clicks)
+    check = JobCheck(given, oracle, Variation(RUN))
+    return Judging(check, given, Run(checkpoint, history, numbers, [0] * (len(read) + 1), output, 0))
+
+
+def told(*given: Any, **more: Any) -> Violated:
+    """Return what is said of a run that has written other rows."""
+    with pytest.raises(Violated) as found:
+        _judged(judging_of(*given, **more))
+    return found.value
 
 
 def sentence(said: Violated) -> str:
@@ -135,10 +164,75 @@ def test_a_row_that_a_run_lost_is_shown_with_the_row_that_it_read_in_its_batch()
     assert shown(said) == "batch 6"
 
 
-def test_a_job_that_is_wrong_here_too_is_shown_in_batches_of_its_own() -> None:
-    def lost(batches: Batches) -> Batches:
-        return [[row for row in rows if row["amount"] != 3] for rows in batches]
+@pytest.mark.parametrize("day", range(1, 6))
+def test_a_job_that_is_wrong_here_too_is_shown_by_the_row_of_the_run_in_batches_of_its_own(day: int) -> None:
+    """It is wrong about the other rows as well, of which the run has written what is expected."""
 
-    said = told(lambda read: read[:2] + read[3:], lost)
+    def lost(batches: Batches) -> Batches:
+        return [[] for _ in batches]
+
+    said = told(lambda read: read[: day - 1] + read[day:], lost)
     assert "Here batches are numbered from 0." in str(said)
-    assert shown(said) == "batch 2"
+    assert shown(said) == f"batch {day - 1}"
+    assert f"2026-01-0{day}" in str(said).partition("What arrives:")[2]
+
+
+def test_the_first_key_of_the_first_batch_is_shown_with_its_own_rows_and_the_batches_around_them() -> None:
+    def bought(day: int, item: int) -> Row:
+        return {"user": "a", "item": item, "at": datetime(2026, 1, day, tzinfo=UTC), "amount": day}
+
+    read = [[bought(day, item) for item in (3, 2) if item == 3 or day == 5] for day in range(1, 9)]
+    for by_batch in (True, False):
+        said = told(lambda rows: rows[:4] + rows[7:], read=read, clicks=BOUGHT, by_batch=by_batch)
+        history = said.counterexample.history  # type: ignore[union-attr]
+        assert [one.row for one in history.arrivals] == [bought(5, 2)]
+        assert "3 rows differ, of 2 keys" in str(said)
+        if by_batch:
+            assert said.counterexample.history.numbers == (6, 7, 8, 11, 12)  # type: ignore[union-attr]
+            assert sentence(said).startswith("violated: in batch 8 the run of copy")
+            assert "3 rows differ, of 2 keys, in batches 8 to 9;" in str(said)
+
+
+@pytest.mark.parametrize(
+    ("reads", "found"),
+    [
+        ({"clicks": "json"}, {"clicks": Reading("json")}),
+        ({"clicks": {"format": "csv", "header": "true"}}, {"clicks": Reading("csv", {"header": "true"})}),
+        ({"clicks": {"header": "true"}}, {"clicks": Reading(None, {"header": "true"})}),
+        ({"views": "json"}, "reads has 'views', and the inputs are clicks: name one of them"),
+        ({"clicks": 5}, "reads has 5 for 'clicks': give a format"),
+        ({"clicks": {"header": True}}, r"reads has \{'header': True\} for 'clicks': give a format"),
+    ],
+)
+def test_how_an_input_is_read_is_said_by_a_format_or_by_it_and_options(reads: dict[str, Any], found: Any) -> None:
+    if not isinstance(found, str):
+        assert _readings(reads, options(copy)) == found
+        return
+    with pytest.raises(BadInput, match=found):
+        _readings(reads, options(copy))
+
+
+@pytest.mark.parametrize("by_batch", [True, False])
+def test_columns_that_nothing_is_expected_of_and_those_of_other_values_in_each_run_are_told(by_batch: bool) -> None:
+    class Stamping(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(plan=Plan(nondeterministic=frozenset({"id"}), of_clock=frozenset({"seen_at"})))
+
+    def stamped(rows: list[Row], job: bool = False) -> list[Row]:
+        more = {"id": 1, "seen_at": datetime(2026, 1, 1, tzinfo=UTC)} if job else {"id": 2, "seen_at": None, "more": 1}
+        return [{**row, **more} for row in rows]
+
+    def job(batches: Batches) -> Batches:
+        return [[{**row} for row in stamped([*rows], job=True)] for rows in batches]
+
+    report = _judged(judging_of(stamped, job, by_batch=by_batch, runner=Stamping))
+    assert report.limits == [
+        "Not compared: the columns id, seen_at, which have other values in each run: those of the clock, of "
+        "randomness, of files or of partitions",
+        "Not compared: the columns more, of which nothing is expected",
+    ]
+    assert str(report).splitlines()[1:3] == [f"{one}." for one in report.limits]
+    assert [*report.checked.notes[1:3]] == [f"{one}." for one in report.limits]
+    assert "wrote no such row" in sentence(
+        told(lambda rows: stamped(rows[1:]), job, by_batch=by_batch, runner=Stamping)
+    )
