@@ -219,7 +219,7 @@ class _Upgrades:
             expecting={cut: report.expecting for cut, report in reports.items()},
             comparing=first.comparing,
             moved=sum(check.moved for check in self.checks),
-            limits=first.limits,
+            limits=list(dict.fromkeys(limit for report in reports.values() for limit in report.limits)),
             not_checked=[*first.not_checked, *self._not_checked()],
             equality=self.options.equality,
         )

@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, copy, options
-from streamproof import BadInput, Violated, as_batch
+from streamproof import BadInput, UpgradeRefused, Violated, as_batch
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.upgrade import _Upgrades
+from streamproof.properties.laws.expected.upgrading import UpgradeJudge
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.job.running import Earlier, Output
+from streamproof.properties.witnesses.job.running import Earlier, NotContinued, Output
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
+from streamproof.properties.witnesses.spark.failures import QueryFailed
 
 Job = Callable[[Batches], Batches]
 
@@ -55,7 +57,7 @@ def first_of_user(batches: Batches) -> Batches:
 
 
 def upgrades(old: Job, new: Job, expect: Any = None, run: RunOptions = RUN, **more: Any) -> _Upgrades:
-    given = replace(options(new, UpgradedRunner, **more), run=run)  # type: ignore[arg-type]
+    given = options(new, more.pop("runner", UpgradedRunner), run=run, **more)  # type: ignore[arg-type]
     return _Upgrades(given, Earlier(old), expect)  # type: ignore[arg-type]
 
 
@@ -103,6 +105,42 @@ def test_a_function_that_expects_other_rows_or_returns_no_lists_is_named() -> No
         upgrades(copy, doubled, nothing).report(40, ())
     with pytest.raises(BadInput, match=r"given the rows of \d batches, and returned int: return a list of rows for"):
         upgrades(copy, copy, lambda old, new: 1).report(40, ())
+
+
+def not_continued() -> NotContinued:
+    refusal = NotContinued("the query failed")
+    refusal.cause = "the state is of another form"
+    return refusal
+
+
+class Failing(UpgradedRunner):
+    """It fails after an upgrade, and from the start where the job is `copy`."""
+
+    def run(self, *given: Any, **more: Any) -> Output:
+        if self.earlier is not None:
+            raise not_continued()
+        if self.job is copy:
+            raise QueryFailed("it can't run at all")
+        return super().run(*given, **more)
+
+
+def test_a_job_that_can_not_go_on_is_refused_and_one_that_can_not_run_at_all_has_failed() -> None:
+    with pytest.raises(UpgradeRefused, match=r"doubled.* can't go on from the checkpoint of .*copy.*: the state is of"):
+        upgrades(copy, doubled, runner=Failing).report(40, ())
+    with pytest.raises(QueryFailed, match="it can't run at all") as failed:
+        upgrades(doubled, copy, runner=Failing).report(40, ())
+    assert not isinstance(failed.value, UpgradeRefused)
+
+
+def test_a_report_has_the_least_of_all_upgrades_and_the_limits_of_each() -> None:
+    checks = upgrades(copy, copy)
+    for number, check in enumerate(checks.checks):
+        assert isinstance(check.judge, UpgradeJudge)
+        check.judge.moved = 2**number
+        check.judge.met.settings = {f"of.check.{number}": "1"}
+    report = checks.report(40, ())
+    assert (report.moved, [*report.expecting]) == (7, [0, 1, 2])
+    assert [limit.count("of.check") for limit in report.limits] == [1, 1, 1]
 
 
 def test_a_counterexample_is_saved_run_first_and_refused_by_other_checks(tmp_path: Path) -> None:
