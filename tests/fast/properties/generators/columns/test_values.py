@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from streamproof.properties.generators.columns.schemas import arrow_schema
-from streamproof.properties.generators.columns.values import key_kinds, kinds, plain_values, unsupported
+from streamproof.properties.generators.columns.values import Kind, key_kinds, kinds, plain_values, unsupported
 
 AROUND = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)
 TYPES = (
@@ -67,6 +69,58 @@ def test_forty_values_add_up_exactly_in_any_order(text: str) -> None:
             kind = pa.decimal128(20, 2)  # Spark's sum has ten digits more
         assert plain_values(pa.array([total], kind)) == [total]
         assert sum(values) == sum(reversed(values))
+
+
+# What jobs take for each other: nothing and zero, signs, letters' cases, orders, and what one more step loses.
+EDGES: dict[str, list[Any]] = {
+    "tinyint": [0, -1, 2],
+    "int": [0, -3, 5, 2**25, -(2**25)],
+    "bigint": [0, -3, 5, 2**53 + 1, 2**31, -(2**31) - 1, 2**57],
+    "double": [0.0, 0.25, -1.25, 2.0],
+    "decimal(10,2)": [Decimal(one) for one in ("0.00", "0.01", "-0.01", "5.25", "99999999.99", "-99999999.99")],
+    "string": [
+        "",
+        "x",
+        "a",
+        "A",
+        "a ",
+        " a",
+        "é",
+        "e\u0301",
+        "\U0001f600",
+        "null",
+        "1.0",
+        "-3",
+        '"',
+        "|,\t",
+        "\\",
+        "\n",
+    ],
+    "binary": [b"", b"a", b"\x00", b"\x00\x00", b"\xff"],
+    "boolean": [True, False],
+    "date": [date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29), AROUND.date(), date(2024, 4, 1)],
+    "timestamp": [AROUND + timedelta(**by) for by in ({"microseconds": 1}, {"milliseconds": 1}, {"days": -1})],
+    "array<int>": [[], [1], [1, 2], [2, None, 1], [0, -1]],
+    "map<string, int>": [{}, {"x": 1}, {"x": 5}, {"x": 1, "y": 2}, {"a": 0, "A": 1}],
+    "struct<a: int, b: string>": [{"a": 1, "b": "y"}, {"a": 5, "b": None}, {"a": 1, "b": "a "}],
+}
+KEYS = {
+    "string": ["", " ", "a", "A", "a ", "1", "01", "1.0", "é", "e\u0301", "00001|a"],
+    "bigint": [0, -1, 1, 7, 10, 100],
+    "date": [date(1969, 12, 31), AROUND.date()],
+    "boolean": [True, False],
+}
+
+
+@pytest.mark.parametrize(
+    ("made", "text", "edges"),
+    [(kinds, *of) for of in EDGES.items()] + [(key_kinds, *of) for of in KEYS.items()],
+)
+def test_the_values_that_jobs_take_for_others_are_among_those_of_their_type(
+    made: Callable[..., list[Kind]], text: str, edges: list[Any]
+) -> None:
+    found = [repr(value) for values in made(type_of(text), AROUND) for value in values]
+    assert [edge for edge in edges if repr(edge) not in found] == []
 
 
 @pytest.mark.parametrize("text", ["string", "int", "bigint", "date", "timestamp", "double"])
