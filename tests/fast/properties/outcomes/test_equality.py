@@ -66,6 +66,8 @@ def test_values_are_equal_by_value_whatever_their_types(one: Any, other: Any) ->
         (NOON, NOON.date()),
         (date(2024, 7, 15), "2024-07-15"),
         ([1, 2], [2, 1]),
+        (["a", "b"], ["b", "a"]),
+        ({"of": ({"a": [[], [1]]},)}, {"of": ({"a": [[1], []]},)}),
         ([1], [1, None]),
         ({"a": 1}, {"a": 1, "b": None}),
         ({"a": 1, "b": 2}, {"a": 2, "b": 1}),

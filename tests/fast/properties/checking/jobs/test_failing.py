@@ -2,10 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+from memory_jobs import RUN
 from streamproof.properties.checking.jobs.failing import TRIED, failing_history
+from streamproof.properties.checking.jobs.smallest import narrowed
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Unreadable
 from streamproof.properties.generators.shrinking import Deadline
+from streamproof.properties.laws.variation import Variation
+from streamproof.properties.witnesses.job.running import Output
 
 
 def history(*batches: Sequence[int]) -> JobHistory:
@@ -95,3 +101,25 @@ def test_the_record_that_is_no_row_is_found_among_rows_and_other_records() -> No
     assert failing_history([history([1]), drawn], fails) == JobHistory(((),), unreadable=(null._replace(batch=0),))
     of_a_row, _ = where(lambda rows: 3 in rows)
     assert failing_history([drawn], of_a_row) == JobHistory(((Arrival("n", {"n": 3}),),))
+
+
+def test_a_variation_is_narrowed_by_the_parts_that_its_own_part_s_query_has_shown() -> None:
+    parts_of = {"whole": "a b", "b": "c d e f", "d": "g h", "c": "wrong", "f": "g", "h": "i j k l m"}
+
+    def variation_of(name: str) -> Variation:
+        return Variation(RUN, given=name, parts=lambda output: [*map(variation_of, output.died_at.split())])
+
+    def narrowed_to(*wrong: str, seconds: float = 60) -> Any:
+        def compare_alone(history: JobHistory, part: Variation) -> Any:
+            output = Output([], died_at=parts_of.get(part.given, ""))
+            return SimpleNamespace(differs=part.given in wrong, output=output)
+
+        judge: Any = SimpleNamespace(compare_alone=compare_alone)
+        output = Output([], died_at=parts_of["whole"])
+        found = narrowed(judge, JobHistory(((),)), variation_of("whole"), output=output, deadline=Deadline(seconds))
+        return found.given
+
+    assert narrowed_to("b", "d", "h", "l") == "l"
+    assert narrowed_to("b", "d", "h", "m") == "h"  # so many parts are tried
+    assert narrowed_to("c", "d") == "whole"
+    assert narrowed_to("b", "f", seconds=-1) == "b"  # the first parts are tried in any case

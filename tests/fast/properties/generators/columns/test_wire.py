@@ -350,6 +350,14 @@ def flawed() -> tuple[ResolvedInput, JobHistory]:
     return resolved, max(drawn, key=lambda one: len(one.unreadable))
 
 
+def test_unreadable_records_come_in_their_batches_alone_and_beside_others() -> None:
+    resolved, history = flawed()
+    assert {one.batch for one in history.unreadable} - {0}
+    count = [len(batch) + len(history.unreadable_in(number)) for number, batch in enumerate(history.batches)]
+    for tables in (tables_alone(history, [resolved.source]), pack([history], [resolved])):
+        assert [table.num_rows for batch in tables for table in batch.values()] == count
+
+
 def test_shrinking_leaves_the_record_that_is_needed_and_no_rows() -> None:
     resolved, history = flawed()
     assert len({one.fault for one in history.unreadable}) > 1

@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from streamproof import BadInput, MissingTool, Sink
 from streamproof.properties.generators.columns.schemas import arrow_schema
+from streamproof.properties.witnesses.job.sinks import files as sink_files
+from streamproof.properties.witnesses.job.sinks.databases import PostgresTable
 from streamproof.properties.witnesses.job.sinks.types import of_type
 
 NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)
@@ -59,6 +61,20 @@ def test_files_count_that_spark_would_read_with_the_columns_in_names_of_folders(
         {"user": "a", "day": date(2024, 7, 15), "n": None},
         {"user": "b", "day": None, "n": 1},
     ]
+
+
+def test_where_spark_s_sink_has_a_log_files_count_that_it_names_in_folders_of_partitions_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = [tmp_path / "a" / "day=1" / "part-1.parquet", tmp_path / "a" / "b" / "day=2" / "part-1.parquet"]
+    monkeypatch.setattr(sink_files, "_named_by_log", lambda folder: logged[folder.name == "b" :][:1])
+    for number, path in enumerate(logged):
+        written(path, {"n": number})
+        written(path.with_name("part-2.parquet"), {"n": "not committed"})
+        (path.parents[1] / "_spark_metadata").mkdir()
+    written(tmp_path / "c" / "day=3" / "part-1.parquet", {"n": 2})
+    rows = Sink.parquet(job).read(str(tmp_path))
+    assert [(row["n"], row["day"]) for row in rows] == [(1, "2"), (0, "1"), (2, "3")]
 
 
 def test_the_target_may_be_one_file(tmp_path: Path) -> None:
@@ -195,6 +211,21 @@ def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingTool, match=rf"needs {module}, .*: .*-m pip install 'streamproof\[(delta|postgres)\]'"):
         made()
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        (
+            "postgresql://me:pw@db:1/tests?sslmode=require",
+            "jdbc:postgresql://db:1/tests?user=me&password=pw&sslmode=require&currentSchema=s",
+        ),
+        ("postgresql://db", "jdbc:postgresql://db:5432/?currentSchema=s"),
+    ],
+)
+def test_a_database_has_the_same_parameters_over_jdbc(url: str, target: str) -> None:
+    pytest.importorskip("psycopg")
+    assert PostgresTable(table="t", url=url, jdbc=True)._of_jdbc("s") == target
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:
