@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -353,6 +354,7 @@ def flawed() -> tuple[ResolvedInput, JobHistory]:
 def test_unreadable_records_come_in_their_batches_alone_and_beside_others() -> None:
     resolved, history = flawed()
     assert {one.batch for one in history.unreadable} - {0}
+    assert history.played != replace(history, unreadable=()).played
     count = [len(batch) + len(history.unreadable_in(number)) for number, batch in enumerate(history.batches)]
     for tables in (tables_alone(history, [resolved.source]), pack([history], [resolved])):
         assert [table.num_rows for batch in tables for table in batch.values()] == count

@@ -184,6 +184,10 @@ def test_the_first_key_of_the_first_batch_is_shown_with_its_own_rows_and_the_bat
     read = [[bought(day, item) for item in (3, 2) if item == 3 or day == 5] for day in range(1, 9)]
     for by_batch in (True, False):
         said = told(lambda rows: rows[:4] + rows[7:], read=read, clicks=BOUGHT, by_batch=by_batch)
+        other = [
+            {**row, "amount": 9} if row == bought(5, 3) else row for day in read for row in day if row["item"] == 3
+        ]
+        assert "wrote no such row" in sentence(told(lambda rows: other, read=read, clicks=BOUGHT, by_batch=by_batch))  # noqa: B023
         history = said.counterexample.history  # type: ignore[union-attr]
         assert [one.row for one in history.arrivals] == [bought(5, 2)]
         assert "3 rows differ, of 2 keys" in str(said)
