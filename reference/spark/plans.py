@@ -385,8 +385,8 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     return change(node if same else replace(node, inputs=below))
 
 
-def with_null_keys(node: Node, equal: bool) -> Node:
-    """Return a plan in whose joins of streams null keys are equal, or never are."""
+def with_null_keys(node: Node, equal: bool | None) -> Node:
+    """Return a plan in whose joins of streams null keys are equal, or never are; None: in full joins alone."""
 
     def change(one: Node) -> Node:
         return replace(one, by=replace(one.by, null_keys=equal)) if isinstance(one, Join) else one

@@ -43,7 +43,7 @@ def _sessions(node: Node, seconds: int = 10) -> Node:
 def _join(kind: Kind, left: Node, right: Node, before: int = 5, after: int = 5) -> Join:
     renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
     bounds_us = before * SECOND_US, after * SECOND_US
-    by = StreamJoin(kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), *bounds_us, dialect=AS_WRITTEN)
+    by = StreamJoin(kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), *bounds_us, dialect=AS_WRITTEN, null_keys=False)
     return Join((left, renamed), by)
 
 

@@ -100,7 +100,24 @@ SUBTRACT_REPEATS = Divergence(
     "subtract (EXCEPT) of a table emits a row again in each batch that has it, not once.",
     "use dropDuplicates and a left anti join",
 )
-BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION)
+LIMIT_ABOVE_AGGREGATE = Divergence(
+    "limit above an aggregate",
+    "not reported",
+    "With RocksDB as the provider, a limit above an aggregate fails: the limit's state store is taken for the "
+    "aggregate's.",
+    "use the default provider of state stores, or limit what the sink writes",
+    message="Can only upgrade readStore to writeStore",
+)
+ZERO_FOR_NULL = Divergence(
+    "zero for null",
+    "not reported",
+    "In a batch in which a union's inputs have no new data, the union becomes its first side, whose column isn't "
+    "nullable if it is a constant there: an operator above reads the nulls that it keeps in its state as 0.",
+    "let the column be nullable on the first side, as by nullif(1, 0), or exclude the optimizer's rule "
+    "PropagateEmptyRelation",
+    ("PropagateEmptyRelation",),
+)
+BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL)
 ALL = (
     FILTERED_WATERMARK,
     PRUNED_TIME,

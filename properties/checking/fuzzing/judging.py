@@ -152,8 +152,10 @@ class Judge:
                 readings += [(with_dialect(one, own), (*others, *named)) for one, others in readings]
         if any(isinstance(node, Subtraction) for node in plan.walk()):
             readings += [(as_aggregation(one), (*others, SUBTRACT_REPEATS)) for one, others in readings]
-        if joins and case.how.settings.get(_CONSTRAINTS) == "false":
-            readings += [(with_null_keys(one, True), (*others, NULL_KEYS)) for one, others in readings]
+        unfiltered = case.how.settings.get(_CONSTRAINTS) == "false"
+        if joins and (unfiltered or any(join.join == "full" for join in joins)):
+            equal = True if unfiltered else None
+            readings += [(with_null_keys(one, equal), (*others, NULL_KEYS)) for one, others in readings]
         return readings
 
     def is_as_written(self, case: Case, divergence: Divergence) -> bool:
@@ -195,12 +197,8 @@ class Judge:
         wanted = _of_histories(case.bags([rows]), columns)
         if wanted == _of_histories(case.bags(ran.batches), columns):
             return
-        named = [*(explained or ())]
-        nulls_apart = [case.expected(plan) for plan in (case.query.plan, with_null_keys(case.query.plan, False))]
-        if [_of_histories(one, columns) == wanted for one in nulls_apart] == [False, True]:
-            named.append(NULL_KEYS)
         found = _of_histories(case.bags(ran.batches), columns)
-        yield Finding(BATCH, case, None, [wanted], [found], tuple(named))
+        yield Finding(BATCH, case, None, [wanted], [found], explained or ())
 
     def refused(self, case: Case, refused: Refused) -> Iterator[Finding]:
         """Judge a refusal: an internal error is a finding."""

@@ -198,7 +198,9 @@ class _Drawer:
         if kind != "inner":
             before_us, after_us = self.choice(bounds_us), self.choice(bounds_us)
         renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
-        by = StreamJoin(kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN)
+        by = StreamJoin(
+            kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN, null_keys=False
+        )
         joined = Join((left, renamed), by)
         if kind == "left_semi":
             return joined
