@@ -11,7 +11,7 @@ from typing import TypeAlias
 from zlib import crc32
 
 from ...reference.core.history import CUT, ClockAdvance, History
-from ..generators.cohorts import clock_schedule, moved_by_records
+from ..generators.cohorts import clock_schedule, moved_by_one_each, moved_by_records
 from ..generators.coverage import covered_by, draw_covering
 from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
 from ..generators.options import draw_definitions
@@ -199,7 +199,8 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
     layout = asked.layout
     own = seed_for(seed, f"{registration.name} {asked.profile}")
     settings = HistorySettings(registration.name, asked.options, SHORT, null_keys=layout.has_null_keys, kind=asked.kind)
-    drawn = [with_null_keys_ahead(prepared(layout, history)) for history in draw_histories(settings, count, own)]
+    moved = moved_by_one_each([*draw_histories(settings, count, own)], random.Random(own))
+    drawn = [with_null_keys_ahead(prepared(layout, history)) for history in moved]
     return Sample(registration, Kind.COLUMNS, asked.profile, asked.options, drawn, more=asked)
 
 

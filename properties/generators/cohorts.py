@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -86,6 +87,31 @@ def moved_by_records(history: History) -> History:
         if number % 2 and records:
             batches[-1].append(ClockAdvance(max(0, max(record.timestamp for record in records) - 1)))
     return history.with_lines(with_cuts(batches))
+
+
+def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[History]:
+    """Return histories of a cohort in which one record of each batch reaches the clock after it, and no other does.
+
+    In turn, in a random order, it is a record of the last input, one without a value, and one of the first input, as
+    far as the batch has such records.
+    """
+    inputs = operator_named(histories[0].operator).declare(histories[0].options).inputs
+    wishes = generator.sample([inputs[-1], None, inputs[0]], 3)
+    schedule, batches = clock_schedule(histories[0]), [record_batches(history) for history in histories]
+    for number, clock in enumerate(schedule):
+        own = [batch[number] for batch in batches]
+        for batch in own:
+            batch[:] = [one._replace(timestamp=min(one.timestamp, max(0, clock - 1))) for one in batch]
+        places = [(of, at) for of, batch in enumerate(own) for at, one in enumerate(batch) if one.key is not None]
+        wish = wishes[number % len(wishes)]
+        wished = [(of, at) for of, at in places if wish == (own[of][at].input if wish else own[of][at].value)]
+        if places:
+            of, at = generator.choice(wished or places)
+            own[of][at] = own[of][at]._replace(timestamp=clock)
+    return [
+        history.with_lines(with_clock_advances(of_history, schedule))
+        for history, of_history in zip(histories, batches, strict=True)
+    ]
 
 
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:

@@ -194,6 +194,13 @@ OF_COLUMNS = (
             BATCH,
         ),
         (
+            "NaNs are many keys",
+            'F.when(F.isnan(column), F.lit(float("nan"))).otherwise(column + F.lit(0.0))',
+            "(column + F.lit(0.0))",
+            "table_table_join",
+            BATCH,
+        ),
+        (
             "times in ms are read as seconds",
             "return F.timestamp_millis(column)",
             "return F.timestamp_seconds(F.floor(column / 1000))",
@@ -225,6 +232,9 @@ OF_COLUMNS = (
 OF_KEYED = _mutants(
     KEYED,
     ("a null key moves the clock", "F.when(has_key, clock).alias(CLOCK)", "clock.alias(CLOCK)", "session_windows", TEXTS),
+    ("rows of the second input move no clock", "F.when(has_key, clock)", "F.when(has_key & F.lit(side < 1), clock)", "stream_stream_join", TEXTS),
+    ("rows without a value move no clock", "F.when(has_key, clock)", "F.when(has_key & source.value.isNotNull(), clock)", "stream_stream_join", BIGINT),
+    ("rows move no clock", "F.when(has_key, clock)", "F.lit(None).cast('long')", "window_aggregate", BIGINT),
     ("emitted windows begin in 32 bits", '("start", T.LongType())', '("start", T.IntegerType())', "session_windows", BATCH),
     ("emitted times have 32 bits", '("timestamp", T.LongType())', '("timestamp", T.IntegerType())', "range_aggregate", BATCH),
     ("the bounds of windows are swapped", "bounds = [F.timestamp_millis(name).alias(name)", 'bounds = [F.timestamp_millis(name).alias({"start": "end"}.get(name, "start"))', "session_windows", BATCH),

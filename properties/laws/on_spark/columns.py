@@ -36,6 +36,8 @@ LONG_AFTER_MS = 10**12
 AHEAD_MS = 10_000
 """How far ahead of all other rows (ms) rows without a key are: so any effect of theirs on the clock shows."""
 EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null key", "batch not in order of time"
+MOVED = "clock moved by a record of"
+"""The beginning of a goal: a record of each input."""
 TODAY = "change emitted at a time of more than 32 bits"
 NO_CLOCK = "null key that the clock must not follow"
 FRACTION, WIDE = "fraction emitted", "number of more than 32 bits emitted"
@@ -326,6 +328,8 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
         yield TODAY
     if by_clock and drops_null_keys and not layout.is_batch:
         yield NO_CLOCK
+    if by_clock and not layout.is_batch:
+        yield from (f"{MOVED} {side}" for side in definition.inputs)
     if layout.crash_in is not None:
         yield AGAIN_CHANGED
         if drops_null_keys:
@@ -369,11 +373,10 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnsw
         yield NULL_KEYS
         if expected(layout, _followed_by_the_clock(history)).outcome.entries != ours.outcome.entries:
             yield NO_CLOCK
-    for batch in record_batches(history):
-        times = [record.timestamp for record in batch]
-        if times != sorted(times):
+    for batch, clock in zip(record_batches(history), clock_schedule(history), strict=True):
+        if [*batch] != sorted(batch, key=lambda record: record.timestamp):
             yield REORDERED
-            break
+        yield from (f"{MOVED} {one.input}" for one in batch if one.key is not None and one.timestamp == clock)
     if answer.stored:
         yield STORED
     yield from (f"{REFUSED} {declared}" for declared in answer.refused)

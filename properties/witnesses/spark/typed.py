@@ -18,6 +18,7 @@ from ....reference.core.history import History
 from ....reference.core.operator import operator_named
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key
+from ....spark_impl.runtime.processor import AFTER, BEFORE, WITHIN
 from ...generators.cohorts import Cohort, pack
 from ...generators.layouts import NULL_KEY, OTHER_GROUPS, OTHER_OPTIONS, Layout, Typed
 from ...outcomes.outcomes import Difference, Grain, Outcome
@@ -135,7 +136,9 @@ def is_same(read: Any, stored: Any) -> bool:
         case datetime() if isinstance(stored, datetime):
             return read == stored
         case datetime() | date():
-            return read.isoformat() == stored or (isinstance(read, datetime) and read == datetime.fromisoformat(stored))
+            if isinstance(stored, str) and isinstance(read, datetime):
+                return read == datetime.fromisoformat(stored)
+            return bool(read.isoformat() == stored)
         case Decimal():
             return isinstance(stored, str) and read == Decimal(stored)
         case dict() if isinstance(stored, dict):
@@ -297,6 +300,7 @@ class TypedSparkWitness:
         said = zip(*(table.column(name).to_pylist() for name in names), strict=True)
         timestamps = milliseconds_of(table.column("timestamp"))
         rows: list[list[_Row]] = [[] for _ in typed.cohort.histories]
+        ends: dict[Key | None, int] = defaultdict(int)
         for entry, of_row, cause, timestamp in zip(entries, said, typed.causes(table), timestamps, strict=True):
             change, reason, window, ordinal, place = of_row
             owned = (0, None) if entry.output.key is None else owner(entry.output.key)
@@ -309,18 +313,23 @@ class TypedSparkWitness:
                 at = None if timestamp is None else timestamp - self.starts_at_ms
                 change = change if window is None else f"{change} from a window"
             label = Label(batch, own.output.key, str(change), typed.number_of(index, cause), at)
-            wrong = self._wrong_in(place, ordinal, None if cause is None else typed.time_of(cause))
+            whole, came = entry.output, None if cause is None else typed.time_of(cause)
+            if came is None and isinstance(whole, Change):
+                ends[whole.key] = max(ends[whole.key], whole.timestamp if whole.window is None else whole.window[1])
+            wrong = self._wrong_in(place, ordinal, came, ends[whole.key])
             rows[index].append(_Row(own, label, ordinal, wrong))
         return rows
 
-    def _wrong_in(self, place: dict[str, Any], ordinal: int, at: int | None) -> str | None:
-        # The next operator orders changes by their places. `at` is the time (ms) of the row that set a change off.
+    def _wrong_in(self, place: dict[str, Any], ordinal: int, at: int | None, end: int) -> str | None:
+        # The next operator orders changes by their places. `at` is the time (ms) of the row that set a change off, and
+        # `end` the time of what the clock has set off.
         if place["step"] != ordinal:
             return f"the step {place['step']} of the ordinal {ordinal}"
-        if at is not None and (place["phase"], place["at"]) != (0, at):
+        if at is not None and (place["phase"], place["at"]) != (WITHIN, at):
             return f"the place {place} of what a row at {at} ms has set off"
-        if at is None and self.layout.order is not None and not place["phase"]:
-            return f"the place {place} of what the clock has set off"
+        by_clock = AFTER if self.layout.is_batch else BEFORE, end
+        if at is None and self.layout.order is not None and (place["phase"], place["at"]) != by_clock:
+            return f"the place {place} of what the clock has set off at {end} ms"
         return None
 
 

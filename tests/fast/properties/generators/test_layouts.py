@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from datetime import UTC
 from zoneinfo import ZoneInfo
 
@@ -81,6 +83,30 @@ def ranges(*timestamps: int, value: int = 1) -> History:
     lines = [f'{{"input": "events", "key": "a", "value": {value}, "timestamp": {at}}}' for at in timestamps]
     header = '{"operator": "range_aggregate", "options": {"preceding_ms": 1, "aggregate": "sum"}, "clock": "batch"}'
     return parse_history("\n".join([header, *lines]), "h")
+
+
+def test_a_row_alone_moves_the_clock_one_of_each_input_one_without_a_value_and_hardly_a_heartbeat() -> None:
+    moved: set[tuple[str, bool]] = set()
+    last: set[bool] = set()
+    for layout in (TEXTS, BIGINT):
+        one = typed("stream_stream_join", "inner", layout, 12)
+        for clock, table, packed in zip(one.cohort.schedule, one.tables(), one.packed, strict=True):
+            keys = zip(*(table.column(name).to_pylist() for name in layout.columns.of(KEY)), strict=True)
+            times = packed.column(TIMESTAMP).to_pylist()
+            (at,) = (row for row, key in enumerate(keys) if row and None not in key and times[row] == clock)
+            moved.add((packed.column("input")[at].as_py(), packed.column(VALUE)[at].as_py() is None))
+            last.add(at == len(times) - 1)
+        driven = [time for time, owner in zip(one.times, one.owners, strict=True) if owner is None]
+        assert driven == [0, *one.cohort.schedule[:-1]]
+    assert {side for side, _ in moved} == {"left", "right"}
+    assert {without for _, without in moved} == {True, False}
+    assert False in last
+
+
+def test_a_key_of_a_batch_dataframe_has_zeros_and_nans_of_many_bits() -> None:
+    keys = pa.concat_tables(typed("table_table_join", "outer", BATCH).tables()).column(f"{KEY}_3")
+    bits = {struct.pack("<d", one).hex() for one in keys.to_pylist() if one is not None}
+    assert bits == {struct.pack("<d", one).hex() for one in (0.0, -0.0, math.nan, -math.nan)}
 
 
 @pytest.mark.parametrize("layout", [TEXTS, BATCH], ids=lambda layout: layout.name)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import Raw
 from streamproof.properties.checking.samples import columns_sample
-from streamproof.properties.generators.cohorts import Cohort
-from streamproof.properties.generators.layouts import DECLARATIONS, LAYOUTS, NOW_MS
+from streamproof.properties.generators.cohorts import Cohort, clock_schedule, pack, record_batches
+from streamproof.properties.generators.layouts import DECLARATIONS, LAYOUTS, NOW_MS, OTHER_KEYS, Layout, Typed
 from streamproof.properties.laws.all import law_named
 from streamproof.properties.laws.base import CannotRecheck, LawResult
 from streamproof.properties.laws.case import Case
@@ -29,10 +33,14 @@ from streamproof.properties.witnesses.spark import typed
 from streamproof.properties.witnesses.spark.decode import milliseconds_of
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 from streamproof.properties.witnesses.spark.query import StreamOutput
-from streamproof.properties.witnesses.spark.typed import TypedAnswer
+from streamproof.properties.witnesses.spark.typed import AtEndOf, TypedAnswer
 from streamproof.properties.witnesses.spark.witness import JobWitness
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.records import Change, Dropped, Record
+from streamproof.spark_impl import state
+from streamproof.spark_impl.runtime.codec import encode
+from streamproof.spark_impl.runtime.pages import Pages, Stored
+from streamproof.spark_impl.runtime.processor import PACKED
 
 COLUMNS = law_named("columns")
 TEXTS, BIGINT, BATCH = LAYOUTS
@@ -232,7 +240,9 @@ def written(*rows: tuple[Any, ...]) -> pa.Table:
     )
 
 
-def answered(monkeypatch: pytest.MonkeyPatch, *outputs: StreamOutput | Exception, count: int = 1) -> list[TypedAnswer]:
+def answered(
+    monkeypatch: pytest.MonkeyPatch, *outputs: StreamOutput | Exception, count: int = 1, text: str = MERGED
+) -> list[TypedAnswer]:
     """Return what the witness makes of queries that write this, one after the other; the last one goes on."""
     waiting = list(outputs)
 
@@ -244,8 +254,8 @@ def answered(monkeypatch: pytest.MonkeyPatch, *outputs: StreamOutput | Exception
 
     monkeypatch.setattr(typed, "run_stream", run)
     monkeypatch.setattr(typed, "session_for_query", lambda settings: nullcontext())
-    histories = tuple(parse_history(MERGED, f"h{number}") for number in range(count))
-    cohort = Cohort("session_windows", {"gap_ms": 10}, (55, 55), histories)
+    histories = tuple(parse_history(text, f"h{number}") for number in range(count))
+    cohort = Cohort("session_windows", histories[0].options, clock_schedule(histories[0]), histories)
     return typed.TypedSparkWitness(TEXTS, NOW_MS).typed_answers(cohort)
 
 
@@ -297,6 +307,155 @@ def test_a_changelog_that_cant_be_read_is_an_answer(monkeypatch: pytest.MonkeyPa
     (entry,) = answer.outcome.entries
     assert isinstance(entry.output, Dropped)
     assert entry.output.reason.startswith("failed: what the query wrote can't be read: KeyError")
+
+
+TIME = pa.timestamp("us", "UTC")
+CHANGELOG = pa.schema(
+    {
+        "key_0": pa.string(),
+        "key_1": pa.string(),
+        "window": pa.struct({"start": TIME, "end": TIME}),
+        "value": pa.int64(),
+        "timestamp": TIME,
+        "change": pa.string(),
+        "reason": pa.string(),
+        "cause": pa.int64(),
+        "ordinal": pa.int32(),
+        "place": pa.struct({"phase": pa.int32(), "at": pa.int64(), "step": pa.int32()}),
+    }
+)
+CLOSED = MERGED.replace('"gap_ms": 10', '"gap_ms": 10, "emit": "close"') + '{"heartbeat": 90}\n{"cut": true}\n'
+
+
+def at_spark(ms: int | None) -> datetime | None:
+    return None if ms is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=NOW_MS + ms)
+
+
+def right_rows(history: History) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a right changelog in the first layout, each with its batch."""
+    batch_of = [batch for batch, records in enumerate(record_batches(history)) for _ in records]
+    ours = expected(TEXTS, history)
+    for number, (entry, label) in enumerate(zip(ours.outcome.entries, ours.labels, strict=True)):
+        output, cause = entry.output, label.cause
+        at = None if cause is None else history.records[cause].timestamp
+        change = output if isinstance(output, Change) else Change(None, None, None, label.timestamp or 0)
+        bounds = [at_spark(one) for one in change.window or ()]
+        row = {
+            "window": dict(zip(("start", "end"), bounds, strict=True)) if bounds else None,
+            "value": change.value,
+            "timestamp": at_spark(change.timestamp),
+            "change": label.change,
+            "reason": output.reason if isinstance(output, Dropped) else None,
+            "cause": None if cause is None else cause + batch_of[cause] + 1,  # after the reserved key's rows
+            "ordinal": number,
+            "place": {
+                "phase": -1 if at is None else 0,
+                "at": NOW_MS + (max(change.window or (0,)) if at is None else at),
+                "step": number,
+            },
+        }
+        key = TEXTS.keys.null(0, at or 0) if output.key is None else TEXTS.keys.of(0, 0, 1)
+        yield label.batch, {"key_0": key[0], "key_1": key[1], **row}
+
+
+def spoilt(row: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a row with another cell, or another field of one, and the name of that."""
+    for name, value in row.items():
+        match value:
+            case dict():
+                yield from ((f"{name}.{field}", {**row, name: other}) for field, other in spoilt(value))
+            case str() | bytes():
+                yield name, {**row, name: value + value[:1] + type(value)(b"x" if isinstance(value, bytes) else "x")}
+            case datetime():
+                yield from ((name, {**row, name: value + by * timedelta(milliseconds=1)}) for by in (0.001, 1, -1))
+            case int():
+                yield from ((name, {**row, name: value + by}) for by in (1, -1, 2**20))
+        if value is not None:
+            yield name, {**row, name: None}
+
+
+@pytest.mark.parametrize("text", [MERGED, CLOSED])
+def test_each_cell_of_a_changelog_counts(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    one = parse_history(text, "h0")
+    rows = [*right_rows(one)]
+
+    def found(rows: list[tuple[int, dict[str, Any]]]) -> list[Difference]:
+        batches = {
+            batch: pa.Table.from_pylist([row for at, row in rows if at == batch], CHANGELOG) for batch, _ in rows
+        }
+        (answer,) = answered(monkeypatch, StreamOutput([*batches.items()]), text=text)
+        return judged(one, answer)
+
+    assert found(rows) == []
+    for number, (batch, row) in enumerate(rows):
+        for name, other in spoilt(row):
+            assert found([*rows[:number], (batch, other), *rows[number + 1 :]]), (name, row, other)
+        assert found([*rows[:number], (batch + 1, row), *rows[number + 1 :]])
+        assert found([*rows[:number], *rows[number + 1 :]])
+
+
+class Ended:
+    """What the witness asks of a query that has ended, in place of one: its state, and starts of other declarations."""
+
+    stages, checkpoint = 1, "checkpoint"
+
+    def __init__(self, refusals: Sequence[str | None] = ()) -> None:
+        self.refusals = iter(refusals)
+
+    def stored(self, stage: int) -> list[dict[str, Any]]:
+        pages = Pages(None)
+        for of, due in enumerate((None, NOW_MS + 9)):
+            key = encode(TEXTS.keys.of(0, of, 2))
+            pages.page_of(key)[key] = Stored(Raw(encode([[[NOW_MS, of]]])), NOW_MS + of, due)
+        packed = pages.packed()
+        return [{"value": {PACKED: packed and packed[0]}}]
+
+    def refusal(self, build: Any) -> str | None:
+        return next(self.refusals)
+
+
+def looked(monkeypatch: pytest.MonkeyPatch, layout: Layout, ended: Ended, rows: Any = ()) -> AtEndOf:
+    """Return what the witness finds at the end of a query whose `read_state` returns these rows."""
+    monkeypatch.setattr(state, "read_state", lambda *args, **options: None)
+    monkeypatch.setattr(typed, "arrow_table_of", lambda frame: SimpleNamespace(to_pylist=lambda: [*rows]))
+    one, found = parse_history(MERGED.replace("null", '"b"'), "h0"), AtEndOf()
+    cohort = Cohort("session_windows", one.options, clock_schedule(one), (one,))
+    witness = typed.TypedSparkWitness(layout, NOW_MS)
+    witness._look_at_end(ended, cohort, Typed(layout, cohort, (), pack(cohort, ()), NOW_MS), found)  # type: ignore[arg-type]
+    return found
+
+
+def test_each_cell_that_read_state_reads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(rows: list[dict[str, Any]]) -> list[Difference]:
+        at_end = looked(monkeypatch, TEXTS, Ended(), rows)
+        return [*at_end.of_all, *(one for of in at_end.wrong.values() for one in of)]
+
+    rows = [
+        {
+            "key": dict(enumerate(TEXTS.keys.of(0, of, 2))),
+            "state": {"sessions": [[NOW_MS, of]]},
+            "closed": at_spark(of),
+            "due": due,
+            "packed": encode([[[NOW_MS, of]]]),
+        }
+        for of, due in enumerate((None, at_spark(9)))
+    ]
+    assert (found(rows), looked(monkeypatch, TEXTS, Ended(), rows).stored) == ([], {0})
+    for number, row in enumerate(rows):
+        for name, other in [*spoilt(row), ("due", {**row, "due": at_spark(8)}), ("state", {**row, "state": {"": []}})]:
+            assert name == "key" or found([*rows[:number], other, *rows[number + 1 :]]), name
+        assert found([*rows[:number], *rows[number + 1 :]])
+        assert found([*rows, row])
+
+
+def test_a_start_under_another_declaration_must_be_refused_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = dict.fromkeys(DECLARATIONS, "the checkpoint was written by ") | {OTHER_KEYS: "the checkpoint stores "}
+    assert looked(monkeypatch, BIGINT, Ended([*said.values()])).of_all == []
+    for number in range(len(said)):
+        for wrong in (None, "the query failed", [*said.values()][(number + 1) % len(said)][:-3]):
+            refusals = [wrong if at == number else one for at, one in enumerate(said.values())]
+            (one,) = looked(monkeypatch, BIGINT, Ended(refusals)).of_all
+            assert one.right == [wrong or "it went on"]
 
 
 def test_of_a_query_that_fails_one_history_is_found_that_makes_it_fail(monkeypatch: pytest.MonkeyPatch) -> None:
