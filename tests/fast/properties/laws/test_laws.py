@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from given_answers import Given, judged, right_outcome, without_last
@@ -17,6 +19,8 @@ from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.duckdb import witness as duckdb_witness
+from streamproof.properties.witnesses.run_options import Crash, RunOptions
+from streamproof.properties.witnesses.spark.answers import Answers
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import Played, play
 from streamproof.reference.core.records import Change
@@ -84,12 +88,22 @@ def test_a_history_with_another_outcome_breaks_the_law_and_no_other_history(name
     assert judged(LAWS["spark"][name], sample, Given(wrong)) == (10, ["h3", "h7"])
 
 
-def test_a_law_that_judged_nothing_is_inconclusive() -> None:
-    assert LawResult(Changelog()).verdict is Verdict.INCONCLUSIVE
+@pytest.mark.parametrize("lacks", [{"judged": 0}, {"goals": ("two keys", "unmet")}, {"unfinished": True}])
+def test_a_law_that_judged_nothing_lacks_a_goal_or_was_not_done_is_inconclusive(lacks: Any) -> None:
+    whole: Any = {"goals": ("two keys",), "covered": Counter({"two keys": 1}), "judged": 5}
+    assert LawResult(Changelog(), **whole).verdict is Verdict.CONFORMS
+    assert LawResult(Changelog(), **whole | lacks).verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_law_whose_coverage_goal_was_not_met_is_inconclusive() -> None:
-    assert LawResult(Changelog(), goals=("two keys",), judged=5).verdict is Verdict.INCONCLUSIVE
+@pytest.mark.parametrize("null_key", [False, True])
+def test_a_replayed_batch_may_differ_in_itself_or_in_what_comes_of_it(null_key: bool) -> None:
+    right = [right_outcome(history) for history in DRAWN[:4]]
+    way = RunOptions(crash_in=(Crash(1), Crash(1)))
+    again = Answers([right[0], without_last(right[1]), right[2], without_last(right[3])], [], [set() for _ in right], 2)
+    again.rewritten[2:] = [{"a"}, {None if null_key else "b"}]
+    found = LAWS["spark"]["replay"].compare(Answers(right, [], []), again, way)
+    assert [bool(one.differences) for one in found] == [False, True, True, True]
+    assert [(one.key, one.when) for one in found[2].differences] == [("a", 1)]
 
 
 def test_a_violation_outweighs_an_unmet_goal() -> None:

@@ -255,6 +255,35 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_an
     assert _read(plays, output, 7).without_keys == 0
 
 
+@pytest.mark.parametrize("key", ["a", None])
+def test_a_row_of_which_a_repeated_batch_writes_any_cell_otherwise_is_rewritten(key: str | None) -> None:
+    plays = [Play(history(SESSIONS, record('"a"', 0)))] * 2
+    one, beside = (
+        SharedChange(1, (key,), 0, 5, 2, 5, UPDATE, "late", 0),
+        SharedChange(1, ("b",), 0, 5, 2, 5, UPDATE, None, 0),
+    )
+
+    def rewritten(*again: SharedChange) -> list[set[Any]]:
+        tables = written(beside, one), written(*again)
+        both = [_read(plays, StreamOutput([], replayed=[order]), 2).rewritten for order in (tables, tables[::-1])]
+        assert both[0] == both[1]
+        return both[0]
+
+    assert rewritten(one, beside) == [set(), set()]
+    assert rewritten(beside) == rewritten(one, one, beside) == [set(), {str(key)}]
+    assert rewritten(beside, one._replace(history=0)) == [{str(key)}, {str(key)}]
+    for name, other in {
+        "start": 1,
+        "end": 6,
+        "value": 3,
+        "timestamp": 6,
+        "change": TOMBSTONE,
+        "reason": "",
+        "cause": 1,
+    }.items():
+        assert rewritten(beside, one._replace(**{name: other})) == [set(), {str(key)}], name
+
+
 def test_all_keys_of_a_group_are_read_from_its_state() -> None:
     keys = [((number, "a"), [number], 0, None) for number in range(200)]
     found = stored_in([packed(*keys)])
