@@ -38,9 +38,16 @@ _DDL = {"int": T.IntegerType(), "bigint": T.LongType(), "string": T.StringType()
 
 @dataclass
 class Frame:
-    """Columns by name: as much of a DataFrame as a declaration looks at."""
+    """Columns by name: as much of a DataFrame as a declaration looks at.
+
+    Attributes:
+        schema: The columns.
+        still: The inputs whose rows are no stream, once they are filtered out.
+        isStreaming: Whether it is a stream.
+    """
 
     schema: T.StructType
+    still: Sequence[str] = ()
     isStreaming: bool = True
 
     @property
@@ -48,10 +55,10 @@ class Frame:
         return self.schema.names
 
     def select(self, *columns: str | Column) -> Frame:
-        return Frame(T.StructType([self._field(one) for one in columns]))
+        return replace(self, schema=T.StructType([self._field(one) for one in columns]))
 
     def filter(self, condition: Column) -> Frame:
-        return self
+        return replace(self, isStreaming=self.isStreaming and not any(one in str(condition) for one in self.still))
 
     def unionByName(self, other: Frame) -> Frame:
         return self
@@ -89,8 +96,15 @@ class Declared:
     value: T.DataType = field(default_factory=T.NullType)
 
 
-def declared(operator: str, options: Any, records: Sequence[Record] = ()) -> Declared:
-    """Call an operator's public function under options, as a cohort of these records calls it."""
+def declared(operator: str, options: Any, records: Sequence[Record] = (), still: Sequence[str] = ()) -> Declared:
+    """Call an operator's public function under options, as a cohort of these records calls it.
+
+    Args:
+        operator: The operator's name.
+        options: Its options.
+        records: The records.
+        still: The inputs that are batch DataFrames.
+    """
     binding, definition = binding_of(operator), registration_of(operator).declare(options)
     found = Declared(definition, binding.fields(definition, records))
     make = binding.shared.logic
@@ -116,7 +130,7 @@ def declared(operator: str, options: Any, records: Sequence[Record] = ()) -> Dec
 
     kinds = {KEY: T.StringType(), TIMESTAMP: T.LongType(), ORDER: T.LongType(), "input": T.StringType()}
     kinds |= {one.name: from_arrow_type(one.type) for one in found.fields}
-    frame = Frame(T.StructType([T.StructField(name, kind) for name, kind in kinds.items()]))
+    frame = Frame(T.StructType([T.StructField(name, kind) for name, kind in kinds.items()]), still)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         patch.setattr(T.DataType, "fromDDL", _DDL.__getitem__)

@@ -61,3 +61,13 @@ def test_a_new_checkpoint_goes_on_from_a_state_as_the_old_one_would(operator: st
     for history, one in drawn(operator):
         ours, theirs = Outcome.of_play(history.name, play(history)), played(history, one, handed_over=(1, 3))
         assert not differences(ours, theirs), history
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_stream_beside_a_batch_dataframe_is_a_stream_whichever_of_the_inputs_it_is(operator: str) -> None:
+    for options in registration_of(operator).profiles.values():
+        inputs = registration_of(operator).declare(options).inputs
+        for side in inputs if len(inputs) > 1 else ():
+            one = declared(operator, options, still=[side])
+            assert one.stages
+            assert not any(stage.ended for stage in one.stages)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from registrations import change
@@ -42,11 +44,65 @@ def values_of(some: list[History], side: str) -> list[Any]:
     return [record.value for history in some for record in history.records if record.input == side]
 
 
-@pytest.mark.parametrize("name", VALUE_KINDS)
-def test_a_kind_makes_a_value_of_every_small_integer_and_arrival(name: str) -> None:
-    kind = kind_named(name)
-    assert [kind.of(small, arrival) for arrival in range(3) for small in range(4)]
-    assert len(kind.examples) == 8
+def are(*kinds: type) -> Callable[[list[Any]], bool]:
+    return lambda some: {*map(type, some)} == {*kinds}
+
+
+TELLING: dict[str, Callable[[list[Any]], bool]] = {
+    SMALL: lambda some: some == [0, 1, 2, 3] * 2,
+    "negative integers": lambda some: max(some) == 0 > min(some),
+    "integers that cancel": lambda some: {-1, 1, 0} < {*some},
+    "large integers": lambda some: max(some) > 2**53 and min(some) < -(2**53),
+    "fractions": lambda some: {one % 1 for one in some if one < 0} > {0} and are(float, int)(some),
+    EQUAL: lambda some: len({*some}) == 1,
+    "all different": lambda some: len({*some}) == 8 and min(some) < 0 < max(some),
+    "text": lambda some: {"", "a", "a "} < {*some} and sorted(some) != sorted(some, key=str.lower),
+    "text of all scripts": lambda some: (
+        len({normalize("NFC", one) for one in some}) < len({*some})
+        and sorted(some) != sorted(some, key=lambda one: one.encode("utf-16-be"))
+    ),
+    "text like other values": lambda some: {"0", "null", "1.0", "True"} == {*some},
+    "text with separators": lambda some: {*'"|,\t\\\n\r'} == {*"".join(some)},
+    "truth values": are(bool),
+    "values that are false": lambda some: not any(some) and are(int, bool, str, list)(some),
+    "values like one": lambda some: all(some) and some[0] == some[1] and are(int, bool, str, list)(some),
+    "lists and objects": lambda some: [] in some and {} in some and are(list, dict)(some),
+    "null among others": lambda some: None in some and [None] in some and "null" in some,
+}
+"""What the values of each kind have, which a wrong comparison, sum or order of values shows by."""
+CONFUSIONS: dict[str, Callable[[str], Any]] = {
+    "prefixes of a cohort": lambda key: key.split("|")[-1] or key,
+    "reserved": lambda key: key.startswith("~clock"),
+    "windows": lambda key: key.split("@")[0],
+    "empty": lambda key: key.strip() and key,
+    "all scripts": lambda key: normalize("NFC", key),
+    "numbers": lambda key: float(key),
+    "case and spaces": str.lower,
+    "long": lambda key: key[:299],
+}
+"""What confuses two keys of a set."""
+
+
+def test_each_kind_has_the_values_that_tell() -> None:
+    told = {
+        name: [kind for kind, one in VALUE_KINDS.items() if _tells(tells, one.examples)]
+        for name, tells in TELLING.items()
+    }
+    assert {name: [name] for name in VALUE_KINDS} == told
+    assert all(len(one.examples) == 8 for one in VALUE_KINDS.values())
+
+
+def _tells(tells: Callable[[list[Any]], bool], examples: list[Any]) -> bool:
+    try:
+        return tells(examples)
+    except (TypeError, AttributeError):
+        return False
+
+
+def test_each_set_has_keys_that_are_easily_confused() -> None:
+    assert {*CONFUSIONS} == {*KEY_SETS} - {PLAIN, "JSON"}
+    for name, confused in CONFUSIONS.items():
+        assert len({*map(confused, KEY_SETS[name])}) < 3, name
 
 
 def test_forty_large_integers_add_up_to_a_bigint_and_no_double_holds_them_all() -> None:
