@@ -429,10 +429,10 @@ class Typed:
         index = None if cause is None or not 0 <= cause < len(self.owners) else self.owners[cause]
         if cause is None or index is None:
             return WATERMARK_DRIVER
-        own = self.layout.keys.null(index, self.times[cause])
-        if any(holds == "key" and field not in (KEY, FOREIGN_KEY) for field, holds in self.holds.items()):
-            own = (None,) * len(own)  # the record has no group
-        return prefixed_key(index, NULL_KEY if parts == own else repr(parts))
+        own = [self.layout.keys.null(index, self.times[cause])]
+        if [*self.holds.values()].count("key") > 1:  # of a record without a key, stages may know no key at all
+            own.append((None,) * len(parts))
+        return prefixed_key(index, NULL_KEY if parts in own else repr(parts))
 
     def read_value(self, value: Any) -> Any:
         """Return an emitted value with its parts converted back to JSON texts."""
