@@ -85,6 +85,16 @@ def test_a_state_goes_on_under_other_groups_and_timers_fire(source: Source) -> N
     assert sorted((row["user"], row["value"]) for row in written) == [("a", 2), ("b", 1)]
 
 
+def test_a_key_of_which_something_has_closed_is_handed_over_as_it_was(source: Source) -> None:
+    first = [(key, NOW + at, Decimal(0), None) for key, at in (("a", 0), ("a", 55_000), ("b", 60_000))]
+    source.run("old", first, lambda frame: sessions(frame, emit="close"))
+    state = streamproof.read_state(source.checkpoint("old"))
+    before = rows_of(state)
+    assert [row["closed"] for row in before] == [datetime.fromtimestamp(at / 1000) for at in (NOW + 60_000, 0)]
+    source.run("new", [("c", NOW, Decimal(0), None)], lambda frame: sessions(frame, emit="close", initial_state=state))
+    assert rows_of(streamproof.read_state(source.checkpoint("new")))[:2] == before
+
+
 def test_each_stage_of_a_join_is_handed_over(source: Source) -> None:
     source.run("old", FIRST, joined)
     checkpoint = source.checkpoint("old")

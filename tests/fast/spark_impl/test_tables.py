@@ -1,0 +1,51 @@
+"""What a parquet table keeps on disk: the files of its newest versions, and no others; without Spark."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+from streamproof.spark_impl.sinks.materialize import Content
+from streamproof.spark_impl.sinks.tables import BUCKET, DATA, ParquetTable
+
+SCHEMA = T.StructType().add("key", "string").add("value", "long")
+
+
+def file_in(folder: Path) -> bool:
+    folder.mkdir(parents=True)
+    (folder / "part.parquet").touch()
+    return True
+
+
+@pytest.mark.parametrize("result", ["table", "stream"])
+@pytest.mark.parametrize("versions", [1, 2, 3])
+def test_the_files_of_as_many_versions_stay_as_are_asked_for_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str, versions: int
+) -> None:
+    generator = random.Random(versions)
+
+    def rewritten(self: ParquetTable, rows: Any, content: Content, before: Any) -> tuple[set[str], dict[str, str]]:
+        touched = set(generator.sample("0123", generator.randint(0, 3)))
+        left = [name for name in sorted(touched) if generator.random() < 0.8]  # a bucket may become empty
+        folders = {name: f"{content.batch:09d}/{BUCKET}={name}" for name in left}
+        return touched, {name: folder for name, folder in folders.items() if file_in(self._data / folder)}
+
+    def added(self: ParquetTable, rows: Any, content: Content) -> dict[str, str]:
+        folder = f"{content.batch:09d}"
+        return {folder: folder} if generator.random() < 0.8 and file_in(self._data / folder) else {}
+
+    monkeypatch.setattr(ParquetTable, "_rewritten", rewritten)
+    monkeypatch.setattr(ParquetTable, "_added", added)
+    seen: list[list[Path]] = []
+    for batch in range(12):
+        table = ParquetTable(tmp_path / "table", 4, versions)
+        content = Content("query", batch, "offsets", result, ("key",), SCHEMA)
+        table.commit(None, content)  # type: ignore[arg-type]
+        assert table.content() == content
+        seen.append(table.files())
+        readable = {file for files in seen[-versions:] for file in files}
+        assert {*(tmp_path / "table" / DATA).rglob("*.parquet")} == readable
+    assert len({*map(tuple, seen)}) > 4
