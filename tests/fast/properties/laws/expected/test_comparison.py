@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,9 @@ from streamproof.properties.laws.expected.comparison import (
     unmatched,
     with_columns,
 )
+from streamproof.properties.laws.expected.judging import Judge
 from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS, Equality
+from streamproof.properties.witnesses.job.plan.grouping import Grouping
 from streamproof.properties.witnesses.job.rows import flat, rows_of
 from streamproof.reference.core.errors import BadInput
 
@@ -34,6 +37,16 @@ NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)
 def differ(expected: Any, emitted: Any) -> bool:
     rows = Expected("batches", [[{"user": "a", "value": expected}]])
     return difference(rows, [[{"value": emitted, "user": "a", "extra": 1}]], "append", ["user"]) is not None
+
+
+def test_all_columns_of_a_grouping_tell_rows_apart() -> None:
+    names = [f"c{number}" for number in range(6)]
+    met = SimpleNamespace(columns=[*names, "start", "end"])
+    declared = SimpleNamespace(grouping=Grouping(names, [*names, "window"]))
+    judge = SimpleNamespace(unique=None, declared=declared, met=met)
+    assert Judge.unique_columns.fget(judge) == [*names, "start", "end"]  # type: ignore[attr-defined]
+    judge.unique = names[1:]
+    assert Judge.unique_columns.fget(judge) == names[1:]  # type: ignore[attr-defined]
 
 
 def test_the_comparison_is_named_with_how_exact_it_is() -> None:
