@@ -93,19 +93,24 @@ def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callabl
     """
     left: list[list[Stored]] = [[] for _ in outcomes]
     for (key,), fields, _ in stored_in(output.leftover):
-        if is_left(fields) and (owned := owner(key)) is not None:
+        if is_left(fields) and (owned := _owned(key)) is not None:
             left[owned[0]].append(Stored(owned[1], fields))
     rewritten: list[set[Key]] = [set() for _ in outcomes]
     for tables in output.replayed:
         first, again = map(_rows_by_key, tables)
         for key in first.keys() | again.keys():
-            if first.get(key) != again.get(key) and (owned := owner(key)) is not None:
+            if first.get(key) != again.get(key) and (owned := _owned(key)) is not None:
                 rewritten[owned[0]].add(owned[1])
     return Answers([*outcomes], left, rewritten, len(output.replayed), output.partitions)
 
 
-def _rows_by_key(table: pa.Table) -> dict[str, list[dict[str, object]]]:
-    by_key: dict[str, list[dict[str, object]]] = defaultdict(list)
+def _owned(key: Key | None) -> tuple[int, str] | None:
+    """Return whose a key is, as `owner`; a history with a null key is alone in its query."""
+    return (0, str(key)) if key is None else owner(key)
+
+
+def _rows_by_key(table: pa.Table) -> dict[Key | None, list[dict[str, object]]]:
+    by_key: dict[Key | None, list[dict[str, object]]] = defaultdict(list)
     for row in table.to_pylist():
-        by_key[str(row["key"])].append({name: value for name, value in row.items() if name != "ordinal"})
+        by_key[row["key"]].append({name: value for name, value in row.items() if name != "ordinal"})
     return by_key

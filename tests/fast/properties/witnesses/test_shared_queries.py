@@ -15,11 +15,11 @@ from msgspec import Raw
 from shared_player import CHANGELOG, play_shared
 from streamproof import History, parse_history, play
 from streamproof.properties.checking.pools import pools_on_spark
-from streamproof.properties.outcomes.outcomes import Outcome, differences
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import registration_of, unregister
 from streamproof.properties.registration.shared import FAILED, SharedChange
 from streamproof.properties.witnesses.run_options import RunOptions
-from streamproof.properties.witnesses.spark.answers import Label
+from streamproof.properties.witnesses.spark.answers import Label, of_query
 from streamproof.properties.witnesses.spark.dispatch import NOBODY
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import (
@@ -282,6 +282,22 @@ def test_a_row_of_which_a_repeated_batch_writes_any_cell_otherwise_is_rewritten(
         "cause": 1,
     }.items():
         assert rewritten(beside, one._replace(**{name: other})) == [set(), {str(key)}], name
+
+
+def test_a_query_of_its_own_is_read_by_history_with_its_null_keys_and_without_the_reserved_one() -> None:
+    def rows(*keys: str | None, value: int = 1) -> pa.Table:
+        return pa.table({"key": keys, "value": [value] * len(keys), "ordinal": [*range(len(keys))]})
+
+    keys = ("00001|a", "00000|b", None, "~clock")
+    output = StreamOutput(
+        replayed=[(rows(*keys), rows(*keys[::-1])), (rows(*keys), rows(*keys, value=2)), (rows("00001|c"), rows())],
+        leftover=[packed(*(((key,), [number], 0, None) for number, key in enumerate((*keys, "00001|none"))))],
+        partitions=3,
+    )
+    read = of_query([Outcome("h0", Grain.BATCH), Outcome("h1", Grain.BATCH)], output, lambda fields: fields != [4])
+    assert [sorted(stored) for stored in read.left] == [[("None", [2]), ("b", [1])], [("a", [0])]]
+    assert read.rewritten == [{"None", "b"}, {"a", "c"}]
+    assert (read.replayed, read.partitions) == (3, 3)
 
 
 def test_all_keys_of_a_group_are_read_from_its_state() -> None:
