@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import types as T
+from streamproof.spark_impl.sinks import tables
 from streamproof.spark_impl.sinks.materialize import Content
 from streamproof.spark_impl.sinks.tables import BUCKET, DATA, ParquetTable
 
@@ -33,17 +35,14 @@ def test_the_files_of_as_many_versions_stay_as_are_asked_for_and_no_others(
         folders = {name: f"{content.batch:09d}/{BUCKET}={name}" for name in left}
         return touched, {name: folder for name, folder in folders.items() if file_in(self._data / folder)}
 
-    def added(self: ParquetTable, rows: Any, content: Content) -> dict[str, str]:
-        folder = f"{content.batch:09d}"
-        return {folder: folder} if generator.random() < 0.8 and file_in(self._data / folder) else {}
-
     monkeypatch.setattr(ParquetTable, "_rewritten", rewritten)
-    monkeypatch.setattr(ParquetTable, "_added", added)
+    monkeypatch.setattr(tables, "_write", lambda rows, folder, count: file_in(folder))
     seen: list[list[Path]] = []
-    for batch in range(12):
+    for batch in (*range(8), 10, 100, 1000, 1001, 10**9, 10**9 + 1):
         table = ParquetTable(tmp_path / "table", 4, versions)
         content = Content("query", batch, "offsets", result, ("key",), SCHEMA)
-        table.commit(None, content)  # type: ignore[arg-type]
+        rows: Any = SimpleNamespace(isEmpty=lambda: generator.random() < 0.2, count=lambda: 1)
+        table.commit(rows, content)
         assert table.content() == content
         seen.append(table.files())
         readable = {file for files in seen[-versions:] for file in files}
