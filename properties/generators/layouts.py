@@ -419,8 +419,8 @@ class Typed:
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
         if None not in parts:
-            index = self.layout.keys.owner(parts, len(self.cohort.histories))
-            return self.keys.get(parts) or prefixed_key(index, repr(parts))
+            seems = self.layout.keys.owner(parts, len(self.cohort.histories))
+            return self.keys.get(parts) or prefixed_key(seems, repr(parts))
         if name != KEY:
             return None
         # A null key doesn't name its history, but the row that set it off does.
