@@ -10,6 +10,7 @@ from ....reference.spark.plans import (
     Deduplication,
     Filter,
     Join,
+    Limit,
     Lookup,
     Node,
     Project,
@@ -23,7 +24,7 @@ from ....reference.spark.stream_join import AS_WRITTEN, Kind, StreamJoin
 from ....reference.spark.windows import Windows
 from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Query, is_, keep, subtraction
 
-_A, _B = (Source(name, COLUMNS) for name in ("a", "b"))
+_A, _B, _C = (Source(name, COLUMNS) for name in ("a", "b", "c"))
 _COUNT = {"v": Aggregate("count", None)}
 
 
@@ -62,6 +63,8 @@ CORPUS: dict[str, Query] = {
     "semi join above a union": Query(Lookup((Union((keep(_BELOW), _B)),), _SEMI_LOOKUP)),
     "subtract a table": Query(subtraction(_A), "update"),
     "semi join": Query(_join("left_semi", _timed(_A), _timed(_B), 0, 0)),
+    "zero for null": Query(_join("inner", Union((keep(_timed(_A), v=constant(1)), _timed(_B))), _timed(_C), 10, 10)),
+    "limit above windows": Query(Limit((_windows(_timed(_A)),), 3)),
     "full join": Query(keep(_join("full", _timed(_A), _timed(_B)), k=is_("coalesce", "k", "k2"))),
     "groups above sessions": Query(
         _only(
@@ -74,3 +77,5 @@ CORPUS: dict[str, Query] = {
     "sessions above a union": Query(_sessions(Union((_timed(_A), _timed(_B))))),
 }
 """Each plan by its name, which is its seed, too."""
+FIRST = {"limit above windows": "rocksdb"}
+"""The relation that a plan of the corpus is asked first."""

@@ -74,8 +74,7 @@ def _drawn(generator: random.Random, case: Case) -> Iterator[Relation]:
         stops = frozenset(number for number in range(count) if generator.random() < 0.7)
         if case.query.mode != "complete":
             yield Relation("restarts", lambda one: replace(one, how=replace(one.how, restarts=stops)))
-        names = generator.sample([*SETTINGS], 3)
-        for name in names:
+        for name in generator.sample([*SETTINGS], len(SETTINGS)):
             yield Relation(name, lambda one, name=name: _with_settings(one, SETTINGS[name]))  # type: ignore[misc]
 
 

@@ -20,7 +20,7 @@ from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
 from .cases import Case
-from .corpus import CORPUS
+from .corpus import CORPUS, FIRST
 from .judging import Finding, Judge
 from .relations import Relation, relations
 from .scripts import is_confirmed, script_of
@@ -101,6 +101,7 @@ class Seed:
         relations: The most relations that are asked beside the reference and the batch query.
         only: The relation that is asked alone; empty: any.
         shows: The divergences of which a script is wanted; a finding that nothing explains always has one.
+        shrinks: Whether scripts are wanted at all.
     """
 
     seed: str
@@ -108,6 +109,7 @@ class Seed:
     relations: int = 3
     only: str = ""
     shows: tuple[str, ...] = ()
+    shrinks: bool = True
 
     def query(self, generator: random.Random) -> Query:
         """Return its query: of the corpus, or drawn."""
@@ -130,7 +132,9 @@ class Seed:
         else:
             drawn = draw_rows(generator, query, self.histories)
             case = Case(query, drawn.batches, nothing_late=drawn.nothing_late)
-            asked = [one for one in relations(generator, case) if self.only in ("", one.name)][: self.relations]
+            asked = [one for one in relations(generator, case) if self.only in ("", one.name)]
+            asked.sort(key=lambda one: one.name != FIRST.get(self.seed))
+            asked = asked[: self.relations]
             self.judge(case, asked, judged)
         return judged
 
@@ -143,7 +147,7 @@ class Seed:
         shows = self.shows
         for finding in judge.judge(case, asked):
             names = tuple(sorted(one.name for one in finding.named))
-            show = not names or names == shows
+            show = self.shrinks and (not names or names == shows)
             judged.differences.append(self.difference(judge, finding, names, show=show))
             shows = () if show else shows
         judged.pairs, judged.runs, judged.refusals, judged.digest = (

@@ -1,15 +1,29 @@
-"""The command `divergences`: where Kafka Streams contradicts its documents."""
+"""The command `divergences`: where Kafka Streams contradicts its documents, and Spark the plan that is written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from ....reference.core.errors import BadInput
+from ...system.installed.requirements import installed
 from ...witnesses.kafka.versions import use_version
 from ..options import KafkaVersion
 from ..terminal import EXITS, Steps, results, steps
+
+HISTORIES = 100
+"""The number of histories of each plan of Spark's."""
+
+
+class System(StrEnum):
+    """A system with named divergences."""
+
+    KAFKA = "kafka"
+    SPARK = "spark"
+
 
 if TYPE_CHECKING:
     from ...models.races import Raced
@@ -24,8 +38,11 @@ def divergences(
         typer.Option("--table", help="Print the divergences of all known releases, or of --kafka-version."),
     ] = False,
     kafka_version: KafkaVersion = None,
+    on: Annotated[System, typer.Option(help="The system: kafka, or spark's streaming plans.")] = System.KAFKA,
 ) -> None:
     """List where the real Kafka Streams contradicts its documents, each with its smallest history.
+
+    With --on spark, list where Spark runs a streaming plan otherwise than it is written, and whether it does here.
 
     Each is shown on stores in memory and on RocksDB. If none is named, the races of the foreign-key join follow, with
     the number of message orders that end wrong for ever. Exits 0 if Kafka shows the known divergences of the release, 1
@@ -35,6 +52,9 @@ def divergences(
     from ...witnesses.kafka.releases import verdict_of
     from ...witnesses.kafka.versions import RELEASES, version_in_use
 
+    if on is System.SPARK:
+        _of_spark(names or [])
+        return
     use_version(kafka_version)
     version = version_in_use()
     wanted = chosen(names or [], None if table else version)
@@ -48,6 +68,27 @@ def divergences(
         results.out(*_texts(asked[version], version), sep="\n\n")
     as_known = [bool(race.wrong) == known for one in asked.values() for race, known in one.races]
     raise typer.Exit(EXITS[verdict_of(every) if all(as_known) else "violated"])
+
+
+def _of_spark(names: list[str]) -> None:
+    """Print the named divergences of Spark's plans, and whether the corpus of the fuzzer shows them here."""
+    from ...checking.fuzzing.corpus import CORPUS
+    from ...checking.fuzzing.divergences import ALL
+    from ...checking.fuzzing.seeds import Seed
+
+    known = {one.name: one for one in ALL}
+    if unknown := [name for name in names if name not in known]:
+        raise BadInput(f"there is no divergence {unknown[0]!r} of Spark: give one of {', '.join(known)}")
+    seen: set[str] = set()
+    with steps() as progress:
+        for seed in CORPUS:
+            progress(f"running the plan {seed!r}")
+            seen |= {name for one in Seed(seed, HISTORIES, shrinks=False).answer().differences for name in one.named}
+    for name in names or known:
+        one = known[name]
+        here = "seen" if name in seen else "not seen"
+        results.out(f"{name} ({one.ticket}): {here} on PySpark {installed('pyspark')}")
+        results.out(f"  {one.says}\n  Remedy: {one.remedy}.")
 
 
 class _Asked(NamedTuple):
