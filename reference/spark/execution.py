@@ -109,14 +109,17 @@ class Execution:
         of_inputs: list[int] = []
         of_outputs: list[int | None] = []
         for node, below in self.nodes:
-            known = [each for one in below if (each := of_outputs[one]) is not None]
-            least = min(known, default=None)
+            least = self.least_ms([of_outputs[one] for one in below])
             of_inputs.append(max(least or 0, 0) if watermark_ms else 0)
             if isinstance(node, Watermark):
                 of_outputs.append(watermark_ms)
             else:
                 of_outputs.append(None if least is None else node.watermark_ms(least))
         return of_inputs
+
+    def least_ms(self, watermarks_ms: Iterable[int | None]) -> int | None:
+        """Return the least of several watermarks; None if there is none among them."""
+        return min((each for each in watermarks_ms if each is not None), default=None)
 
     def asks_for_batch_without_data(self) -> bool:
         """Whether an operator asks for a batch without data, because the watermark of its input has moved."""

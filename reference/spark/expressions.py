@@ -46,12 +46,6 @@ class Expression:
         """The columns that it refers to."""
         return frozenset({self.name} if self.function == "column" else ()).union(*(one.columns for one in self.inputs))
 
-    def with_columns(self, of: Mapping[str, Expression]) -> Expression:
-        """Return the expression with each column replaced by what it is made of."""
-        if self.function == "column":
-            return of[self.name]
-        return Expression(self.function, tuple(one.with_columns(of) for one in self.inputs), value=self.value)
-
 
 def column(name: str) -> Expression:
     """Return the expression of a column."""

@@ -174,6 +174,10 @@ class Explode(Node):
     values: tuple[Expression, ...]
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.input.columns, self.column]))
+
+    @property
     def event_times(self) -> tuple[EventTime, ...]:
         return tuple(time for time in self.input.event_times if time.column != self.column)
 

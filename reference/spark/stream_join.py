@@ -103,11 +103,11 @@ class StreamJoin:
     def matches(self, left: Row, right: Row) -> bool:
         """Whether two rows join."""
         keys = [(left[one], right[two]) for one, two in zip(*self.keys, strict=True)]
-        times = left[self.times[0]], right[self.times[1]]
         nulls_equal = self.join == "full" if self.null_keys is None else self.null_keys
         equal = all(one == two and (one is not None or nulls_equal) for one, two in keys)
         if not equal or (self.before_us is None and self.after_us is None):
             return equal
+        times = left[self.times[0]], right[self.times[1]]
         if None in times:  # compared with a null, no time is within the bounds
             return False
         after = times[1] - times[0]
