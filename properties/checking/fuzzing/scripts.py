@@ -2,151 +2,88 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from ....reference.spark.plans import Lookup
+from ....reference.spark.plans import Lookup, Node
 from ....reference.spark.subtraction import Subtraction
 from ...generators.columns.forms.rows import from_microseconds
 from ...generators.plans.drawing import TABLE
 from ...generators.plans.texts import statements
-from .cases import Case
-from .judging import BATCH, REFERENCE, REFUSED, Finding
+from ...witnesses.plans.running import SETTINGS
+from .cases import Bag, Case
+from .judging import BATCH, REFERENCE, REFUSED, RULES, Finding
 
 CONFIRM_SECONDS = 180.0
-_TEMPLATE = '''"""{{ title }}"""
-import json, pathlib, sys, tempfile
-from pyspark.sql import SparkSession, functions as F
-
-spark = SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", 1).getOrCreate()
-spark.conf.set("spark.sql.session.timeZone", "UTC")
-{% for name, value in settings -%}
-spark.conf.set("{{ name }}", "{{ value }}")
-{% endfor -%}
-{% if table -%}
-table = spark.sql("select * from values {{ table }} as t(tk, x)")
-{% endif -%}
-BATCHES = [
-{%- for batch in batches %}
-    {{ batch }},
-{%- endfor %}
-]
-
-{% for query in queries %}
-def {{ query.name }}({{ inputs }}):
-{%- for statement in query.statements[:-1] %}
-    {{ statement }}
-{%- endfor %}
-    return {{ query.statements[-1].removeprefix("result = ") }}.select({{ columns }})
-
-{% endfor %}
-def stream(query, **settings):
-    folder, out = pathlib.Path(tempfile.mkdtemp()), []
-    for name, value in settings.items():
-        spark.conf.set(name.replace("__", "."), value)
-    for number, batch in enumerate(BATCHES):
-        out.append([])
-        for name in {{ names }}:
-            (folder / name).mkdir(exist_ok=True)
-            if name in batch:
-                rows = [dict(zip(("h", "k", "ts", "v"), row)) for row in batch[name]]
-                (folder / name / f"{number}.json").write_text("\\n".join(map(json.dumps, rows)))
-        read = spark.readStream.schema("h int, k string, ts timestamp, v int")
-        writer = query(*(read.json(str(folder / name)) for name in {{ names }})).writeStream
-        writer = writer.outputMode("{{ mode }}").option("checkpointLocation", str(folder / "checkpoint"))
-        writer = writer.foreachBatch(lambda rows, _: out[-1].extend(sorted(str(tuple(row)) for row in rows.collect())))
-        writer.trigger(availableNow=True).start().awaitTermination()
-    return [sorted(rows) for rows in out]
-
-{% if batch %}
-def batch(query):
-    every = {name: [row for one in BATCHES for row in one.get(name, [])] for name in {{ names }}}
-    frames = [spark.createDataFrame(rows, "h int, k string, t string, v int") for rows in every.values()]
-    frames = [frame.selectExpr("h", "k", "cast(t as timestamp) as ts", "v") for frame in frames]
-    return sorted(str(tuple(row)) for row in query(*frames).collect())
-
-{% endif %}
-wanted = {{ wanted }}
-found = {{ found }}
-print("{{ says[0] }}:", wanted)
-print("{{ says[1] }}:", found)
-sys.exit(wanted != found)
-'''
+WIDTH = 120
+"""The characters of a line of a script, at most."""
+_PLAN = 105
+"""The characters of a plan's expression, so that a line has room for it."""
+_DAY = "2026-01-01 "
+_PACKAGE = "org.apache.spark.sql.catalyst.optimizer."
+_NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
+_ALWAYS = {"spark.sql.shuffle.partitions": "1"}
+_TOGETHER = {"spark.sql.streaming.pollingDelay": "1s"}
+"""A running query that has found no data sleeps for a second: it reads files together that are written within it."""
 
 
-def script_of(finding: Finding) -> str:
-    """Return a finding as a script."""
-    case, other = finding.case, finding.other
-    query = case.query
-    columns = [name for name in case.columns or () if other is None or name in (other.columns or ())]
-    plans = [("query", query.plan)]
-    if other is not None and other.query is not query:
-        plans.append(("other", other.query.plan))
-    wanted, found = "stream(query)", "stream(query)"
-    says = ("as it is written", "as Spark runs it")
-    if finding.relation is REFERENCE:
-        wanted = repr([sorted(str(_shown(row)) for row in bag.elements()) for bag in finding.wanted])
-    elif finding.relation in (BATCH, REFUSED):
-        wanted, found = "batch(query)", "sorted(row for rows in stream(query) for row in rows)"
-        says = ("the batch query", "the streaming query")
-    elif other is not None:
-        settings = {name: value for name, value in other.how.settings.items() if name not in case.how.settings}
-        given = ", ".join(f'{name.replace(".", "__")}="{value}"' for name, value in settings.items())
-        found = f"stream({plans[-1][0]}{', ' * bool(given)}{given})"
-        says = ("one way", finding.relation.name)
-    own = {} if query.without_data else {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
-    is_looked_up = any(isinstance(node, Lookup | Subtraction) for _, plan in plans for node in plan.walk())
-    values = ", ".join(f"({_literal(row['tk'])}, {_literal(row['x'])})" for row in TABLE)
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    return environment.from_string(_TEMPLATE).render(
-        title=_title(finding),
-        settings=[*{**own, **case.how.settings}.items()],
-        table=values if is_looked_up else "",
-        batches=[_batch(case, number) for number in range(len(case.batches))],
-        queries=[{"name": name, "statements": statements(plan, most=200)} for name, plan in plans],
-        inputs=", ".join(query.inputs),
-        names=tuple(query.inputs),
-        columns=", ".join(f'"{name}"' for name in columns) or "F.lit(1)",
-        mode=query.mode,
-        batch=finding.relation in (BATCH, REFUSED),
-        wanted=wanted,
-        found=found,
-        says=says,
+def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> str:
+    """Return a finding as a script: it exits with 1 if Spark differs, or a query dies, and with 0 if not.
+
+    Each batch is a run of the query with `availableNow`, after which the query stops. Only where the difference is one
+    of restarts a query keeps running, and is stopped after the batches that the script names.
+
+    Args:
+        finding: The finding; that of a small case has at most 25 lines.
+        settings: Settings of the session, beside those of the case.
+    """
+    case, other = finding.case, finding.other or finding.case
+    inputs = sorted({*case.query.inputs, *other.query.inputs})
+    batches = [(at, batch) for at, batch in enumerate(case.batches) if any(name in batch for name in inputs)]
+    columns = [name for name in case.columns or () if name in (other.columns or ())]
+    nodes = [node for plan in (case.query.plan, other.query.plan) for node in plan.walk()]
+    is_batch = finding.relation in (BATCH, REFUSED)
+    restarts = [] if is_batch else [one.how.restarts for one in (case, other)]
+    numbers = [at for at, _ in batches]
+    stops = [sorted({*map(numbers.index, one & {*numbers}), len(numbers) - 1}) for one in restarts]
+    stops = stops if len({*restarts}) > 1 else []
+    ways = [] if is_batch else _ways(case, other)
+    results = [] if is_batch else _results(finding, numbers, stops, ways)
+    text = _template().render(
+        title="\n".join(textwrap.wrap(_title(finding), WIDTH - 8)),
+        configuration=json.dumps(_configuration(case, other, settings or {}) | (_TOGETHER if stops else {})),
+        table=_table() if any(isinstance(node, Lookup | Subtraction) for node in nodes) else "",
+        batches=json.dumps([{name: _rows(batch[name]) for name in inputs if name in batch} for _, batch in batches]),
+        plans=_plans(case.query.plan, other.query.plan, inputs),
+        inputs=", ".join(inputs),
+        names="".join(inputs),
+        shown=f"\"replace(string(struct({','.join(columns) or 1})), '{_DAY}')\"",
+        is_batch=is_batch,
+        is_refused=finding.relation is REFUSED,
+        mode=case.query.mode,
+        stops=stops,
+        changed=any("settings=" in result for _, result in results),
+        results=results,
     )
+    return "\n".join(part for line in text.splitlines() if line for part in wrapped(line)) + "\n"
 
 
-def _title(finding: Finding) -> str:
-    named = "; ".join(f"{one.name} ({one.ticket})" for one in finding.named)
-    return f"{named or 'A difference without a name'}, found by: {finding.relation.name}."
-
-
-def _shown(row: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(from_microseconds(value).replace(tzinfo=None) if _is_time(value) else value for value in row)
-
-
-def _is_time(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and value > 10**14  # no other number of a plan is as large
-
-
-def _batch(case: Case, number: int) -> str:
-    rows = {
-        name: [(row["h"], row["k"], _text(row["ts"]), row["v"]) for row in of_input]
-        for name, of_input in case.batches[number].items()
-    }
-    return repr({name: of_input for name, of_input in rows.items() if name in case.query.inputs})
-
-
-def _text(time_us: int) -> str:
-    return from_microseconds(time_us).replace(tzinfo=None).isoformat(sep=" ")
-
-
-def _literal(value: object) -> str:
-    return "null" if value is None else repr(value)
+def confirmed_script(finding: Finding, python: str = sys.executable) -> tuple[str, bool]:
+    """Return a finding's script and whether it shows the difference, if need be under the runner's settings."""
+    script = script_of(finding)
+    if is_confirmed(script, python):
+        return script, True
+    fuller = script_of(finding, SETTINGS)
+    return (fuller, True) if is_confirmed(fuller, python) else (script, False)
 
 
 def is_confirmed(script: str, python: str = sys.executable) -> bool:
@@ -159,3 +96,120 @@ def is_confirmed(script: str, python: str = sys.executable) -> bool:
         except subprocess.TimeoutExpired:
             return False
     return done.returncode == 1 and b"Traceback" not in done.stderr
+
+
+@cache
+def _template() -> Template:
+    loader = FileSystemLoader(Path(__file__).parent)
+    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=loader, autoescape=False, **options).get_template("script.py.jinja")
+
+
+def _title(finding: Finding) -> str:
+    named = "; ".join(f"{one.name} ({one.ticket})" for one in finding.named) or "a difference without a name"
+    found = f"{named[0].upper()}{named[1:]}, found by: {finding.relation.name}."
+    return f"{found} Rows are h,k,ts,v; @ is {_DAY.strip()}."
+
+
+def _configuration(case: Case, other: Case, settings: Mapping[str, str]) -> dict[str, str]:
+    common = {name: value for name, value in case.how.settings.items() if other.how.settings.get(name) == value}
+    return {**settings, **_ALWAYS, **({} if case.query.without_data else {_NO_DATA: "false"}), **common}
+
+
+def _ways(case: Case, other: Case) -> list[dict[str, str]]:
+    """Return the settings of each case that the other hasn't, each perhaps by default."""
+    both = [{**SETTINGS, **one.how.settings} for one in (case, other)]
+    differing = [name for name in {**both[0], **both[1]} if both[0].get(name) != both[1].get(name)]
+    return [{name: one[name] for name in differing if name in one} for one in both]
+
+
+def _results(
+    finding: Finding, numbers: Sequence[int], stops: Sequence[list[int]], ways: Sequence[Mapping[str, str]]
+) -> list[tuple[str, str]]:
+    """Return the results that are printed, each with the expression that makes it."""
+    if finding.relation is REFERENCE:
+        expected = json.dumps([_texts(finding.wanted[at]) for at in numbers])
+        results = [("as it is written", expected), ("as Spark runs it", _run("query"))]
+        rules = [rule for named in finding.named for rule in named.rules]
+        without = {RULES: ",".join(_PACKAGE + rule for rule in rules)}
+        return [*results, *([("without the rules", _run("query", without))] if rules else [])]
+    other = finding.other or finding.case
+    names = ("query", "query" if other.query.plan is finding.case.query.plan else "other")
+    runs = [_run(name, way, stops[at : at + 1]) for at, (name, way) in enumerate(zip(names, ways, strict=True))]
+    return [("one way", runs[0]), (finding.relation.name, runs[1])]
+
+
+def _run(query: str, settings: Mapping[str, str] | None = None, stops: Sequence[list[int]] = ()) -> str:
+    given = [query, *(f"{{{', '.join(map(str, one))}}}" for one in stops)]
+    if settings:
+        items = ", ".join(f"{json.dumps(name)}: {_setting(value)}" for name, value in settings.items())
+        given.append(f"settings={{{items}}}")
+    return f"stream({', '.join(given)})"
+
+
+def _setting(value: str) -> str:
+    if _PACKAGE not in value:
+        return json.dumps(value)
+    rules = value.replace(_PACKAGE, "").replace(",", " ")
+    return f'",".join("{_PACKAGE}" + rule for rule in "{rules}".split())'
+
+
+def _plans(plan: Node, other: Node, inputs: Sequence[str]) -> list[tuple[str, list[str]]]:
+    named = [("query", plan), *([] if other is plan else [("other", other)])]
+    held = [{}, {id(plan): f"query({', '.join(inputs)})"}]
+    return [
+        (name, [line.removeprefix("result = ") for line in statements(one, _PLAN, variables)])
+        for (name, one), variables in zip(named, held, strict=False)
+    ]
+
+
+def _table() -> str:
+    return ", ".join(f"({'null' if row['tk'] is None else repr(row['tk'])}, {row['x']})" for row in TABLE)
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as they are written into a file, before their days and the ends of their lines are put in."""
+    texts = [",".join("" if row[name] is None else _text(row[name]) for name in ("h", "k", "ts", "v")) for row in rows]
+    return " ".join(text.replace(_DAY, "@").replace(" ", "T") for text in texts)
+
+
+def _texts(bag: Bag) -> list[str]:
+    """Return rows as Spark shows them as structs, without the day."""
+    shown = (f"{{{', '.join(map(_text, row)) or 1}}}" for row in bag.elements())
+    return sorted(text.replace(_DAY, "") for text in shown)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, int) or value < 10**14:  # no other number of a plan is as large as a time
+        return "null" if value is None else str(value)
+    text = from_microseconds(value).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def wrapped(line: str) -> Iterator[str]:
+    """Yield a line of Python in parts that are no longer than `WIDTH`, if its brackets and spaces allow it."""
+    breaks = [*_breaks(line)]
+    opened, start = "", 0  # what a part begins with, and where
+    while len(opened) + len(line) - start > WIDTH:
+        room = start + WIDTH - len(opened)
+        fitting = [(at, quote) for at, quote in breaks if start < at < room]
+        outside = [at for at, quote in fitting if not quote]
+        if not fitting:
+            break
+        commas = [at for at in outside if line[at - 1] == "," and at > room - WIDTH // 2]
+        at, quote = ((commas or outside)[-1], "") if outside else fitting[-1]
+        yield opened + (line[start : at + 1] + quote if quote else line[start:at])
+        opened, start = " " * (len(line) - len(line.lstrip()) + 4) + quote, at + 1
+    yield opened + line[start:]
+
+
+def _breaks(line: str) -> Iterator[tuple[int, str]]:
+    """Yield the spaces within brackets at which a line may end, each with the quote of the text that it stands in."""
+    depth, quote = 0, ""
+    for at, character in enumerate(line):
+        if character in "\"'" and quote in ("", character):
+            quote = "" if quote else character
+        elif not quote:
+            depth += (character in "([{") - (character in ")]}")
+        if character == " " and depth:
+            yield at, quote

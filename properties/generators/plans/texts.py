@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from ....reference.spark.aggregates import Aggregate
 from ....reference.spark.expressions import Expression
@@ -111,7 +110,7 @@ def _call(node: Node) -> str:
 
 
 def _without(node: Lookup) -> str:
-    if node.join.join in ("left_semi", "left_anti"):
+    if node.join.join in ("left_semi", "left_anti") or set(node.join.added) == {*node.join.table[0]}:
         return ""
     return f".selectExpr({_strings(node.columns)})"
 
@@ -158,26 +157,29 @@ def _condition(node: Join) -> str:
     return " and ".join(parts)
 
 
-def statements(plan: Node, most: int = 100) -> list[str]:
+def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None = None) -> list[str]:
     """Return a plan as statements of Python, the last of which assigns the result to `result`.
 
     Args:
         plan: The plan.
-        most: The number of characters from which on a part of the plan gets a variable of its own.
+        most: The number of characters of an expression; a longer one is cut, except within the call of one operator.
+        variables: As `pyspark`.
     """
-    variables: dict[int, str] = {}
+    held = dict(variables or {})
     lines: list[str] = []
 
     def put(node: Node) -> None:
+        if id(node) in held or isinstance(node, Source):
+            return
         for one in node.inputs:
             put(one)
-        is_side = any(node is one for parent in plan.walk() if len(parent.inputs) > 1 for one in parent.inputs)
-        text = partial(pyspark, node, variables)
-        if id(node) not in variables and not isinstance(node, Source) and (is_side or len(text()) > most):
-            name = f"part{len(variables) + 1}"
-            lines.append(f"{name} = {text()}")
-            variables[id(node)] = name
+        inputs = [one for one in node.inputs if not isinstance(one, Source)]
+        for one in sorted(inputs, key=lambda one: -len(pyspark(one, held))):
+            shared = sum(one is below for parent in plan.walk() for below in parent.inputs) > 1
+            if id(one) not in held and (shared or len(pyspark(node, held)) > most):
+                name = f"part{len(lines) + 1}"
+                lines.append(f"{name} = {pyspark(one, held)}")
+                held[id(one)] = name
 
-    for one in plan.inputs:
-        put(one)
-    return [*lines, f"result = {pyspark(plan, variables)}"]
+    put(plan)
+    return [*lines, f"result = {held.get(id(plan)) or pyspark(plan, held)}"]

@@ -1,0 +1,81 @@
+"""The scripts of findings: Python of short lines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from streamproof.properties.checking.fuzzing.cases import Case
+from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
+from streamproof.properties.checking.fuzzing.judging import BATCH, REFERENCE, REFUSED, Finding
+from streamproof.properties.checking.fuzzing.relations import relations
+from streamproof.properties.checking.fuzzing.scripts import script_of
+from streamproof.properties.generators.plans.drawing import COLUMNS, Query, draw_query
+from streamproof.properties.generators.plans.rows import START_US, draw_rows
+from streamproof.properties.witnesses.plans.running import HowRun
+from streamproof.reference.spark.plans import Deduplication, Limit, Source, Watermark
+
+PLAN = Deduplication((Watermark((Source("a", COLUMNS),), "ts", 0),), ("h", "k"))
+ROW = {"h": 0, "k": None, "ts": START_US + 500_000, "v": 1}
+SMALL = Case(Query(PLAN), ({"a": [ROW]}, {"a": [ROW, ROW]}))
+
+
+def findings(seed: int) -> Iterator[Finding]:
+    """Yield a finding of each relation of a drawn case."""
+    generator = random.Random(seed)
+    query = draw_query(generator)
+    case = Case(query, draw_rows(generator, query, 1).batches)
+    if case.columns is None:
+        return
+    yield Finding(REFERENCE, case, None, case.expected(), (), (FILTERED_WATERMARK,))
+    yield from (Finding(one, case) for one in (BATCH, REFUSED))
+    yield from (Finding(one, case, other) for one in relations(generator, case) if (other := one.vary(case)))
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_every_script_is_python_of_at_most_120_characters_a_line(first: int) -> None:
+    for seed in range(first, first + 10):
+        for finding in findings(seed):
+            script = script_of(finding)
+            compile(script, f"{finding.relation.name} of {seed}", "exec")
+            assert max(map(len, script.splitlines())) <= 120
+
+
+def test_a_small_script_of_each_relation_has_at_most_25_lines() -> None:
+    for finding in [
+        *(
+            Finding(one, SMALL, None, SMALL.expected(), (), (FILTERED_WATERMARK,))
+            for one in (REFERENCE, BATCH, REFUSED)
+        ),
+        *(Finding(one, SMALL, one.vary(SMALL)) for one in relations(random.Random(0), SMALL)),
+    ]:
+        assert len(script_of(finding).splitlines()) <= 25, finding.relation.name
+
+
+def test_expected_rows_are_written_as_spark_shows_them() -> None:
+    case = replace(SMALL, query=Query(PLAN.input))
+    assert '[["{0, null, 00:00:00.5, 1}"], ' in script_of(Finding(REFERENCE, case, None, case.expected()))
+
+
+def test_the_event_time_is_not_pruned_by_the_columns_that_are_compared() -> None:
+    script = script_of(Finding(REFERENCE, SMALL, None, SMALL.expected()))
+    assert 'dropDuplicates(["h", "k"])\n' in script
+    assert "struct(h,k))" in script
+
+
+def test_of_rows_without_a_compared_column_the_number_is_compared() -> None:
+    case = replace(SMALL, query=Query(Limit((PLAN.input,), 1)))
+    script = script_of(Finding(REFERENCE, case, None, case.expected()))
+    assert '[["{1}"], []]' in script
+    assert "struct(1)" in script
+
+
+def test_restarts_are_shown_beside_a_query_that_keeps_running() -> None:
+    relation = next(one for one in relations(random.Random(0), SMALL) if one.name == "restarts")
+    other = replace(SMALL, how=HowRun(restarts=frozenset({0})))
+    script = script_of(Finding(relation, SMALL, other))
+    assert "one := stream(query, {1})" in script
+    assert "other := stream(query, {0, 1})" in script
+    assert "availableNow" not in script
