@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
+from ....reference.spark.aggregates import Row
 from ....reference.spark.execution import Batch
-from ....reference.spark.expressions import column, constant
-from ....reference.spark.plans import Aggregation, Filter, Node, Project, Source, rebuilt
-from ...generators.plans.drawing import COLUMNS
-from ...generators.plans.rows import CLOCK
+from ....reference.spark.expressions import FUNCTIONS, Expression, column, constant
+from ....reference.spark.plans import (
+    Aggregation,
+    Deduplication,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Source,
+    Watermark,
+    rebuilt,
+)
+from ...generators.plans.drawing import COLUMNS, NAMES, SECOND_US
+from ...generators.plans.rows import CLOCK, START_US
+from ...generators.plans.texts import sql
 from ...generators.shrinking import Deadline, Shrinker
 from .cases import Case, first_difference
 from .judging import Finding, Judge
@@ -17,21 +30,26 @@ from .judging import Finding, Judge
 SECONDS = 120.0
 """How long a finding is shrunk at most."""
 ROUNDS = 100
+FILTERS = {*FUNCTIONS} - {"+", "coalesce", "case", "as timestamp", "upper", "lower"}
+"""The functions whose value is a condition."""
 MOST_ALONE = 3
 """How many of the histories that differ are tried alone, before halves of all."""
 
 
 def shrunk(judge: Judge, finding: Finding, seconds: float = SECONDS) -> Finding:
     """Return the smallest finding that was found within the time."""
-    smallest = finding
+    smallest, asked = finding, set[str]()
 
     def fails(cases: Sequence[Case]) -> list[bool]:
-        """Try cases, the smallest first, until one differs."""
+        """Try cases that were not tried before, the smallest first, until one differs."""
         nonlocal smallest
         for number, case in enumerate(cases):
             if deadline.is_over():
                 break
-            again = judge.again(finding, case)
+            if repr(case) in asked:
+                continue
+            asked.add(repr(case))
+            again = _again(judge, finding, case)
             if again is not None:
                 smallest = again
                 return [at == number for at in range(len(cases))]
@@ -47,11 +65,36 @@ def shrunk(judge: Judge, finding: Finding, seconds: float = SECONDS) -> Finding:
     return smallest
 
 
+def _again(judge: Judge, finding: Finding, case: Case) -> Finding | None:
+    """Judge a case as a finding was judged; a plan that makes no sense any more doesn't differ."""
+    try:
+        if case.columns is None or not case.batches:
+            return None
+        case.expected()
+        return judge.again(finding, case)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a column that is no longer there
+        return None
+
+
 def _size(case: Case) -> tuple[int, ...]:
-    rows = sum(len(rows) for batch in case.batches for rows in batch.values())
+    rows = [row for batch in case.batches for of_input in batch.values() for row in of_input]
     nodes = [*case.query.plan.walk()]
-    made = sum(len(repr(node)) for node in nodes)
-    return len(case.histories), len(nodes), rows, len(case.batches), len(case.how.settings), made
+    inputs = sum(map(len, case.batches))
+    written = sum(len(sql(made)) for node in nodes for made in _made(node)) + sum(len(repr(node)) for node in nodes)
+    unlike = sum(len({row[name] for row in rows}) for name in ("h", "k", "ts", "v"))
+    odd = sum(_oddness(row) for row in rows)
+    settings = len(case.how.settings) + len(case.how.restarts)
+    return len(case.histories), len(nodes), len(rows), len(case.batches), inputs, settings, written, unlike, odd
+
+
+def _made(node: Node) -> Sequence[Expression]:
+    return [made for _, made in node.made] if isinstance(node, Project) else ()
+
+
+def _oddness(row: Row) -> int:
+    fraction = len(str(row["ts"] / SECOND_US).partition(".")[2]) + (row["ts"] - START_US) // (60 * SECOND_US)
+    odd: int = int(fraction) + abs(row["h"]) + ("a", None, "b", "c").index(row["k"]) + (row["v"] or 0)
+    return odd
 
 
 def _candidates(case: Case, thorough: bool) -> Iterator[Case]:
@@ -63,22 +106,63 @@ def _candidates(case: Case, thorough: bool) -> Iterator[Case]:
         if len(histories) > 8:
             return
     for plan in _smaller(case.query.plan):
-        columns_stay = set(plan.columns) >= set(case.query.plan.columns) & {"h"}
-        if columns_stay:
-            yield replace(case, query=replace(case.query, plan=plan))
+        if set(plan.columns) >= set(case.query.plan.columns) & {"h"}:
+            yield _with_batches(replace(case, query=replace(case.query, plan=plan)), case.batches)
     for number in range(len(case.batches)):
-        yield replace(case, batches=(*case.batches[:number], *case.batches[number + 1 :]))
+        before, after = case.batches[:number], case.batches[number + 1 :]
+        yield replace(case, batches=(*before, *after))
+        if after:
+            yield replace(case, batches=(*before, _merged(case.batches[number], after[0]), *after[1:]))
     places = [(at, name, i) for at, batch in enumerate(case.batches) for name in batch for i in range(len(batch[name]))]
-    for size in (len(places) // 2, len(places) // 4, 1):
+    for size in dict.fromkeys((len(places) // 2, len(places) // 4, 1)):
         for first in range(0, len(places), max(size, 1)):
             dropped = {*places[first : first + max(size, 1)]}
             yield replace(case, batches=tuple(_without(batch, at, dropped) for at, batch in enumerate(case.batches)))
     for number, batch in enumerate(case.batches):  # an input that is silent is simpler than one with no rows
         for name in (name for name in batch if not batch[name]):
             fewer = {one: rows for one, rows in batch.items() if one != name}
-            yield replace(case, batches=(*case.batches[:number], fewer, *case.batches[number + 1 :]))
+            yield _with_batches(case, (*case.batches[:number], fewer, *case.batches[number + 1 :]))
     if case.how.restarts:
         yield replace(case, how=replace(case.how, restarts=frozenset()))
+    for name in case.how.settings:
+        others = {one: value for one, value in case.how.settings.items() if one != name}
+        yield replace(case, how=replace(case.how, settings=others))
+    yield from _plainer(case)
+
+
+def _plainer(case: Case) -> Iterator[Case]:
+    """Yield cases with simpler values in all rows, and then in the rows of each value."""
+    rows = [row for batch in case.batches for of_input in batch.values() for row in of_input]
+    plain: dict[str, Callable[[Any], Any]] = {
+        "h": lambda value: 0,
+        "k": lambda value: "a",
+        "v": lambda value: None,
+        "ts": lambda value: value // SECOND_US * SECOND_US,
+    }
+    yield _with_values(case, lambda row: {name: make(row[name]) for name, make in plain.items()})
+    times = sorted({row["ts"] for row in rows})
+    ranks = {time: START_US + (times.index(time) + 1) * 10 * SECOND_US for time in times}
+    for changes in (plain, {**plain, "ts": lambda value: ranks.get(value, value)}):
+        for name, make in changes.items():
+            yield _with_values(case, lambda row, name=name, make=make: {**row, name: make(row[name])})  # type: ignore[misc]
+            for one in {row[name] for row in rows}:
+                changed = {one: make(one)}
+                yield _with_values(case, lambda row, name=name, by=changed: {**row, name: by.get(row[name], row[name])})  # type: ignore[misc]
+
+
+def _with_values(case: Case, change: Callable[[Row], Row]) -> Case:
+    batches = tuple({name: [change(row) for row in rows] for name, rows in batch.items()} for batch in case.batches)
+    return replace(case, batches=batches)
+
+
+def _with_batches(case: Case, batches: Sequence[Batch]) -> Case:
+    """Return a case without the rows of inputs that its plan hasn't, and without batches that have no data."""
+    kept = ({name: rows for name, rows in batch.items() if name in case.query.inputs} for batch in batches)
+    return replace(case, batches=tuple(batch for batch in kept if batch))
+
+
+def _merged(batch: Batch, other: Batch) -> Batch:
+    return {name: [*batch.get(name, ()), *other.get(name, ())] for name in {**batch, **other}}
 
 
 def _parts(histories: Sequence[int], half: int) -> Iterator[set[int]]:
@@ -104,22 +188,41 @@ def _without(batch: Batch, at: int, dropped: set[tuple[int, str, int]]) -> Batch
 
 def _smaller(plan: Node) -> Iterator[Node]:
     """Yield plans with one node less, or with a simpler node."""
-    nodes = [node for node in plan.walk() if not isinstance(node, Source)]
-    for node in nodes:
+    for node in plan.walk():
+        if isinstance(node, Source):
+            if node.name != NAMES[0]:
+                yield _replaced(plan, node, replace(node, name=NAMES[0]))
+            continue
         for below in node.inputs:
             if {*COLUMNS} <= {*below.columns} or below.columns == node.columns:
                 yield _replaced(plan, node, below)
-        if isinstance(node, Project):
-            plain = tuple((name, made if name not in node.input.columns else column(name)) for name, made in node.made)
-            if plain != node.made:
-                yield _replaced(plan, node, replace(node, made=plain))
-        if isinstance(node, Filter) and node.condition.function in ("or", "and"):
-            yield from (_replaced(plan, node, replace(node, condition=one)) for one in node.condition.inputs)
-        if isinstance(node, Filter) and node.condition != constant(False):
-            yield _replaced(plan, node, replace(node, condition=constant(False)))
-        if isinstance(node, Aggregation) and len(node.by.aggregates) > 1:
-            fewer = {"v": node.by.aggregates["v"]}
-            yield _replaced(plan, node, replace(node, by=replace(node.by, aggregates=fewer)))
+        yield from (_replaced(plan, node, simpler) for simpler in _simpler(node))
+
+
+def _simpler(node: Node) -> Iterator[Node]:
+    match node:
+        case Project():
+            names = [name for name, _ in node.made]
+            for name in names:
+                others = {one: made for one, made in node.made if one != name}
+                if others:
+                    yield replace(node, made=tuple(others.items()))
+                if name in node.input.columns:
+                    yield replace(node, made=tuple({**dict(node.made), name: column(name)}.items()))
+        case Filter():
+            yield from (replace(node, condition=one) for one in node.condition.inputs if one.function in FILTERS)
+            if node.condition != constant(False):
+                yield replace(node, condition=constant(False))
+        case Aggregation():
+            for name in node.by.aggregates if len(node.by.aggregates) > 1 else ():
+                fewer = {one: made for one, made in node.by.aggregates.items() if one != name}
+                yield replace(node, by=replace(node.by, aggregates=fewer))
+        case Deduplication():
+            yield from (replace(node, by=tuple(one for one in node.by if one != name)) for name in node.by[1:])
+        case Watermark() if node.delay_us:
+            yield replace(node, delay_us=0)
+        case Join() if node.by.join != "inner":
+            yield replace(node, by=replace(node.by, join="inner"))
 
 
 def _replaced(plan: Node, old: Node, new: Node) -> Node:
