@@ -226,7 +226,6 @@ OF_KEYED = _mutants(
     KEYED,
     ("a null key moves the clock", "F.when(has_key, clock).alias(CLOCK)", "clock.alias(CLOCK)", "session_windows", TEXTS),
     ("rows of the second input move no clock", "F.when(has_key, clock)", "F.when(has_key & F.lit(side < 1), clock)", "stream_stream_join", TEXTS),
-    ("rows without a value move no clock", "F.when(has_key, clock)", "F.when(has_key & source.value.isNotNull(), clock)", "stream_stream_join", BIGINT),
     ("rows move no clock", "F.when(has_key, clock)", "F.lit(None).cast('long')", "window_aggregate", BIGINT),
     ("a row of a stage has a place without a time", "order = F.struct(order, at,", "order = F.struct(order, F.lit(0).cast('long'),", "foreign_key_join", BIGINT),
     ("emitted windows begin in 32 bits", '("start", T.LongType())', '("start", T.IntegerType())', "session_windows", BATCH),
