@@ -64,6 +64,7 @@ CORPUS: dict[str, Query] = {
     "subtract a table": Query(subtraction(_A), "update"),
     "semi join": Query(_join("left_semi", _timed(_A), _timed(_B), 0, 0)),
     "zero for null": Query(_join("inner", Union((keep(_timed(_A), v=constant(1)), _timed(_B))), _timed(_C), 10, 10)),
+    "limit above a join": Query(Limit((keep(_join("left", _timed(_A), _timed(_B)), v=column("v2")),), 1)),
     "limit above windows": Query(Limit((_windows(_timed(_A)),), 3)),
     "full join": Query(keep(_join("full", _timed(_A), _timed(_B)), k=is_("coalesce", "k", "k2"))),
     "groups above sessions": Query(

@@ -117,7 +117,15 @@ ZERO_FOR_NULL = Divergence(
     "PropagateEmptyRelation",
     ("PropagateEmptyRelation",),
 )
-BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL)
+LIMIT_BELOW_JOIN = Divergence(
+    "limit below an outer join",
+    "not reported",
+    "A limit above an outer join is moved below it: rows are taken before they are joined, and those that could be "
+    "emitted now are left out, so the limit is reached later.",
+    "exclude the optimizer's rule LimitPushDown",
+    ("LimitPushDown",),
+)
+BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN)
 ALL = (
     FILTERED_WATERMARK,
     PRUNED_TIME,
@@ -130,6 +138,7 @@ ALL = (
     SUBTRACT_REPEATS,
     LIMIT_ABOVE_AGGREGATE,
     ZERO_FOR_NULL,
+    LIMIT_BELOW_JOIN,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ....reference.spark import static_join, stream_join
 from ....reference.spark.aggregates import Aggregate
@@ -34,8 +34,8 @@ from ....reference.spark.static_join import StaticJoin
 from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin
 from ....reference.spark.subtraction import Subtraction
 from ....reference.spark.windows import Windows
-from ...witnesses.run_options import Mode
 
+Mode: TypeAlias = Literal["append", "update", "complete"]
 SECOND_US = 1_000_000
 COLUMNS = ("h", "k", "ts", "v")
 NAMES = ("a", "b", "c")

@@ -36,7 +36,7 @@ class Mutant(NamedTuple):
         own = self.method in vars(self.owner)
         right: Any = vars(self.owner).get(self.method) or getattr(self.owner, self.method)
         is_property = isinstance(right, property)
-        wrong: Any = self.wrong(right.fget if is_property else right)  # type: ignore[arg-type]
+        wrong: Any = self.wrong(right.fget if is_property else right)
         setattr(self.owner, self.method, property(wrong) if is_property else wrong)
         try:
             yield
