@@ -54,7 +54,8 @@ def _only(node: Node, *names: str) -> Node:
 
 _SEMI_LOOKUP = StaticJoin("left_semi", ("k",), ("tk",), ("tk", "x"), TABLE)
 _LEFT_LOOKUP = StaticJoin("left", ("k",), ("tk",), ("tk", "x"), TABLE)
-_BELOW = Filter((Lookup((_A,), _LEFT_LOOKUP),), is_(">", "v", 0))
+_LOOKED_UP = _only(Lookup((_A,), _LEFT_LOOKUP), *COLUMNS, "x")
+_BELOW = Filter((_LOOKED_UP,), is_(">", "v", 0))
 CORPUS: dict[str, Query] = {
     "filter after windows": Query(Filter((_windows(_timed(_A)),), is_("=", "k", constant("a")))),
     "constant key of a join": Query(keep(_join("left", _timed(keep(_A, k=constant("a"))), _timed(_B)))),

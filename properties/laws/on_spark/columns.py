@@ -36,7 +36,7 @@ LONG_AFTER_MS = 10**12
 AHEAD_MS = 10_000
 """How far ahead of all other rows (ms) rows without a key are: so any effect of theirs on the clock shows."""
 EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null key", "batch not in order of time"
-MOVED = "clock moved by a record of"
+MOVED = "clock moved by a record"
 """The beginning of a goal: a record of each input."""
 TODAY = "change emitted at a time of more than 32 bits"
 NO_CLOCK = "null key that the clock must not follow"
@@ -329,7 +329,7 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
     if by_clock and drops_null_keys and not layout.is_batch:
         yield NO_CLOCK
     if by_clock and not layout.is_batch:
-        yield from (f"{MOVED} {side}" for side in definition.inputs)
+        yield from (f"{MOVED} (of {side})" for side in definition.inputs)
     if layout.crash_in is not None:
         yield AGAIN_CHANGED
         if drops_null_keys:
@@ -376,7 +376,7 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnsw
     for batch, clock in zip(record_batches(history), clock_schedule(history), strict=True):
         if [*batch] != sorted(batch, key=lambda record: record.timestamp):
             yield REORDERED
-        yield from (f"{MOVED} {one.input}" for one in batch if one.key is not None and one.timestamp == clock)
+        yield from (f"{MOVED} (of {one.input})" for one in batch if one.key is not None and one.timestamp == clock)
     if answer.stored:
         yield STORED
     yield from (f"{REFUSED} {declared}" for declared in answer.refused)
