@@ -18,6 +18,7 @@ from ...system.installed.environments import python_of
 from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import PySparkProcess
 from .corpus import CORPUS
+from .judging import REFERENCE
 from .relations import NAMES
 from .seeds import Begin, Difference, Judged, Seed
 
@@ -122,8 +123,8 @@ def run(
         BadInput: The relation is unknown, or the other PySpark can't be had.
         StreamproofError: Spark can't be started.
     """
-    if options.only and options.only not in NAMES:
-        raise BadInput(f"--only is {options.only!r}: give one of {', '.join(NAMES)}")
+    if options.only not in ("", REFERENCE.name, *NAMES):
+        raise BadInput(f"--only is {options.only!r}: give one of {', '.join((REFERENCE.name, *NAMES))}")
     python = python_of(options.against) if options.against else None
     _Campaign(options, tally, say, keep, python).run()
 

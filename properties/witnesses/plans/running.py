@@ -125,7 +125,7 @@ class PlanRunner:
         self.memory_stream = getattr(jvm, f"{package}.MemoryStream")
         encoders = jvm.org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
         self.encoder = encoders.apply(jvm.org.apache.spark.sql.types.DataType.fromDDL(DDL))
-        self.convert = jvm.scala.jdk.javaapi.CollectionConverters
+        self.is_scala_213 = spark_version() >= (4,)
         self.count = 0
         shared = Path("/dev/shm")
         self.folder = Path(tempfile.mkdtemp(dir=shared if shared.is_dir() else own_folder()))
@@ -223,8 +223,7 @@ class PlanRunner:
                 with _held(of_query):  # so that all inputs of a batch are in one micro-batch
                     for of_input, (first, last) in places.items():
                         if of_input in streams:
-                            taken = self.convert.asScala(rows.all.subList(first, last))
-                            streams[of_input].addData(taken.toSeq())
+                            streams[of_input].addData(self.as_scala(rows.all.subList(first, last)))
                 started._jsq.processAllAvailable()
                 emitted = self.read_rows(of_query.sink().allData(), frame) if query.mode == "complete" else None
                 if emitted is None:
@@ -269,8 +268,20 @@ class PlanRunner:
         """Return rows of the JVM."""
         from pyspark.sql import DataFrame
 
-        made = self.spark._jsparkSession.createDataFrame(self.convert.asJava(found), frame._jdf.schema())
+        made = self.spark._jsparkSession.createDataFrame(self.as_java(found), frame._jdf.schema())
         return self.read(DataFrame(made, self.spark))
+
+    def as_scala(self, rows: Any) -> Any:
+        """Return a list of Java's as a sequence of Scala's."""
+        if self.is_scala_213:
+            return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq()
+        return self.jvm.scala.collection.JavaConverters.asScalaBufferConverter(rows).asScala().toSeq()
+
+    def as_java(self, rows: Any) -> Any:
+        """Return a sequence of Scala's as a list of Java's."""
+        if self.is_scala_213:
+            return self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(rows)
+        return self.jvm.scala.collection.JavaConverters.seqAsJavaListConverter(rows).asJava()
 
     def read(self, frame: DataFrame) -> list[Row]:
         """Return the rows of a frame, their times in microseconds since 1970."""

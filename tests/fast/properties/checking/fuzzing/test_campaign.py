@@ -92,7 +92,7 @@ def test_rows_that_differ_on_another_pyspark_are_a_finding() -> None:
 
 
 def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
-    with pytest.raises(BadInput, match=r"--only is 'rocks': give one of fewer columns, .*rocksdb"):
+    with pytest.raises(BadInput, match=r"--only is 'rocks': give one of reference, fewer columns, .*rocksdb"):
         run(Options(only="rocks"), Tally(), lambda step: None)
 
 
