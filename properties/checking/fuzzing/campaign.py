@@ -17,7 +17,7 @@ from ...generators.plans.drawing import KINDS
 from ...system.installed.environments import python_of
 from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import PySparkProcess
-from .corpus import CORPUS
+from .corpus import SEEDS
 from .judging import REFERENCE
 from .relations import NAMES
 from .seeds import Begin, Difference, Judged, Seed
@@ -141,7 +141,7 @@ class _Campaign:
         self.options, self.tally, self.say, self.keep, self.python = options, tally, say, keep, python
         self.started = time.monotonic()
         self.until = self.started + 60 * options.minutes
-        self.seeds: Iterator[str] = itertools.chain(CORPUS, map(str, itertools.count(options.seed)))
+        self.seeds: Iterator[str] = itertools.chain(SEEDS, map(str, itertools.count(options.seed)))
         self.lock, self.stopped = threading.Lock(), threading.Event()
         self.done: queue.Queue[Judged | BaseException | None] = queue.Queue()
         self.processes: set[PySparkProcess] = set()

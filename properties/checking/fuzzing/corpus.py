@@ -52,6 +52,10 @@ def _only(node: Node, *names: str) -> Node:
     return Project((node,), tuple((name, column(name)) for name in names))
 
 
+def _counted(node: Node) -> Node:
+    return Aggregation((node,), Groups(("h", "k"), None, _COUNT, "complete"))
+
+
 _SEMI_LOOKUP = StaticJoin("left_semi", ("k",), ("tk",), ("tk", "x"), TABLE)
 _LEFT_LOOKUP = StaticJoin("left", ("k",), ("tk",), ("tk", "x"), TABLE)
 _LOOKED_UP = _only(Lookup((_A,), _LEFT_LOOKUP), *COLUMNS, "x")
@@ -63,7 +67,14 @@ CORPUS: dict[str, Query] = {
     "no time above a join": Query(_only(keep(_join("inner", _timed(_A), _timed(_B))), "h", "k")),
     "semi join above a union": Query(Lookup((Union((keep(_BELOW), _B)),), _SEMI_LOOKUP)),
     "subtract a table": Query(subtraction(_A), "update"),
-    "semi join": Query(_join("left_semi", _timed(_A), _timed(_B), 0, 0)),
+    "semi join": Query(_join("left_semi", _timed(_A), _timed(_B), 0, 0), without_data=False),
+    "left join": Query(keep(_join("left", _timed(_A), _timed(_B), 0, 5)), without_data=False),
+    "no time above a deduplication within the watermark": Query(
+        _only(Deduplication((_timed(_A, 10),), ("h", "k"), within_watermark=True), "h", "k")
+    ),
+    "windows without an aggregate": Query(_only(_windows(_timed(_A)), "h", "k", "ts")),
+    "false above a watermark": Query(_windows(Union((Filter((_timed(_A, 10),), constant(False)), _timed(_B))))),
+    "constants counted": Query(_counted(Union((keep(_A, k=constant("a")), keep(_B, k=constant("b"))))), "complete"),
     "zero for null": Query(_join("inner", Union((keep(_timed(_A), v=constant(1)), _timed(_B))), _timed(_C), 10, 10)),
     "limit above a join": Query(Limit((keep(_join("left", _timed(_A), _timed(_B)), v=column("v2")),), 1)),
     "limit above windows": Query(Limit((_windows(_timed(_A)),), 3)),
@@ -78,6 +89,15 @@ CORPUS: dict[str, Query] = {
     "deduplication above windows": Query(Deduplication((_windows(_timed(_A)),), ("h", "ts"))),
     "sessions above a union": Query(_sessions(Union((_timed(_A), _timed(_B))))),
 }
-"""Each plan by its name, which is its seed, too."""
+"""Each plan by its name."""
 FIRST = {"limit above windows": "rocksdb"}
 """The relation that a plan of the corpus is asked first."""
+DRAWS = 3
+"""How often rows are drawn for each plan."""
+SEEDS = tuple(f"{name} #{number}" for number in range(1, DRAWS + 1) for name in CORPUS)
+"""The seeds of the corpus, each the name of a plan and a number."""
+
+
+def plan_of(seed: str) -> str:
+    """Return the name of the plan of a seed."""
+    return seed.partition(" #")[0]

@@ -125,7 +125,39 @@ LIMIT_BELOW_JOIN = Divergence(
     "exclude the optimizer's rule LimitPushDown",
     ("LimitPushDown",),
 )
-BY_RULES = (FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN)
+FALSE_FILTER = Divergence(
+    "plan below a false filter removed",
+    "SPARK-49699, until 3.5.4",
+    "A filter that is false for every row removes the plan below it, with its watermark and its stateful operators.",
+    "use PySpark 3.5.4 or newer",
+    ("PruneFilters",),
+)
+ONE_ROW = Divergence(
+    "aggregate of one row removed",
+    "SPARK-48481, until 3.5.2",
+    "In a batch with no new data, or with one row, an aggregate whose values aren't needed is removed, and its state "
+    "with it.",
+    "use PySpark 3.5.2 or newer",
+    ("OptimizeOneRowPlan",),
+)
+CONSTANT_OF_ONE_SIDE = Divergence(
+    "constant of one side for both",
+    "SPARK-47840, until 3.5.2",
+    "In a batch in which one side of a union has no new data, the other side's constant is taken for all groups.",
+    "use PySpark 3.5.2 or newer",
+    ("FoldablePropagation",),
+)
+TIME_ABOVE_DEDUPLICATION = Divergence(
+    "deduplication without its time",
+    "SPARK-50492, until 3.5.4",
+    "A deduplication within the watermark fails if its event time isn't selected above it.",
+    "use PySpark 3.5.4 or newer, or keep the event time among the selected columns",
+    message="NoSuchElementException",
+)
+BY_RULES = (
+    *(FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN),
+    *(FALSE_FILTER, ONE_ROW, CONSTANT_OF_ONE_SIDE),
+)
 ALL = (
     FILTERED_WATERMARK,
     PRUNED_TIME,
@@ -139,6 +171,10 @@ ALL = (
     LIMIT_ABOVE_AGGREGATE,
     ZERO_FOR_NULL,
     LIMIT_BELOW_JOIN,
+    FALSE_FILTER,
+    ONE_ROW,
+    CONSTANT_OF_ONE_SIDE,
+    TIME_ABOVE_DEDUPLICATION,
 )
 
 

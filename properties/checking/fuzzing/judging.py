@@ -135,7 +135,9 @@ class Judge:
         for plan, named in readings:
             if case.expected(plan, ran.watermarks_ms) == found and self.is_as_written(case, FILTERED_WATERMARK):
                 return (FILTERED_WATERMARK, *named)
-        return next(((one,) for one in BY_RULES if self.is_as_written(case, one)), None)
+        others = [one for one in BY_RULES if one is not FILTERED_WATERMARK]
+        combined = [*((one,) for one in BY_RULES), *((FILTERED_WATERMARK, one) for one in others)]
+        return next((named for named in combined if self.is_as_written(case, *named)), None)
 
     def readings(self, case: Case) -> list[tuple[Node, tuple[Divergence, ...]]]:
         """Return the plans that Spark may run in place of a case's, each with its divergences: first as written."""
@@ -158,10 +160,10 @@ class Judge:
             readings += [(with_null_keys(one, equal), (*others, NULL_KEYS)) for one, others in readings]
         return readings
 
-    def is_as_written(self, case: Case, divergence: Divergence) -> bool:
-        """Whether Spark does as it is written, or only prunes columns, without the rules of a divergence."""
+    def is_as_written(self, case: Case, *divergences: Divergence) -> bool:
+        """Whether Spark does as it is written, or only prunes columns, without the rules of divergences."""
         try:
-            found = case.bags(self.run(case, {RULES: divergence.excluded}).batches)
+            found = case.bags(self.run(case, {RULES: ",".join(one.excluded for one in divergences)}).batches)
         except Refused:
             return False
         return any(case.expected(plan) == found for plan, _ in self.readings(case))

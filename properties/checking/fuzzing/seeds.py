@@ -20,7 +20,7 @@ from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
 from .cases import Case
-from .corpus import CORPUS, FIRST
+from .corpus import CORPUS, FIRST, plan_of
 from .judging import Finding, Judge
 from .relations import Relation, relations
 from .scripts import is_confirmed, script_of
@@ -96,7 +96,7 @@ class Seed:
     """The request to judge a seed.
 
     Attributes:
-        seed: A whole number, or the name of a plan of the corpus.
+        seed: A whole number, or a seed of the corpus.
         histories: The number of histories.
         relations: The most relations that are asked beside the reference and the batch query.
         only: The relation that is asked alone; empty: any.
@@ -113,7 +113,8 @@ class Seed:
 
     def query(self, generator: random.Random) -> Query:
         """Return its query: of the corpus, or drawn."""
-        return CORPUS[self.seed] if self.seed in CORPUS else draw_query(generator)
+        known = CORPUS.get(plan_of(self.seed))
+        return known or draw_query(generator)
 
     @property
     def plan(self) -> str:
@@ -127,13 +128,13 @@ class Seed:
         judged = Judged(self.seed)
         if Case(query, ()).columns is None:
             judged.skipped = "its rows depend on an arbitrary choice"
-        elif self.seed not in CORPUS and not query.stateful and generator.random() < 0.8:
+        elif plan_of(self.seed) not in CORPUS and not query.stateful and generator.random() < 0.8:
             judged.skipped = "it has no stateful operator"
         else:
             drawn = draw_rows(generator, query, self.histories)
             case = Case(query, drawn.batches, nothing_late=drawn.nothing_late)
             asked = [one for one in relations(generator, case) if self.only in ("", one.name)]
-            asked.sort(key=lambda one: one.name != FIRST.get(self.seed))
+            asked.sort(key=lambda one: one.name != FIRST.get(plan_of(self.seed)))
             asked = asked[: self.relations]
             self.judge(case, asked, judged)
         return judged

@@ -72,7 +72,7 @@ def divergences(
 
 def _of_spark(names: list[str]) -> None:
     """Print the named divergences of Spark's plans, and whether the corpus of the fuzzer shows them here."""
-    from ...checking.fuzzing.corpus import CORPUS
+    from ...checking.fuzzing.corpus import SEEDS
     from ...checking.fuzzing.divergences import ALL
     from ...checking.fuzzing.seeds import Seed
 
@@ -81,7 +81,7 @@ def _of_spark(names: list[str]) -> None:
         raise BadInput(f"there is no divergence {unknown[0]!r} of Spark: give one of {', '.join(known)}")
     seen: set[str] = set()
     with steps() as progress:
-        for seed in CORPUS:
+        for seed in SEEDS:
             progress(f"running the plan {seed!r}")
             seen |= {name for one in Seed(seed, HISTORIES, shrinks=False).answer().differences for name in one.named}
     for name in names or known:

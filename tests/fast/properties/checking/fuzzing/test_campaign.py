@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from streamproof.properties.checking.fuzzing import campaign
 from streamproof.properties.checking.fuzzing.campaign import Options, Tally, run
-from streamproof.properties.checking.fuzzing.corpus import CORPUS
+from streamproof.properties.checking.fuzzing.corpus import SEEDS
 from streamproof.properties.checking.fuzzing.seeds import Difference, Judged, Seed
 from streamproof.reference.core.errors import BadInput, StreamproofError
 
@@ -51,7 +51,7 @@ def judged(seed: Seed, *differences: Difference) -> Judged:
 def test_the_corpus_comes_first_and_then_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     tally, _ = ran(monkeypatch, lambda seed: [asked.append(seed.seed), judged(seed)][1], seed=7)  # type: ignore[func-returns-value, list-item]
-    assert asked[: len(CORPUS) + 2] == [*CORPUS, "7", "8"]
+    assert asked[: len(SEEDS) + 2] == [*SEEDS, "7", "8"]
     assert len(tally.plans) == len(asked) == tally.runs["reference"]
 
 
