@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 SCHEMA = pa.schema([("h", pa.int32()), ("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int32())])
 DDL = "h INT, k STRING, ts TIMESTAMP, v INT"
+_IN_MEMORY = Path("/dev/shm")
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
@@ -127,12 +128,8 @@ class PlanRunner:
         self.encoder = encoders.apply(jvm.org.apache.spark.sql.types.DataType.fromDDL(DDL))
         self.is_scala_213 = spark_version() >= (4,)
         self.count = 0
-        shared = Path("/dev/shm")
-        self.folder = Path(tempfile.mkdtemp(dir=shared if shared.is_dir() else own_folder()))
-
-    def close(self) -> None:
-        """Remove the checkpoints."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # Checkpoints in memory, where there is a folder for it; it goes with this process.
+        self.folder = own_folder(_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
 
     def rows(self, batches: Sequence[Batch]) -> Rows:
         """Bring rows to Spark."""
