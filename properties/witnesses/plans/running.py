@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SCHEMA = pa.schema([("h", pa.int32()), ("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int32())])
 DDL = "h INT, k STRING, ts TIMESTAMP, v INT"
-_IN_MEMORY = Path("/dev/shm")
+_IN_MEMORY, _ROOM = Path("/dev/shm"), 500_000_000
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
@@ -129,7 +129,8 @@ class PlanRunner:
         self.is_scala_213 = spark_version() >= (4,)
         self.count = 0
         # Checkpoints in memory, where there is a folder for it; it goes with this process.
-        self.folder = own_folder(_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
+        has_room = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
+        self.folder = own_folder(_IN_MEMORY if has_room else None)
 
     def rows(self, batches: Sequence[Batch]) -> Rows:
         """Bring rows to Spark."""
