@@ -76,7 +76,7 @@ class Node:
         raise NotImplementedError
 
     def watermark_ms(self, of_input_ms: int) -> int:
-        """Return the watermark of its output by that of its inputs, both in milliseconds since 1970."""
+        """Return the watermark of the output by the watermark of the inputs (milliseconds since 1970)."""
         return of_input_ms
 
     def walk(self) -> Iterator[Node]:
@@ -389,11 +389,11 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     return change(node if same else replace(node, inputs=below))
 
 
-def with_null_keys(node: Node, equal: bool | None) -> Node:
-    """Return a plan in whose joins of streams null keys are equal, or never are; None: in full joins alone."""
+def with_joins(node: Node, **changes: Any) -> Node:
+    """Return a plan whose joins of streams have other attributes of `StreamJoin`, such as another `dialect`."""
 
     def change(one: Node) -> Node:
-        return replace(one, by=replace(one.by, null_keys=equal)) if isinstance(one, Join) else one
+        return replace(one, by=replace(one.by, **changes)) if isinstance(one, Join) else one
 
     return rebuilt(node, change)
 

@@ -58,7 +58,7 @@ class Options:
 
 @dataclass
 class Tally:
-    """What a run has found so far.
+    """The results of a run so far.
 
     Attributes:
         seconds: How long it has run.
@@ -261,7 +261,7 @@ class _Campaign:
 
 
 def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
-    """Return what became of a seed on two PySparks: it is a finding if their rows differ, named by what each is."""
+    """Return the result of a seed on two PySparks: other rows are a finding, which the divergences of both name."""
     here, there = answers
     runs = here.runs + Counter({AGAINST: 1})
     differences = [

@@ -49,13 +49,13 @@ class Case:
         exact = exact_columns(self.query.plan)
         return None if exact is None else [name for name in self.query.plan.columns if name in exact]
 
-    def bags(self, batches: Sequence[Sequence[Row]]) -> Bags:
-        """Return rows as they are compared."""
-        columns = self.columns or []
+    def bags(self, batches: Sequence[Sequence[Row]], columns: Sequence[str] | None = None) -> Bags:
+        """Return rows as they are compared: in the given columns, by default in all that are compared."""
+        columns = self.columns or [] if columns is None else columns
         return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in batches]
 
     def expected(self, plan: Node | None = None, watermarks_ms: Sequence[tuple[bool, int]] | None = None) -> Bags:
-        """Return what the reference expects of each batch.
+        """Return the rows of each batch by the reference.
 
         Args:
             plan: A plan that Spark runs in place of the query's; None: the query's, as it is written.

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from ....reference.spark.plans import Deduplication, Join, Limit, Node, pruned, rebuilt, with_null_keys
-from ....reference.spark.stream_join import Dialect, dialect_of
+from ....reference.spark.plans import Deduplication, Join, Limit, Node, pruned, with_joins
+from ....reference.spark.stream_join import dialect_of
 from ....reference.spark.subtraction import Subtraction, as_aggregation
 from ...generators.plans.rows import CLOCK
 from ...system.installed.spark_versions import spark_version
@@ -36,7 +36,7 @@ INTERNAL = (
     *("INTERNAL_ERROR", "PLAN_VALIDATION_FAILED", "MatchError", "NullPointerException", "assertion failed"),
     *("NoSuchElementException", "IllegalStateException", "ClassCastException", "IndexOutOfBounds"),
 )
-"""What an error says that no plan should meet."""
+"""Texts of errors that no plan should meet."""
 Explanation: TypeAlias = "tuple[Divergence, ...] | None"
 """The divergences by which the reference explains a run: none if it is as it is written; None: nothing explains it."""
 
@@ -151,13 +151,13 @@ class Judge:
             if any(join.join == "left_semi" for join in joins):
                 named.append(SEMI_EVICTS if own.semi_takes == "right" else SEMI_LEFT_FIRST)
             if named:
-                readings += [(with_dialect(one, own), (*others, *named)) for one, others in readings]
+                readings += [(with_joins(one, dialect=own), (*others, *named)) for one, others in readings]
         if any(isinstance(node, Subtraction) for node in plan.walk()):
             readings += [(as_aggregation(one), (*others, SUBTRACT_REPEATS)) for one, others in readings]
         unfiltered = case.how.settings.get(_CONSTRAINTS) == "false"
         if joins and (unfiltered or any(join.join == "full" for join in joins)):
             equal = True if unfiltered else None
-            readings += [(with_null_keys(one, equal), (*others, NULL_KEYS)) for one, others in readings]
+            readings += [(with_joins(one, null_keys=equal), (*others, NULL_KEYS)) for one, others in readings]
         return readings
 
     def is_as_written(self, case: Case, *divergences: Divergence) -> bool:
@@ -179,7 +179,7 @@ class Judge:
             yield from self.refused(other, refused)
             return
         columns = [name for name in case.columns or () if name in (other.columns or ())]
-        wanted, found = _in_columns(ran, columns), _in_columns(second, columns)
+        wanted, found = (case.bags(one.batches, columns) for one in (ran, second))
         if wanted != found:
             again = self.explain(other, second)
             both = () if explained is None or again is None else dict.fromkeys([*explained, *again])
@@ -196,11 +196,9 @@ class Judge:
         except Refused as refused:
             yield Finding(REFUSED, case, error=f"as a batch: {refused.condition} {refused}")
             return
-        wanted = _of_histories(case.bags([rows]), columns)
-        if wanted == _of_histories(case.bags(ran.batches), columns):
-            return
-        found = _of_histories(case.bags(ran.batches), columns)
-        yield Finding(BATCH, case, None, [wanted], [found], explained or ())
+        wanted, found = (_of_histories(case.bags(batches), columns) for batches in ([rows], ran.batches))
+        if wanted != found:
+            yield Finding(BATCH, case, None, [wanted], [found], explained or ())
 
     def refused(self, case: Case, refused: Refused) -> Iterator[Finding]:
         """Judge a refusal: an internal error is a finding."""
@@ -224,22 +222,9 @@ def is_whole_at_end(plan: Node) -> bool:
     return bool(stateful) and not any(late) and not any(forgets)
 
 
-def with_dialect(plan: Node, dialect: Dialect) -> Node:
-    """Return a plan whose joins of streams behave as a version of Spark."""
-
-    def change(node: Node) -> Node:
-        return replace(node, by=replace(node.by, dialect=dialect)) if isinstance(node, Join) else node
-
-    return rebuilt(plan, change)
-
-
 def digest_of(bags: Bags) -> str:
     """Return a digest of the rows of batches."""
     return hashlib.sha256(repr([sorted(map(repr, bag.elements())) for bag in bags]).encode()).hexdigest()[:16]
-
-
-def _in_columns(ran: Ran, columns: Sequence[str]) -> Bags:
-    return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in ran.batches]
 
 
 def _of_histories(bags: Bags, columns: Sequence[str]) -> Bag:

@@ -18,7 +18,7 @@ from ....reference.spark.plans import Lookup, Node
 from ....reference.spark.subtraction import Subtraction
 from ...generators.columns.forms.rows import from_microseconds
 from ...generators.plans.drawing import TABLE
-from ...generators.plans.texts import statements
+from ...generators.plans.texts import statements, table_values
 from ...witnesses.plans.running import SETTINGS
 from .cases import Bag, Case
 from .judging import BATCH, REFERENCE, REFUSED, RULES, Finding
@@ -61,7 +61,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
     text = _template().render(
         title="\n".join(textwrap.wrap(_title(finding), WIDTH - 8)),
         configuration=json.dumps(_configuration(case, other, settings or {}) | (_TOGETHER if stops else {})),
-        table=_table() if any(isinstance(node, Lookup | Subtraction) for node in nodes) else "",
+        table=table_values(TABLE) if any(isinstance(node, Lookup | Subtraction) for node in nodes) else "",
         batches=json.dumps([{name: _rows(batch[name]) for name in inputs if name in batch} for _, batch in batches]),
         plans=_plans(case.query.plan, other.query.plan, inputs),
         inputs=", ".join(inputs),
@@ -161,10 +161,6 @@ def _plans(plan: Node, other: Node, inputs: Sequence[str]) -> list[tuple[str, li
         (name, [line.removeprefix("result = ") for line in statements(one, _PLAN, variables)])
         for (name, one), variables in zip(named, held, strict=False)
     ]
-
-
-def _table() -> str:
-    return ", ".join(f"({'null' if row['tk'] is None else repr(row['tk'])}, {row['x']})" for row in TABLE)
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> str:

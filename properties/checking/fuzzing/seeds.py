@@ -23,7 +23,7 @@ from .cases import Case
 from .corpus import CORPUS, FIRST, plan_of
 from .judging import Finding, Judge
 from .relations import Relation, relations
-from .scripts import is_confirmed, script_of
+from .scripts import confirmed_script
 from .shrinking import SECONDS, shrunk
 
 NAMED_SECONDS = 40.0
@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass
 class Judged:
-    """What became of a seed.
+    """The result of a seed.
 
     Attributes:
         seed: The seed.
@@ -164,8 +164,8 @@ class Seed:
         found = Difference(self.seed, finding.relation.name, names, plan, finding.error)
         if not show:
             return found
-        script = script_of(shrunk(judge, finding, NAMED_SECONDS if names else SECONDS))
-        return replace(found, script=script, confirmed=is_confirmed(script))
+        script, confirmed = confirmed_script(shrunk(judge, finding, NAMED_SECONDS if names else SECONDS))
+        return replace(found, script=script, confirmed=confirmed)
 
 
 def judge_of_process() -> Judge:

@@ -13,6 +13,7 @@ import typer
 
 from ....reference.core.errors import BadInput
 from ...system import signals
+from ...system.files import write_whole
 from ..options import Seed
 from ..terminal import EXITS, messages, results, steps, titled_table
 
@@ -116,7 +117,7 @@ def _kept(one: Difference, folder: Path, paths: Paths) -> None:
     while path.exists() and path.read_text(encoding="utf-8") != one.script:
         number += 1
         path = folder / f"{name}-{number}.py"
-    path.write_text(one.script, encoding="utf-8")
+    write_whole(path, one.script)
     paths[one.named or (one.relation, one.seed)] = path
     if not one.named:
         messages.out(f"a difference without a name: {path}", style="bold red")
@@ -139,6 +140,4 @@ def _write_json(options: Options, tally: Tally, paths: Paths, file: Path) -> Non
         "named": tally.named,
         "differences": found,
     }
-    hidden = file.with_name(f".{file.name}.writing")
-    hidden.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    hidden.replace(file)
+    write_whole(file, json.dumps(content, indent=2) + "\n")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ....reference.spark.aggregates import Aggregate
+from ....reference.spark.aggregates import Aggregate, Row
 from ....reference.spark.expressions import Expression
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import (
@@ -183,3 +183,8 @@ def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None 
 
     put(plan)
     return [*lines, f"result = {held.get(id(plan)) or pyspark(plan, held)}"]
+
+
+def table_values(rows: Sequence[Row]) -> str:
+    """Return the rows of the table that doesn't change as SQL's `values` has them."""
+    return ", ".join(f"({'null' if row['tk'] is None else repr(row['tk'])}, {row['x']})" for row in rows)

@@ -25,7 +25,7 @@ from ....reference.spark.plans import Node
 from ...generators.columns.forms.rows import from_microseconds, microseconds
 from ...generators.plans.drawing import TABLE, Query
 from ...generators.plans.texts import TABLE as TABLE_NAME
-from ...generators.plans.texts import statements
+from ...generators.plans.texts import statements, table_values
 from ...system.installed.spark_versions import spark_version
 from ...system.visible import first_line
 from ...system.work import own_folder
@@ -197,9 +197,7 @@ class PlanRunner:
         """Return a plan's frame over the frames of its inputs."""
         from pyspark.sql import functions
 
-        rows = [{"tk": row["tk"], "x": row["x"]} for row in TABLE]
-        values = ", ".join(f"({_sql(row['tk'])}, {_sql(row['x'])})" for row in rows)
-        table = self.spark.sql(f"select * from values {values} as t(tk, x)")
+        table = self.spark.sql(f"select * from values {table_values(TABLE)} as t(tk, x)")
         names: dict[str, Any] = {"F": functions, TABLE_NAME: table, **frames}
         for statement in statements(plan):
             exec(statement, names)
@@ -307,7 +305,3 @@ def _held(query: Any) -> Iterator[None]:
                 return
         of_class = of_class.getSuperclass()
     raise RuntimeError("a query of this PySpark has no lock of its progress")
-
-
-def _sql(value: object) -> str:
-    return "null" if value is None else repr(value)

@@ -1,11 +1,10 @@
-"""What Spark's optimizer makes of a job's plan, where that changes its rows: the known divergences that reach it."""
+"""The known divergences of Spark's optimizer that reach a job's plan, and so change its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .plans import DELAY_MS, SESSION, class_of, members
+from .plans import DELAY_MS, SESSION, class_of, members, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,15 +18,9 @@ def divergences_of(frame: DataFrame) -> list[str]:
     execution = frame._jdf.queryExecution()
     analyzed = execution.analyzed()
     optimizer = frame.sparkSession._jsparkSession.sessionState().optimizer()
-    written, planned = ([*_nodes(plan)] for plan in (analyzed, optimizer.execute(analyzed)))
+    written, planned = ([*walk(plan)] for plan in (analyzed, optimizer.execute(analyzed)))
     counts = {PRUNED_TIME: _timed, REDUNDANT_SESSIONS: _of_sessions}
     return [name for name, count in counts.items() if sum(map(count, planned)) < sum(map(count, written))]
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    for child in members(plan.children()):
-        yield from _nodes(child)
 
 
 def _timed(node: Any) -> bool:
@@ -39,6 +32,4 @@ def _timed(node: Any) -> bool:
 
 def _of_sessions(node: Any) -> bool:
     """Whether a node is an aggregate by session windows."""
-    return class_of(node) == "Aggregate" and any(
-        f"{SESSION}" in one.sql() for one in members(node.groupingExpressions())
-    )
+    return class_of(node) == "Aggregate" and any(SESSION in one.sql() for one in members(node.groupingExpressions()))

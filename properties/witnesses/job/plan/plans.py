@@ -124,7 +124,7 @@ class Plan:
 
 def plan_of(analyzed: Any) -> Plan:
     """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`."""
-    nodes = [(class_of(node), node) for node in _walk(analyzed)]
+    nodes = [(class_of(node), node) for node in walk(analyzed)]
     expressions = [_read(expression) for _, node in nodes for expression in members(node.expressions())]
     watermarks = [node for name, node in nodes if name == "EventTimeWatermark"]
     delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
@@ -192,11 +192,12 @@ def class_of(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def _walk(plan: Any) -> Iterator[Any]:
+def walk(plan: Any) -> Iterator[Any]:
+    """Yield the nodes of a plan and of its subqueries, parents first."""
     yield plan
     for below in (plan.children(), plan.subqueries()):
         for node in members(below):
-            yield from _walk(node)
+            yield from walk(node)
 
 
 def _read(expression: Any) -> Expression:
@@ -356,7 +357,7 @@ def _looked_up(
     unmoved = [plan for plan in below if not plan.isStreaming()]
     if not unmoved:
         return frozenset()
-    outputs = (node.output() for plan in unmoved for node in _walk(plan))
+    outputs = (node.output() for plan in unmoved for node in walk(plan))
     fixed = {column.exprId().id() for output in outputs for column in members(output)}
     made = {_id(nodes[0]): _ids(nodes[1:]) for nodes in expressions if nodes[0]["class"] == "Alias"}
     names = {_id(node): node["name"] for each in expressions for node in each if "exprId" in node and "name" in node}

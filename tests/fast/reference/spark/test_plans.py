@@ -24,7 +24,7 @@ from streamproof.reference.spark.plans import (
     Union,
     Watermark,
     pruned,
-    with_null_keys,
+    with_joins,
 )
 from streamproof.reference.spark.session_windows import SessionWindows
 from streamproof.reference.spark.static_join import StaticJoin
@@ -204,6 +204,6 @@ def test_the_column_that_explode_makes_is_not_needed_below() -> None:
 @pytest.mark.parametrize("kind", ["inner", "left", "full", "left_semi"])
 def test_null_keys_join_where_a_plan_says_so(kind: Any) -> None:
     batch = [(None, S, 1)]
-    found = [rows_of(with_null_keys(joined(kind), equal), batch) for equal in (True, False)]
+    found = [rows_of(with_joins(joined(kind), null_keys=equal), batch) for equal in (True, False)]
     assert [len(rows[0]) for rows in found] == [1, 0]
-    assert with_null_keys(TIMED, True) is TIMED
+    assert with_joins(TIMED, null_keys=True) is TIMED
