@@ -250,7 +250,9 @@ class PlanRunner:
                 last = one["batchId"]
                 said = one.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00.000Z")
                 watermark_ms = microseconds(datetime.fromisoformat(said)) // 1_000
-                ran.watermarks_ms.append((one["numInputRows"] > 0, watermark_ms))
+                # A batch of no rows is a batch with data, too: the offsets of its inputs move.
+                has_data = any(each["startOffset"] != each["endOffset"] for each in one["sources"])
+                ran.watermarks_ms.append((has_data, watermark_ms))
         return last
 
     def fill(self, ran: Ran, rows: list[Row]) -> None:

@@ -1,0 +1,129 @@
+"""The judge, over a runner that does what the reference of some plan says, in place of Spark."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from streamproof.properties.checking.fuzzing.cases import Case
+from streamproof.properties.checking.fuzzing.corpus import CORPUS
+from streamproof.properties.checking.fuzzing.judging import RULES, Finding, Judge
+from streamproof.properties.checking.fuzzing.relations import SETTINGS, relations
+from streamproof.properties.generators.plans.drawing import Query, draw_query
+from streamproof.properties.generators.plans.rows import draw_rows
+from streamproof.properties.witnesses.plans.running import HowRun, Ran, Refused
+from streamproof.reference.spark.execution import Execution
+from streamproof.reference.spark.plans import Node, Watermark, pruned, rebuilt
+
+Planned = Callable[[Query, HowRun], Node]
+
+
+class Runner:
+    """Runs a query as the reference runs the plan that `planned` returns for it."""
+
+    def __init__(self, planned: Planned) -> None:
+        self.planned, self.lost = planned, False
+
+    def rows(self, batches: Any) -> Any:
+        return batches
+
+    def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
+        done = Execution(self.planned(query, how), without_data=query.without_data).run(batches)
+        emitted: list[list[Any]] = [[] for _ in batches]
+        for one in done:
+            emitted[one.batch] = [*(emitted[one.batch] if query.mode != "complete" else []), *one.rows]
+        if query.mode == "complete":
+            for number, batch in enumerate(batches):
+                emitted[number] = emitted[number] if batch or not number else emitted[number - 1]
+        return Ran(emitted, [(one.has_data, one.watermark_ms) for one in done])
+
+    def as_batch(self, query: Query, batches: Any, how: HowRun) -> list[Any]:
+        rows = [row for batch in self.run(query, batches, how).batches for row in batch]
+        return rows[1:] if self.lost else rows
+
+
+def as_written(query: Query, how: HowRun) -> Node:
+    return query.plan
+
+
+def judged(query: Query, runner: Runner, seed: str = "0", late: bool = True) -> list[Finding]:
+    generator = random.Random(seed)
+    drawn = draw_rows(generator, query, 20)
+    case = Case(query, drawn.batches, nothing_late=not late)
+    return [*Judge(runner).judge(case, [*relations(generator, case)])]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [str(seed) for seed in range(40)])
+def test_of_a_query_that_runs_as_it_is_written_no_relation_finds_anything(seed: str) -> None:
+    query = draw_query(random.Random(seed))
+    if Case(query, ()).columns is not None:
+        assert judged(query, Runner(as_written), seed) == []
+
+
+@pytest.mark.parametrize("name", ["rocksdb", "three partitions", "code generation"])
+def test_a_setting_that_changes_rows_is_found_by_its_relation(name: str) -> None:
+    query, other = CORPUS["windows above windows"], CORPUS["sessions above a union"].plan.inputs[0].inputs[0]
+
+    def planned(asked: Query, how: HowRun) -> Node:
+        return other if {*SETTINGS[name].items()} <= {*how.settings.items()} else asked.plan
+
+    found = judged(query, Runner(planned))
+    assert name in {one.relation.name for one in found}
+    assert {one.named for one in found} == {()}
+
+
+def test_rows_that_the_batch_query_lacks_are_found() -> None:
+    runner = Runner(as_written)
+    runner.lost = True
+    assert [one.relation.name for one in judged(CORPUS["windows above windows"], runner, late=False)] == ["batch"]
+
+
+def test_a_reading_names_what_it_explains() -> None:
+    runner = Runner(lambda query, how: pruned(query.plan))
+    found = [one for seed in "0123" for one in judged(CORPUS["no time above a deduplication"], runner, seed)]
+    assert {name.name for one in found for name in one.named} == {"event time pruned"}
+
+
+def test_rules_name_a_difference_only_if_the_rows_are_right_without_them() -> None:
+    query, other = CORPUS["groups above sessions"], CORPUS["deduplication above windows"].plan
+
+    def planned(asked: Query, how: HowRun, rule: str) -> Node:
+        return asked.plan if rule in how.settings.get(RULES, "") else other
+
+    for rule, named in (("RemoveRedundantAggregates", {"session windows removed"}), ("None", set())):
+        runner = Runner(lambda asked, how, rule=rule: planned(asked, how, rule))  # type: ignore[misc]
+        found = judged(Query(query.plan), runner)
+        assert {one.name for each in found if each.relation.name == "reference" for one in each.named} == named
+
+
+@pytest.mark.parametrize(("rule", "named"), [("PushDownPredicates", {"filter below the watermark"}), ("None", set())])
+def test_a_watermark_that_lags_has_a_name_only_if_it_does_not_without_the_rules(rule: str, named: set[str]) -> None:
+    def lagging(node: Node) -> Node:
+        return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, Watermark) else node
+
+    def planned(query: Query, how: HowRun) -> Node:
+        return query.plan if rule in how.settings.get(RULES, "") else rebuilt(query.plan, lagging)
+
+    found = [one for one in judged(CORPUS["filter after windows"], Runner(planned)) if one.relation.name == "reference"]
+    assert [{one.name for one in each.named} for each in found] == [named]
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("PLAN_VALIDATION_FAILED: PushDownLeftSemiAntiJoin", ["semi join above a union"]),
+        ("INTERNAL_ERROR of another kind", []),
+        ("STREAMING_OUTPUT_MODE", None),
+    ],
+)
+def test_an_internal_error_is_a_finding_named_by_its_text_and_a_refusal_is_none(
+    said: str, named: list[str] | None
+) -> None:
+    class Refusing(Runner):
+        def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
+            raise Refused(ValueError(said))
+
+    found = judged(CORPUS["windows above windows"], Refusing(as_written))
+    assert [[one.name for one in each.named] for each in found] == ([] if named is None else [named])
+    assert {one.relation.name for one in found} <= {"refused"}
