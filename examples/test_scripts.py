@@ -25,10 +25,9 @@ from streamproof import (
     static_join,
 )
 from streamproof.properties.checking.jobs import smallest
-from test_examples import BUSINESS_DAYS, CUSTOMERS, SHIPPED_ORDERS, Billing, reminded
+from test_examples import BUSINESS_DAYS, CUSTOMERS, HISTORIES, SHIPPED_ORDERS, Billing, reminded
 
 SCRIPTS = Path(__file__).parent / "scripts"
-HISTORIES = 100
 
 
 def visit_sessions(source: Path) -> None:

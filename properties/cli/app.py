@@ -10,6 +10,8 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from importlib import metadata
 from typing import Annotated, Any, NoReturn
 
@@ -77,7 +79,7 @@ def main() -> NoReturn:
             prepare_streams()
             _require_working_directory()
             sweep()
-            ended: int = app(prog_name="streamproof", standalone_mode=False) or 0
+            ended: int = _command()(prog_name="streamproof", standalone_mode=False) or 0
         if ended == INTERRUPTED:
             raise KeyboardInterrupt
         sys.stdout.flush()
@@ -94,6 +96,11 @@ def main() -> NoReturn:
     except Exception as error:
         _say_why(error)
     _leave(code)
+
+
+@cache
+def _command() -> Callable[..., Any]:
+    return typer.main.get_command(app)
 
 
 def _say_why(error: Any) -> None:

@@ -6,6 +6,7 @@ import platform
 from collections import defaultdict
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from itertools import zip_longest
 
@@ -15,6 +16,7 @@ from ..outcomes.shown import both_shown
 from .counterexample import ALONE, Counterexample
 
 
+@cache  # five files of metadata, read anew for each counterexample otherwise
 def versions() -> str:
     """Return the versions that a counterexample depends on."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "duckdb", "hypothesis", "pandas", "pyarrow"))

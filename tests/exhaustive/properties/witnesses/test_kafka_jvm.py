@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
+from streamproof.properties.witnesses.kafka.functions import Functions
+from streamproof.properties.witnesses.kafka.versions import DEFAULT
 
 # A process that has started a JVM, emits its id, and then waits to be ended. It heeds Ctrl-C, which is ignored where
 # the tests run in the background of a shell.
@@ -45,3 +48,29 @@ def ends(process: int, within_seconds: float = 300) -> bool:
             return True  # ended, and nobody has asked for its exit code
         time.sleep(0.05)
     return False
+
+
+def test_there_is_one_jvm_a_process_and_release(kafka):
+    assert kafka_jvm.kafka_jvm() is kafka_jvm.kafka_jvm(DEFAULT)
+
+
+def test_a_jvm_that_ended_is_started_anew(kafka, monkeypatch):
+    monkeypatch.setattr(kafka_jvm, "_jvms", {})
+    first = kafka_jvm.kafka_jvm()
+    first.stop()
+    first.stop()
+    second = kafka_jvm.kafka_jvm()
+    assert (first.is_alive, second.is_alive) == (False, True)
+    second.stop()
+
+
+def test_ctrl_c_is_left_to_this_process(kafka):
+    jvm = kafka_jvm.kafka_jvm()
+    assert os.getpgid(jvm._process.pid) != os.getpgid(0)
+
+
+def test_functions_are_made_without_java_code(kafka):
+    functions = Functions(kafka_jvm.kafka_jvm().gateway)
+    shout = functions.then(functions.template("%s!", 1), functions.method("String", "toUpperCase", "String"))
+    every = functions.implementing("java.util.function.Function", functions.each(shout))
+    assert [*every.apply(functions.java.util.List.of("one", "two"))] == ["ONE!", "TWO!"]

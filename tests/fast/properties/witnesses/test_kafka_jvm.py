@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
-from streamproof.properties.witnesses.kafka.functions import Functions
 from streamproof.properties.witnesses.kafka.jvm import cached_jars, driver_of, find_jars, kafka_jars
-from streamproof.properties.witnesses.kafka.versions import DEFAULT
 from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.java import Java
 
@@ -146,37 +144,11 @@ def test_a_cache_that_cannot_be_written_is_reported(ivy, no_jars):
         kafka_jars()
 
 
-def test_a_jvm_that_does_not_start_is_reported_with_its_log(kafka, monkeypatch, tmp_path):
+def test_a_jvm_that_does_not_start_is_reported_with_its_log(monkeypatch, tmp_path):
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
     java.chmod(0o755)
     monkeypatch.setattr(kafka_jvm, "find_java", lambda: Java(tmp_path, 17, "PATH"))
     with pytest.raises(MissingTool, match="the reason is in"):
-        kafka_jvm.start_jvm(kafka_jars())
-
-
-def test_there_is_one_jvm_a_process_and_release(kafka):
-    assert kafka_jvm.kafka_jvm() is kafka_jvm.kafka_jvm(DEFAULT)
-
-
-def test_a_jvm_that_ended_is_started_anew(kafka, monkeypatch):
-    monkeypatch.setattr(kafka_jvm, "_jvms", {})
-    first = kafka_jvm.kafka_jvm()
-    first.stop()
-    first.stop()
-    second = kafka_jvm.kafka_jvm()
-    assert (first.is_alive, second.is_alive) == (False, True)
-    second.stop()
-
-
-def test_ctrl_c_is_left_to_this_process(kafka):
-    jvm = kafka_jvm.kafka_jvm()
-    assert os.getpgid(jvm._process.pid) != os.getpgid(0)
-
-
-def test_functions_are_made_without_java_code(kafka):
-    functions = Functions(kafka_jvm.kafka_jvm().gateway)
-    shout = functions.then(functions.template("%s!", 1), functions.method("String", "toUpperCase", "String"))
-    every = functions.implementing("java.util.function.Function", functions.each(shout))
-    assert [*every.apply(functions.java.util.List.of("one", "two"))] == ["ONE!", "TWO!"]
+        kafka_jvm.start_jvm(tmp_path)
