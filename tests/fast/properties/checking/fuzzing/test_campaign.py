@@ -1,7 +1,9 @@
 """The run of the fuzzer, with processes that answer without Spark."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,6 +42,8 @@ def fake(answer: Answer, ended: list[str]) -> type:
 def ran(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> tuple[Tally, list[Difference]]:
     tally, kept = Tally(), list[Difference]()
     monkeypatch.setattr(campaign, "PySparkProcess", fake(answer, []))
+    milliseconds = itertools.count()  # a clock that each look at it moves
+    monkeypatch.setattr(campaign, "time", SimpleNamespace(monotonic=lambda: next(milliseconds) / 1000))
     run(Options(minutes=0.02, jobs=1, **options), tally, lambda step: None, kept.append)
     return tally, kept
 
