@@ -14,8 +14,8 @@ from ...reference.core.history import History
 from ..laws.all import Subject
 from ..laws.base import REFERENCE, Comparison
 from ..laws.case import Case
+from ..outcomes.notation import both_shown
 from ..outcomes.outcomes import Difference, Outcome, are_same
-from ..outcomes.shown import both_shown
 from ..system.visible import visible
 from ..witnesses.run_options import RunOptions
 

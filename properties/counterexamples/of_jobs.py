@@ -13,10 +13,10 @@ from pathlib import Path
 from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
+from ..generators.columns.formatting import shown_row, typed_row
 from ..generators.columns.forms.rows import Row
 from ..generators.columns.histories.text import parse, pasted, to_text
 from ..generators.columns.model import Expected, JobHistory, Source
-from ..generators.columns.shown import shown_row, typed_row
 from ..laws.all import UPGRADE
 from ..laws.expected.comparison import RowDifference, both_flat, table_of
 from ..outcomes.equality import TWELVE_DIGITS, Equality

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
 from ..system.files import HIDDEN
-from ..system.held import hold, remove_unless_held
+from ..system.locks import hold, remove_unless_held
 
 HISTORY, ORIGINAL, TEXT, METADATA = "history.jsonl", "original.jsonl", "counterexample.txt", "counterexample.json"
 Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]

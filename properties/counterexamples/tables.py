@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..generators.columns.formatting import cell, shortened
 from ..generators.columns.forms.rows import Row, from_microseconds
 from ..generators.columns.model import JobHistory, Source, Unreadable
-from ..generators.columns.shown import cell, shortened
 from ..laws.expected.comparison import unmatched
 from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.visible import visible

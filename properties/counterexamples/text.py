@@ -11,8 +11,8 @@ from importlib.metadata import version
 from itertools import zip_longest
 
 from ...reference.core.records import Change, Dropped, Output
+from ..outcomes.notation import both_shown
 from ..outcomes.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
-from ..outcomes.shown import both_shown
 from .counterexample import ALONE, Counterexample
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..generators.columns.formatting import cell, elapsed
 from ..generators.columns.forms.rows import from_microseconds
 from ..generators.columns.model import JobHistory, Source
-from ..generators.columns.shown import cell, elapsed
 from .tables import BatchWatermarks, grid
 
 MOST_ROWS, MOST_TIMES = 24, 10

@@ -23,8 +23,8 @@ from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay
 from ...specs.replays.foreign_key_kafka import WITHOUT_KEY
 from ..witnesses.kafka.builder import Dialect
 from ..witnesses.kafka.divergences import explained
-from ..witnesses.kafka.held import HeldPlay, KafkaRoute, Overtaking, written
-from ..witnesses.kafka.held import Step as Taken
+from ..witnesses.kafka.interleaving import HeldPlay, KafkaRoute, Overtaking, written
+from ..witnesses.kafka.interleaving import Step as Taken
 from ..witnesses.kafka.witness import KafkaWitness
 from ..witnesses.messages import staged_by_protocol
 from .spec_replay import Behaviour, Table, table_of, tables_of

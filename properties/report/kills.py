@@ -21,7 +21,7 @@ from ..laws.base import Law
 from ..laws.metamorphic.reruns import RerunLaw
 from ..laws.metamorphic.variants import VariantLaw
 from ..laws.runs import PART
-from ..laws.worth import why
+from ..laws.unique_kills import why
 from ..registration.registration import Options, Registration, registration_of
 
 DEFAULT_HISTORIES = 2000  # for a check

@@ -16,8 +16,8 @@ from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
 from ..counterexamples.of_jobs import JobCounterexample
 from ..counterexamples.text import ComparedLine, compared_rows, test_to_paste
+from ..generators.columns.formatting import shown_row
 from ..generators.columns.histories.text import pasted, to_text
-from ..generators.columns.shown import shown_row
 from ..laws.base import REFERENCE
 from ..outcomes.outcomes import Grain, Outcome, differences
 from ..system.arguments import checked, folder_at

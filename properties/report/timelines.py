@@ -12,8 +12,8 @@ from ...reference.core.history import ClockAdvance, Cut, Delivery, History, Line
 from ...reference.core.play import Entry, play
 from ...reference.core.records import Dropped, Record
 from ..counterexamples.of_jobs import JobCounterexample
+from ..generators.columns.formatting import shown_row
 from ..generators.columns.forms.rows import microseconds
-from ..generators.columns.shown import shown_row
 from ..outcomes.outcomes import Grain, Outcome
 from .content import Kind, Step, Timeline
 

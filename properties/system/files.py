@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from .held import hold, remove_unless_held
+from .locks import hold, remove_unless_held
 
 HIDDEN = ".writing-"
 """The prefix of the name of a file or folder that isn't whole yet."""

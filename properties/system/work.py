@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .held import hold, remove_unless_held
+from .locks import hold, remove_unless_held
 
 LOG_DAYS = 7
 """The days for which the log of a process stays after it was last written to."""

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration, microseconds_of
+from ...generators.columns.formatting import duration
 from ...generators.columns.histories.drawing import grain_of
 from ...generators.columns.inputs import Input, ResolvedInput
 from ...generators.columns.key_spaces import MOST
 from ...generators.columns.resolving import distinct_names, resolve_all
 from ...generators.columns.schemas import needs_spark
-from ...generators.columns.shown import duration
 from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, sql
 from ...laws.variation import BATCHES

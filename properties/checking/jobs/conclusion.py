@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...generators.columns.formatting import duration
 from ...generators.columns.histories.constants import Compares, compares, unreached
 from ...generators.columns.inputs import ResolvedInput, values_hint
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import JobHistory
-from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
 from ...laws.variation import CHANGED, Variation
 from ...system.progress import tell

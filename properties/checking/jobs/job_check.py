@@ -15,11 +15,11 @@ from typing import Any
 
 from ....reference.core.errors import BadInput
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
+from ...generators.columns.formatting import shown_row
 from ...generators.columns.histories.shrinking import size
 from ...generators.columns.key_spaces import ALONE, why_alone
 from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey
-from ...generators.columns.shown import shown_row
 from ...generators.shrinking import Deadline
 from ...laws.all import UPGRADE, saved_variation
 from ...laws.expected.comparison import RowDifference, is_alike
@@ -35,7 +35,7 @@ from ...witnesses.spark.engine import TookTooLong
 from ...witnesses.spark.failures import QueryFailed
 from ..fuzzing.divergences import sentences
 from .arguments import CheckOptions
-from .around import around_constants
+from .boundary_values import with_boundary_values
 from .conclusion import inconclusive, limits, not_checked, unmet_goals
 from .draws import Draws
 from .failing import failing_history
@@ -82,7 +82,7 @@ class JobCheck:
     def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
         self.variation, self.depends_on_others, self.two_runs = variation, False, ""
         declared = options.runner.declare(variation.run)
-        self.options = options = around_constants(options, declared.plan, oracle)
+        self.options = options = with_boundary_values(options, declared.plan, oracle)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)

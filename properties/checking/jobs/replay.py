@@ -20,10 +20,10 @@ from ...witnesses.production.reading import Reading
 from ...witnesses.run_options import Mode
 from .arguments import CheckOptions, check_options, oracle_of
 from .job_check import JobCheck
-from .production.doubt import uncertain
 from .production.judging import Judging
 from .production.run import read_run
-from .production.telling import report_of, violated
+from .production.uncertainty import uncertain
+from .production.verdict import report_of, violated
 from .reports import ReplayReport
 from .verdicts import Inconclusive
 

@@ -17,7 +17,7 @@ from rich.markup import escape
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system import signals
 from ...system.garbage import searched_seldom
-from ...system.room import too_small
+from ...system.resources import too_small
 from ...system.visible import visible
 from ...witnesses.kafka.versions import use_version
 from .. import options

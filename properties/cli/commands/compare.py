@@ -82,7 +82,7 @@ def compare(
 
 
 def _print(comparison: DataComparison, data_set: DataSet) -> None:
-    from ...outcomes.shown import both_shown
+    from ...outcomes.notation import both_shown
 
     disorder = data_set.disorder()
     for note, count in data_set.notes.items():

@@ -21,7 +21,7 @@ from rich.table import Table
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError, install_command
 from ....specs.catalogue import catalogue
 from ....specs.java import find_java, low_limits
-from ...system import room
+from ...system import resources
 from ...system.installed.requirements import (
     PACKAGES,
     Diagnosis,
@@ -212,12 +212,12 @@ def _kafka_streams() -> _Found:
 
 def _disk() -> _Found:
     folder = tempfile.gettempdir()
-    free = room.free_disk(Path(folder)) or 0.0
+    free = resources.free_disk(Path(folder)) or 0.0
     found = f"{free:.1f} GB free in {folder}"
-    if free >= room.ENOUGH_DISK_GB:
+    if free >= resources.ENOUGH_DISK_GB:
         return "ok", found, ""
-    remedy = f"set TMPDIR to a folder with {room.ENOUGH_DISK_GB:.0f} GB free"
-    return "wrong" if free < room.LEAST_DISK_GB else "optional", found, remedy
+    remedy = f"set TMPDIR to a folder with {resources.ENOUGH_DISK_GB:.0f} GB free"
+    return "wrong" if free < resources.LEAST_DISK_GB else "optional", found, remedy
 
 
 def _logs() -> _Found:
@@ -229,13 +229,13 @@ def _logs() -> _Found:
 
 
 def _cores_and_memory() -> _Found:
-    cores, left = os.cpu_count() or 1, room.free_memory()
+    cores, left = os.cpu_count() or 1, resources.free_memory()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (ValueError, OSError, AttributeError):  # this system doesn't have the figure
         return "ok", f"{cores} cores", ""
     found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
-    remedy = f"end other programs, or give it {room.ENOUGH_MEMORY_GB:.0f} GB"
-    if left is not None and left < room.LEAST_MEMORY_GB:
+    remedy = f"end other programs, or give it {resources.ENOUGH_MEMORY_GB:.0f} GB"
+    if left is not None and left < resources.LEAST_MEMORY_GB:
         return "wrong", found, remedy
-    return ("optional", found, remedy) if memory < room.ENOUGH_MEMORY_GB else ("ok", found, "")
+    return ("optional", found, remedy) if memory < resources.ENOUGH_MEMORY_GB else ("ok", found, "")

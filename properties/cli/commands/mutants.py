@@ -68,11 +68,11 @@ def mutants(
         _print_kills(operator, [*kills.values()], seed, finished=False)
         raise
     survivors = _print_kills(operator, [*kills.values()], seed, finished=True)
-    _print_worth([*kills.values()], seed)
+    _print_kills_alone([*kills.values()], seed)
     raise typer.Exit(1 if survivors else 0)
 
 
-def _print_worth(kills: Sequence[Kill], seed: int) -> None:
+def _print_kills_alone(kills: Sequence[Kill], seed: int) -> None:
     """Print what each law adds to the others, and the mutants that are killed too rarely, or not at all."""
     from ...report.kills import laws_not_asked, rare, shrunk_sentence, survivors, worth_of_laws
 

@@ -10,9 +10,9 @@ from itertools import chain, product
 from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
+from ...generators.columns.formatting import cell
 from ...generators.columns.forms.rows import Row
 from ...generators.columns.model import Comparing, Expected, Source
-from ...generators.columns.shown import cell
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.rows import flat
 from ...witnesses.run_options import Mode

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from ....reference.core.errors import BadInput
 from ...generators.columns import debezium
+from ...generators.columns.formatting import shown_row
 from ...generators.columns.forms.rows import Row
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import Comparing, Expected, JobHistory
-from ...generators.columns.shown import shown_row
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat

@@ -21,7 +21,7 @@ from platformdirs import user_cache_path
 from ....reference.core.errors import BadInput
 from ..arguments import short
 from ..files import HIDDEN
-from ..held import hold
+from ..locks import hold
 from ..progress import doing
 from ..visible import first_line
 from .module_path import BEHIND

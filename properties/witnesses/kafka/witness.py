@@ -27,7 +27,7 @@ from ..base import Witness
 from ..messages import Staged
 from ..run_options import PLAIN, RunOptions
 from .builder import Dialect
-from .held import HeldPlay, Row, every_interleaving, play_held, play_scripts, written
+from .interleaving import HeldPlay, Row, every_interleaving, play_held, play_scripts, written
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
 from .versions import release, version_in_use

@@ -12,7 +12,7 @@ from typing import Any
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Value
 from ....specs.traces import UNKNOWN, Event, JoinTrace, Kind
-from ..kafka.held import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, response_of, utf8_of
+from ..kafka.interleaving import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, response_of, utf8_of
 from ..kafka.versions import asks_as_3_9_0, version_in_use
 from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
 from .clients import Received

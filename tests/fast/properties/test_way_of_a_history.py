@@ -1,4 +1,4 @@
-"""The way of a history: those of operators and of jobs pass the same rooms in the same order (`CONTRIBUTING.md`)."""
+"""The way of a history: those of operators and of jobs pass the same stages in the same order (`CONTRIBUTING.md`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamproof.properties.laws.variation import Variation
 from streamproof.properties.report.making import content
 
 HOME = Path(streamproof.properties.__file__).parent
-ROOMS = {
+STAGES = {
     "draw": {"generators/draws.py draw_histories", "generators/columns/histories/drawing.py draw_histories"},
     "run": {"witnesses/spark/shared.py run_shared", "witnesses/job/witness.py evaluate"},
     "judge": {"laws/on_spark/judging.py judge", "laws/expected/judging.py difference"},
@@ -32,16 +32,16 @@ ROOMS = {
     "shrink": {"generators/shrinking.py shrink"},
     "report": {"report/making.py content"},
 }
-BY_DOOR = {(str(HOME / file), name): room for room, doors in ROOMS.items() for file, name in map(str.split, doors)}
+BY_DOOR = {(str(HOME / file), name): stage for stage, doors in STAGES.items() for file, name in map(str.split, doors)}
 
 
-def rooms_entered(work: Callable[[], object]) -> list[str]:
-    """Return the rooms in the order in which they are first entered, in whatever thread."""
+def stages_entered(work: Callable[[], object]) -> list[str]:
+    """Return the stages in the order in which they are first entered, in whatever thread."""
     entered: dict[str, None] = {}
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and (room := BY_DOOR.get((frame.f_code.co_filename, frame.f_code.co_name))):
-            entered.setdefault(room)
+        if event == "call" and (stage := BY_DOOR.get((frame.f_code.co_filename, frame.f_code.co_name))):
+            entered.setdefault(stage)
 
     threading.setprofile(profile)
     sys.setprofile(profile)
@@ -68,7 +68,7 @@ def test_an_operators_history(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         assert report.found
         content([report])
 
-    assert rooms_entered(work) == [*ROOMS]
+    assert stages_entered(work) == [*STAGES]
 
 
 def test_a_jobs_history(tmp_path: Path) -> None:
@@ -77,4 +77,4 @@ def test_a_jobs_history(tmp_path: Path) -> None:
             JobCheck(options(without_the_last, folder=tmp_path), BatchOracle(copy), Variation(RUN)).check(20)
         content([raised.value])
 
-    assert rooms_entered(work) == [*ROOMS]
+    assert stages_entered(work) == [*STAGES]

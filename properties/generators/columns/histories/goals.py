@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from .. import debezium
+from ..formatting import duration
 from ..forms.payloads import NULL
 from ..forms.rows import Row
 from ..inputs import ResolvedInput
 from ..model import JobHistory, Source
-from ..shown import duration
 from .drawing import BASES, MS, Contents, grain_of
 
 LATE = "a row behind the watermark"

@@ -20,10 +20,10 @@ import pyarrow as pa
 from .....reference.core.errors import BadInput
 from ....system.installed.spark_versions import struct_of_arrow
 from ....system.visible import json_line
+from ..formatting import duration
 from ..forms.payloads import FAULTS, NULL
 from ..forms.rows import Row, from_microseconds, microseconds
 from ..model import Arrival, JobHistory, Source, Unreadable
-from ..shown import duration
 from ..values import plain_values
 
 

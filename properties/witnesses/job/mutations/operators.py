@@ -10,7 +10,7 @@ import libcst as cst
 
 from .....reference.core.errors import BadInput
 from .....reference.spark.durations import microseconds_of
-from ....generators.columns.shown import duration
+from ....generators.columns.formatting import duration
 from .names import (
     AGGREGATES,
     BY_COLUMNS,

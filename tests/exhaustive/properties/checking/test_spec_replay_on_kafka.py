@@ -9,7 +9,7 @@ import tla_models
 from foreign_key_models import MODULE, MUTANTS, RACES, SMALL, counterexample, graph
 from streamproof.properties.models import spec_replay_on_kafka
 from streamproof.properties.models.spec_replay_on_kafka import replay_on_kafka
-from streamproof.properties.witnesses.kafka import held
+from streamproof.properties.witnesses.kafka import interleaving
 from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.records import Change
@@ -70,13 +70,13 @@ def test_another_kafkas_instructions_are_seen_to_differ() -> None:
 
 def test_a_kafka_that_answers_otherwise_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
     trace, constants, _ = counterexample("race_delete_insert")
-    right = held._Tables._change
+    right = interleaving._Tables._change
 
     def wrong(self: Any, *record: Any) -> Change:
         change = right(self, *record)
         return change if change.value is None else change._replace(value=[change.value[0], "another"])
 
-    monkeypatch.setattr(held._Tables, "_change", wrong)
+    monkeypatch.setattr(interleaving._Tables, "_change", wrong)
     (found,) = replay_on_kafka([trace], constants, MODULE).disagreements
     assert found.what == "result l"
 

@@ -17,7 +17,7 @@ from streamproof.properties.laws import runs
 from streamproof.properties.laws.all import AS_OF_REFERENCE, ON_SPARK, law_named
 from streamproof.properties.laws.base import REFERENCE, Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
-from streamproof.properties.laws.worth import KILLS_ALONE, STAYS, why
+from streamproof.properties.laws.unique_kills import KILLS_ALONE, STAYS, why
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.kills import (
@@ -196,7 +196,7 @@ def test_a_survivor_is_named_with_what_its_survival_shows_and_the_remedy() -> No
 
 def test_the_command_prints_the_tables_and_the_lines(kills: list[Kill]) -> None:
     with results.capture() as captured:
-        command._print_worth([*kills, killed("merges_one", "changelog", 300, [])], seed=0)
+        command._print_kills_alone([*kills, killed("merges_one", "changelog", 300, [])], seed=0)
     printed = captured.get()
     assert "laws by mutants" in printed
     assert "Shrunk histories of 5 mutants: arrivals median" in printed

@@ -27,7 +27,7 @@ from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
-from streamproof.properties.system import room
+from streamproof.properties.system import resources
 from streamproof.properties.system.installed import requirements
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import MissingTool
@@ -635,7 +635,7 @@ def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
     command: Command, checked: Checking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked()
-    monkeypatch.setattr(room, "free_memory", lambda root: 0.5)
+    monkeypatch.setattr(resources, "free_memory", lambda root: 0.5)
     refused(
         command("check", "session_windows", "--findings", tmp_path),
         "too small a machine: this machine has 0.5 GB of memory left, and Spark needs 1.0 GB",

@@ -253,7 +253,7 @@ def test_a_disk_with_little_room_is_reported_and_a_full_one_blocks(monkeypatch, 
 
 @pytest.mark.parametrize(("left", "status"), [(None, "ok"), (0.9, "wrong"), (1.1, "ok")])
 def test_too_little_memory_left_blocks(monkeypatch, left, status):
-    monkeypatch.setattr(doctor.room, "free_memory", lambda: left)
+    monkeypatch.setattr(doctor.resources, "free_memory", lambda: left)
     monkeypatch.setattr(doctor.os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2 * 10**6}[name])
     assert diagnosis("cores and memory").status == status
 

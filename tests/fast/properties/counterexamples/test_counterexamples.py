@@ -14,8 +14,8 @@ from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.counterexamples.text import counterexample_text, side_by_side, versions
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.laws.base import Comparison
+from streamproof.properties.outcomes.notation import both_shown, shown
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome, differences
-from streamproof.properties.outcomes.shown import both_shown, shown
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import Entry, play

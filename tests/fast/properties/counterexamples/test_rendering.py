@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
 from streamproof.properties.counterexamples.tables import BatchWatermarks, result_rows, results_table
+from streamproof.properties.generators.columns.formatting import cell, elapsed, shown_row
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.generators.columns.shown import cell, elapsed, shown_row
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.witnesses.run_options import RunOptions
 

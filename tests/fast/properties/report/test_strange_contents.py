@@ -10,8 +10,8 @@ from report_contents import counterexample_of
 from strange_contents_setup import DRAWN
 from streamproof.properties.counterexamples.text import counterexample_text, side_by_side
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
+from streamproof.properties.outcomes.notation import both_shown
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
-from streamproof.properties.outcomes.shown import both_shown
 from streamproof.properties.report.recordings import recorded, recording
 from streamproof.properties.system.visible import visible
 from streamproof.reference.core.history import parse_history

@@ -12,8 +12,8 @@ from streamproof.properties.cli import terminal
 from streamproof.properties.counterexamples.counterexample import Counterexample, verdict_sentence
 from streamproof.properties.counterexamples.text import counterexample_text, side_by_side
 from streamproof.properties.laws.base import Comparison
+from streamproof.properties.outcomes.notation import shown
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
-from streamproof.properties.outcomes.shown import shown
 from streamproof.properties.system.visible import json_line, visible
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import Entry

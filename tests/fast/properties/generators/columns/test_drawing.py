@@ -12,6 +12,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 from streamproof import BadInput
+from streamproof.properties.generators.columns.formatting import duration
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
 from streamproof.properties.generators.columns.histories.drawing import (
     BASES,
@@ -25,7 +26,6 @@ from streamproof.properties.generators.columns.histories.shrinking import shrink
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
 from streamproof.properties.generators.columns.model import JobHistory
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
-from streamproof.properties.generators.columns.shown import duration
 
 MINUTE = 60_000_000
 GAP, DELAY = 30 * MINUTE, 10 * MINUTE

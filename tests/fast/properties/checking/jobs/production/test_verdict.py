@@ -1,4 +1,4 @@
-"""What is said of a run: which rows can't be judged, and which rows are wrong, in which batch and how often."""
+"""The verdict on a run: rows that cannot be judged, and rows that are wrong, in which batch and how often."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
 from streamproof.properties.checking.jobs.production.run import Run
-from streamproof.properties.checking.jobs.production.telling import report_of
 from streamproof.properties.checking.jobs.production.times import Uncertain
+from streamproof.properties.checking.jobs.production.verdict import report_of
 from streamproof.properties.checking.jobs.replay import _judged, _readings
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Arrival, JobHistory

@@ -1,4 +1,4 @@
-"""The worth of each law of an implementation: the mutant that it alone kills, or its purpose if there is none."""
+"""Laws of an implementation: the mutant that each law alone kills, or the reason that it stays if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much room a machine has, by what its system says, and what is too little."""
+"""The memory and disk that are free on a machine, and the amounts that are too small."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
-from streamproof.properties.system import room
-from streamproof.properties.system.room import free_memory, too_small
+from streamproof.properties.system import resources
+from streamproof.properties.system.resources import free_memory, too_small
 
 MEMINFO = "MemTotal:       4000000 kB\nMemFree:          10000 kB\nMemAvailable:   {} kB\nSwapFree:        {} kB\n"
 
@@ -74,4 +74,4 @@ def test_a_folder_without_room_is_named_with_what_names_it(tmp_path: Path, monke
 def test_this_machine_says_how_much_it_has() -> None:
     if Path("/proc/meminfo").exists():
         assert 0 < (free_memory() or 0) < 100_000
-    assert room.free_disk(Path(__file__).parent)
+    assert resources.free_disk(Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""What is said of a run: the report of a run without a wrong row, and the failure on the first wrong row."""
+"""The verdict on a run: the report of a run without a wrong row, and the failure on the first wrong row."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....counterexamples.of_jobs import NO_ROW, JobCounterexample, counted
+from ....generators.columns.formatting import shown_row, typed_row
 from ....generators.columns.forms.rows import Row, from_microseconds
 from ....generators.columns.model import Expected
-from ....generators.columns.shown import shown_row, typed_row
 from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
 from ....witnesses.job.plan.plans import delays_by_input

@@ -1,4 +1,4 @@
-"""Files and folders that a process holds by a lock for as long as it lives; without a holder they have no owner."""
+"""Locks on files and folders: a process keeps one for as long as it lives, and what nobody locks has no owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where it isn't certain what is expected of a run: by the order of its batches, and by rows that are gone."""
+"""Uncertainty of what is expected of a run: by the order of its batches, and by rows that are gone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.checking.jobs.production.doubt import uncertain
 from streamproof.properties.checking.jobs.production.times import Uncertain, place_of
+from streamproof.properties.checking.jobs.production.uncertainty import uncertain
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Expected
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS

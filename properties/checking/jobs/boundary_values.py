@@ -1,4 +1,4 @@
-"""The constants that a check draws a job's values around: those of its plan, and those in the code of functions."""
+"""The boundary values of a check: values near the constants of a plan and of the code of functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...witnesses.job.sinks.sink import Sink
 from .arguments import CheckOptions
 
 
-def around_constants(options: CheckOptions, plan: Plan, oracle: Oracle) -> CheckOptions:
+def with_boundary_values(options: CheckOptions, plan: Plan, oracle: Oracle) -> CheckOptions:
     """Return the options of a check whose inputs have values around the constants of the job and of the oracle.
 
     Args:

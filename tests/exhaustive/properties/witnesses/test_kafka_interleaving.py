@@ -15,10 +15,10 @@ from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.models.races import raced
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.witnesses.kafka import held
+from streamproof.properties.witnesses.kafka import interleaving
 from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.properties.witnesses.kafka.divergences import explained
-from streamproof.properties.witnesses.kafka.held import play_held
+from streamproof.properties.witnesses.kafka.interleaving import play_held
 from streamproof.properties.witnesses.kafka.versions import version_in_use
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.properties.witnesses.messages import staged_by_protocol, staged_differences
@@ -159,10 +159,10 @@ def test_the_law_conforms_on_kafkas_own_processors():
 
 
 def test_the_law_is_broken_where_the_newest_message_goes_first(monkeypatch):
-    class Stack(held.deque):
-        popleft = held.deque.pop
+    class Stack(interleaving.deque):
+        popleft = interleaving.deque.pop
 
-    monkeypatch.setattr(held, "deque", Stack)
+    monkeypatch.setattr(interleaving, "deque", Stack)
     assert judged().verdict is Verdict.VIOLATED
 
 
@@ -216,7 +216,7 @@ def test_where_every_change_is_answered_the_recorded_results_stay_and_only_tombs
 
 
 def test_every_order_is_played_once():
-    (plays,) = held.every_interleaving(version_in_use(), [RACES["lose-update"].history()], Dialect())
+    (plays,) = interleaving.every_interleaving(version_in_use(), [RACES["lose-update"].history()], Dialect())
     assert len({tuple(map(str, play.lines)) for play in plays}) == len(plays) == 21
 
 
