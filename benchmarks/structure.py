@@ -1,0 +1,168 @@
+"""Counts the structure of the project: `python -m benchmarks.structure` prints files that run, types and lines.
+
+Each check is traced in a process of its own, with a profiler in all its threads. A file counts if a function of it runs
+there, after all modules were imported; what Spark's Python workers run doesn't count. `--without-spark` traces nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("reference", "spark_impl", "properties", "specs", "streamproof")
+HISTORIES = 60
+"""The histories of a traced check: enough to meet all its coverage goals."""
+MOST_FILES: Mapping[str, int] = {"README's check": 50, "check('session_windows')": 70}
+LEAST_SHARED = 35
+KINDS: Mapping[str, tuple[int, str]] = {
+    "row": (3, r"(Row|Record|Change|Emitted)"),
+    "history": (2, r"History"),
+    "difference": (2, r"(Difference|Comparison|Compared|Violation|Wrong)"),
+    "counterexample": (1, r"(Counterexample|Saved)"),
+    "report": (2, r"(Report|Content)"),
+}
+"""The most types of each kind, and the ends of their names."""
+MOST_LINES: Mapping[str, int] = {"properties": 42_000, "tests": 48_000}
+OF_EACH_OPERATOR = ("Behaviour",)
+"""A class of this name is in the file of each operator, and means the same in all."""
+
+
+def readme_check() -> None:
+    """Check the job of README, which conforms with a watermark of ten minutes."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql import functions as F
+    from streamproof import Input, check_job, session_windows
+
+    def visits(clicks: DataFrame) -> DataFrame:
+        gap = F.session_window("at", "30 minutes")
+        sessions = clicks.withWatermark("at", "10 minutes").groupBy("user", gap)
+        return sessions.agg(F.sum("amount").alias("total"))
+
+    expected = session_windows(gap="30 minutes", delay="10 minutes", aggregates={"total": ("sum", "amount")})
+    check_job(visits, Input("user string, at timestamp, amount bigint", key="user", name="clicks"), expect=expected)
+
+
+def operator_check() -> None:
+    """Check `session_windows`, the reference first and then Spark."""
+    from streamproof import check
+
+    with tempfile.TemporaryDirectory() as folder:
+        reports = check("session_windows", HISTORIES, folder=Path(folder))
+    assert not any(report.found for report in reports)
+
+
+CHECKS: Mapping[str, Callable[[], None]] = dict(zip(MOST_FILES, (readme_check, operator_check), strict=True))
+
+
+def files_of(work: Callable[[], None]) -> list[str]:
+    """Return the project's files in which a function runs while the work is done, in whatever thread."""
+    seen: set[Any] = set()
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            seen.add(frame.f_code)
+
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    found = {Path(code.co_filename) for code in seen if code.co_flags & inspect.CO_OPTIMIZED}
+    inside = {file.relative_to(ROOT).as_posix() for file in found if file.is_relative_to(ROOT)}
+    return sorted(file for file in inside if file.partition("/")[0] in PACKAGES)
+
+
+def import_all() -> None:
+    """Import all modules, so that none is imported while a check is traced."""
+    for file in sources():
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        if parts[-1] != "__main__" and not parts[-1].endswith("_main"):
+            name = ".".join(parts if parts[0] == "streamproof" else ("streamproof", *parts))
+            import_module(name.removesuffix(".__init__"))
+
+
+def sources() -> Iterator[Path]:
+    """Yield the modules of the project."""
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def classes(files: Iterable[Path]) -> dict[str, list[str]]:
+    """Return the files of each class and type alias by its name, but for those of mutants."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for file in files:
+        name = file.relative_to(ROOT).as_posix()
+        if "mutants" not in name:
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(name)
+                elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                    found[ast.unparse(node.target)].append(name)
+    return dict(found)
+
+
+def lines_of(folder: str) -> int:
+    """Return the number of lines of a folder's modules."""
+    return sum(file.read_text(encoding="utf-8").count("\n") for file in (ROOT / folder).rglob("*.py"))
+
+
+def traced(check: str) -> list[str]:
+    """Return the files of a check, from a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.structure", check]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    files: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return files
+
+
+def show(name: str, count: int, limit: str, names: list[str]) -> None:
+    """Print a count, what it is to be, and what was counted."""
+    print(f"{name}: {count}, {limit}")
+    for one in names:
+        print(f"    {one}")
+
+
+def main(arguments: list[str]) -> None:
+    """Print all counts, or the files of one check as JSON."""
+    if arguments and arguments[0] in CHECKS:
+        import_all()
+        print(json.dumps(files_of(CHECKS[arguments[0]])))
+        return
+    if "--without-spark" not in arguments:
+        files = {check: traced(check) for check in CHECKS}
+        for check, most in MOST_FILES.items():
+            show(f"files in which a function runs, {check}", len(files[check]), f"at most {most}", files[check])
+        shared = sorted(set.intersection(*map(set, files.values())))
+        show("files shared by the two", len(shared), f"at least {LEAST_SHARED}", shared)
+    known = classes(sources())
+    for kind, (most, pattern) in KINDS.items():
+        named = re.compile(rf"[A-Za-z]*{pattern}")
+        found = [f"{name} in {file}" for name, files in known.items() if named.fullmatch(name) for file in files]
+        show(f"types of a {kind}", len(found), f"at most {most}", sorted(found))
+    for folder, most in MOST_LINES.items():
+        show(f"lines of {folder}/", lines_of(folder), f"at most {most:,}", [])
+    twice = {
+        name: files
+        for name, files in known.items()
+        if len(files) > 1 and not name.startswith("_") and name not in OF_EACH_OPERATOR
+    }
+    listed = sorted(f"{name}: {', '.join(files)}" for name, files in twice.items())
+    show("class names that stand twice", len(twice), "none in different meanings", listed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
