@@ -24,6 +24,7 @@ from .. import options
 from ..reporting import again, reporting
 from ..terminal import EXITS, STYLES, print_divergences, results, steps, titled_table
 from ..witnesses import start_spark
+from .inferred import check_script
 from .job import JobOptions, check_one_job, job_among, takes_job
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ Part = StrEnum("Part", "REFERENCE SPARK KAFKA")
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[OPERATOR]…|MODULE:JOB",
-        help="Operators to check, such as session_windows; all by default. Or a job of your own: module:function.",
+        metavar="[OPERATOR]…|SCRIPT.py|MODULE:JOB",
+        help="Operators to check, such as session_windows; all by default. Or a job of your own: a script, whose "
+        "inputs are inferred, or module:function.",
     ),
 ]
 Histories = Annotated[
@@ -68,6 +70,12 @@ AllLaws = Annotated[
         help="Ask Spark the laws too that are asked of the reference otherwise, as before a release: it takes longer.",
     ),
 ]
+WriteTest = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write a test module of a script, with the inputs that are inferred from it, and check it."
+    ),
+]
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
 
 
@@ -88,6 +96,7 @@ def check(
     shared: options.Shared = None,
     kafka_version: options.KafkaVersion = None,
     report: options.ReportFolder = None,
+    write_test: WriteTest = None,
 ) -> None:
     """Check operators against every law on random histories, the reference first, then Spark; or check your own job."""
     from ....reference.core.operator import OPERATORS, operator_named
@@ -100,7 +109,14 @@ def check(
     if (name := job_among(operators or (), of_operators)) is not None:
         require_room(shared)
         start_spark(master, partitions, shared)
-        check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
+        own_folder = JOBS_FOLDER if folder == DEFAULT_FOLDER else folder
+        if ":" in name:
+            if write_test is not None:
+                raise BadInput(f"--write-test is for scripts, and {name} is a function: leave it out")
+            check_one_job(name, job, seed, own_folder, report)
+        check_script(name, job, seed, own_folder, report, write_test)
+    if write_test is not None:
+        raise BadInput("--write-test is for a job of your own: name its script too")
     if job.given:
         raise BadInput(
             f"--{job.given[0]} is for a job of your own: name the job too, as module:function or a script.py"

@@ -443,13 +443,13 @@ def inputs_of(options: JobOptions) -> list[Input]:
     Raises:
         BadInput: An input can't be read, or there are more keys or times than inputs.
     """
-    keys = _for_each("--key", options.key, len(options.input))
+    keys = for_each("--key", options.key, len(options.input))
     count = len(options.input)
     more = {
-        "time": _for_each("--time", options.time, count),
-        "time_format": _for_each("--time-format", options.time_format, count),
-        "format": _for_each("--format", options.format, count),
-        "value": _for_each("--value", options.value, count),
+        "time": for_each("--time", options.time, count),
+        "time_format": for_each("--time-format", options.time_format, count),
+        "format": for_each("--format", options.format, count),
+        "value": for_each("--value", options.value, count),
     }
     own = [{name: each[number] for name, each in more.items() if each[number] is not None} for number in range(count)]
     return [_input(*one) for one in zip(options.input, keys, own, strict=True)]
@@ -474,7 +474,12 @@ def _input(text: str, key: str | None, more: Mapping[str, Any]) -> Input:
     return Input(name=name, **own, **more)
 
 
-def _for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]:
+def for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]:
+    """Return an option's value for each input: it is given for each, once for all, or not.
+
+    Raises:
+        BadInput: It is given another number of times.
+    """
     if len(given) not in (0, 1, inputs):
         raise BadInput(f"{option} is given {len(given)} times for {inputs} inputs: give it once, or once for each")
     return [*given] if len(given) == inputs else [given[0] if given else None] * inputs

@@ -47,7 +47,7 @@ class _TooLarge(Exception):
     """A comparison has too many terms."""
 
 
-class _Reader:
+class TermReader:
     """Reads trees as terms of the columns of streaming sources.
 
     Args:
@@ -71,16 +71,22 @@ class _Reader:
 
     def comparison(self, tree: Tree, definitions: Sequence[Tree]) -> Term | None:
         """Return a tree as a comparison of columns with constants; None: it is none."""
-        self.count = 0
-        try:
-            term = self.term(tree, definitions)
-        except (_TooLarge, ValueError, TypeError, KeyError, ArithmeticError, ZoneInfoNotFoundError):
+        term = self.read(tree, definitions)
+        if term is None:
             return None
         if term.kind in _CAPS and len(term.children) == 2:
             term = Term(_CAPS[term.kind], term.children)
         return term if is_comparison(term) else None
 
-    def term(self, tree: Tree, definitions: Sequence[Tree], depth: int = 0) -> Term:
+    def read(self, tree: Tree, definitions: Sequence[Tree] = ()) -> Term | None:
+        """Return a tree as a term; None: it is too large, or has a literal of a type that isn't read."""
+        self.count = 0
+        try:
+            return self._term(tree, definitions)
+        except (_TooLarge, ValueError, TypeError, KeyError, ArithmeticError, ZoneInfoNotFoundError):
+            return None
+
+    def _term(self, tree: Tree, definitions: Sequence[Tree], depth: int = 0) -> Term:
         self.count += 1
         if self.count > MAX_TERMS or depth > MAX_DEPTH:
             raise _TooLarge
@@ -90,11 +96,11 @@ class _Reader:
         if kind == "AttributeReference":
             return self._column(node["exprId"]["id"], depth)
         if kind == "CommonExpressionRef" and len(definitions) == 1:
-            return self.term(definitions[0], (), depth + 1)
+            return self._term(definitions[0], (), depth + 1)
         if kind == "With":
             definitions = tree.children[1:]
-            return self.term(tree.children[0], definitions, depth + 1)
-        children = tuple(self.term(child, definitions, depth + 1) for child in tree.children)
+            return self._term(tree.children[0], definitions, depth + 1)
+        children = tuple(self._term(child, definitions, depth + 1) for child in tree.children)
         if kind in ("Left", "Right") and len(children) == 2 and isinstance(count := children[1].value, int):
             return Term("Substring", (children[0], Term(CONSTANT, (), 1 if kind == "Left" else -count), children[1]))
         zone = node.get("timeZoneId")
@@ -114,7 +120,7 @@ class _Reader:
             return Term(COLUMN, (), self.given[number])
         if number in self.made:
             alias = self.made[number]
-            term = self.term(alias.children[0], (), depth + 1)
+            term = self._term(alias.children[0], (), depth + 1)
             # The fields of `row.*` have their names as aliases alone.
             return replace(term, value=alias.node["name"]) if term.kind == "Field" and term.value is None else term
         return Term("Made")
@@ -137,7 +143,7 @@ def comparisons_of(
     roots = [trees[-1] for trees in expressions if trees]
     made = {root.node["exprId"]["id"]: root for root in roots if root.kind == "Alias"}
     for index in range(1 + max(map(len, beside.values()), default=0)):
-        reader = _Reader(given, made, beside, index, zone)
+        reader = TermReader(given, made, beside, index, zone)
         for root in roots:
             for tree, definitions in _walk(root):
                 if tree.kind in (*COMPARISONS, *_CAPS) and (term := reader.comparison(tree, definitions)) is not None:

@@ -125,16 +125,16 @@ class Plan:
 def plan_of(analyzed: Any) -> Plan:
     """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`."""
     nodes = [(class_of(node), node) for node in walk(analyzed)]
-    expressions = [_read(expression) for _, node in nodes for expression in members(node.expressions())]
+    expressions = [read_expression(expression) for _, node in nodes for expression in members(node.expressions())]
     watermarks = [node for name, node in nodes if name == "EventTimeWatermark"]
     delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
     durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
     relations = [node for name, node in nodes if name.startswith("StreamingRelation")]
-    sources = [[_read(column)[0] for column in members(node.output())] for node in relations]
+    sources = [[read_expression(column)[0] for column in members(node.output())] for node in relations]
     by_expression = [trees_of(expression) for expression in expressions]
     trees = [tree for of_one in by_expression for tree in of_one]
     given = {_id(column): (tuple(_names(columns)), column["name"]) for columns in sources for column in columns}
-    compared = [*comparisons_of(by_expression, given, _beside(nodes), _session_zone())]
+    compared = [*comparisons_of(by_expression, given, columns_beside(nodes), session_zone())]
     computed, in_functions = _computed(trees, expressions)
     clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
     return Plan(
@@ -200,7 +200,8 @@ def walk(plan: Any) -> Iterator[Any]:
             yield from walk(node)
 
 
-def _read(expression: Any) -> Expression:
+def read_expression(expression: Any) -> Expression:
+    """Return an expression's nodes, parents first, each with the name of its class."""
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
     # A subquery's reference to a column outside of it counts as the column.
     each = (column for node in nodes for column in (node["e"] if node["class"].endswith(".OuterReference") else [node]))
@@ -242,7 +243,7 @@ def _event_times(
     given = {_id(column): (column["name"], _names(columns)) for columns in sources for column in columns}
     times = []
     for watermark in watermarks:
-        column = _read(watermark.eventTime())[0]
+        column = read_expression(watermark.eventTime())[0]
         (origin,) = _origins([_id(column)], expressions)
         delays_us = [*_delays_us(watermark)]
         time = EventTime(column["name"], *given.get(origin, (None, ())))
@@ -250,7 +251,7 @@ def _event_times(
     return times
 
 
-def _beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
+def columns_beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
     """Return, by the id of a union's column, the ids of the columns that it has from its further inputs."""
     beside: dict[int, list[int]] = {}
     for union in (node for name, node in nodes if name == "Union"):
@@ -262,7 +263,8 @@ def _beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
     return beside
 
 
-def _session_zone() -> str:
+def session_zone() -> str:
+    """Return the time zone of the active session; UTC if there is none."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()

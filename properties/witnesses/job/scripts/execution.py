@@ -79,6 +79,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
     except StreamproofError as error:
         lift.error = lift.error or error
     except Exception as error:
+        lift.raised = error
         if lift.error is None and not lift.writes:
             raise BadInput(_raised(lift, error)) from error
         if _STARTS.search(_rest(lift, error)):

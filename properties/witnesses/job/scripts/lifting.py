@@ -121,6 +121,7 @@ class Lift:
         query: The query that was started.
         error: The first error that it was answered with, which it may have caught.
         unfinished: The error that ended it before it had started all of its queries; None: it has.
+        raised: The exception that ended it; None: it came to its end.
         change: Changes a setting of the session.
     """
 
@@ -140,7 +141,8 @@ class Lift:
     answering: set[str] = field(default_factory=set)
     query: StreamingQuery | None = None
     error: StreamproofError | None = None
-    unfinished: StreamproofError | None = None
+    unfinished: BadInput | None = None
+    raised: Exception | None = None
     change: Callable[[str, str], None] = field(init=False)
     _earlier: dict[str, str | None] = field(default_factory=dict)
 

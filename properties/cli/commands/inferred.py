@@ -1,0 +1,194 @@
+"""A script under test about which nothing is said: its inputs, keys and event times are inferred from the script."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ....reference.core.errors import BadInput
+from ...system.files import write_whole
+from ...system.progress import doing as say
+from ...system.visible import visible
+from ..reporting import again
+from ..terminal import results
+from .job import JobOptions, checking, exit_by_verdict, for_each, inputs_of, static_of
+
+if TYPE_CHECKING:
+    from ...report.making import JobOutcome
+    from ...witnesses.job.inference.inferring import InferredQuery
+    from ...witnesses.job.inference.inputs import InferredInput
+    from ...witnesses.job.scripts.script import Script
+
+OVERRIDES = ("key", "time", "time_format")
+"""The options that say another value of inputs that are inferred."""
+
+
+@dataclass(frozen=True)
+class InferredScript:
+    """A query of a script, as a job whose inputs are inferred.
+
+    Attributes:
+        script: The job.
+        label: The query, for messages, if the script starts several; otherwise empty.
+        lines: The lines that say what was inferred.
+        reads: By their names, the script's reads as Python.
+    """
+
+    script: Script
+    label: str
+    lines: Sequence[str]
+    reads: Mapping[str, str]
+
+
+def check_script(
+    path: str, options: JobOptions, seed: int, folder: Path, report_to: Path | None, test: Path | None
+) -> NoReturn:
+    """Check each query of a script, whose inputs are inferred as far as the options don't describe them, and exit.
+
+    Args:
+        path: The script.
+        options: The further options of the command line.
+        seed: The seed of the histories.
+        folder: The folder of counterexamples.
+        report_to: The folder of a report; None for none.
+        test: The test module to write; None: none is.
+    """
+    command = again("check", [path], histories=options.histories, seed=seed)
+
+    def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
+        return _checking(path, options, common, outcomes, test)
+
+    exit_by_verdict(path, check_of, options, seed, folder, command, report_to)
+
+
+def _checking(
+    path: str, options: JobOptions, common: Mapping[str, Any], outcomes: list[JobOutcome], target: Path | None
+) -> Callable[[], object]:
+    """Make the function that checks each query of a script, one after the other, and adds the results.
+
+    Args:
+        path: The script.
+        options: The further options of the command line.
+        common: The arguments that all checks share.
+        outcomes: The list that the results are added to.
+        target: The test module to write; None: none is.
+
+    Raises:
+        BadInput: An input or the oracle can't be found, inferred or used.
+    """
+    from ...checking.jobs.verdicts import CheckFailed, Inconclusive
+
+    say(f"reading {visible(path)}")
+    scripts = inferred_scripts(path, options)
+    for line in dict.fromkeys(line for one in scripts for line in one.lines):
+        results.out(f"Inferred: {line}")
+    if target is not None:
+        write_test(target, path, scripts)
+        results.out(f"Written to {visible(target)}")
+
+    def check() -> None:
+        worst: CheckFailed | None = None
+        for one in scripts:
+            try:
+                checking(path, one.script, options, common, outcomes)()
+            except CheckFailed as found:
+                earlier, worst = worst, found
+                if earlier is not None and isinstance(found, Inconclusive):
+                    earlier, worst = found, earlier
+                if earlier is not None:
+                    outcomes.append(earlier)
+        if worst is not None:
+            raise worst
+
+    return check
+
+
+def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
+    """Infer the inputs of each query of a script, or of the one that the options choose.
+
+    Raises:
+        BadInput: There is no such file, the script fails, or there is something that only the user can say.
+    """
+    from ...system.installed.spark_versions import frame_of_arrow
+    from ...witnesses.job.inference.exploring import empty_frames
+    from ...witnesses.job.inference.inferring import inferred_queries
+    from ...witnesses.job.scripts.lifting import Source
+    from ...witnesses.spark.session import spark_session
+
+    if not Path(path).is_file():
+        raise BadInput(f"{visible(path)}: there is no such file: give the path of a script, or module:function")
+    given, tables = inputs_of(options), static_of(options.static)
+    spark = spark_session(any_provider=True)
+    with tempfile.TemporaryDirectory() as folder:
+        frames = empty_frames(spark, given, Path(folder))
+        rows = {name: frame_of_arrow(spark, one, Path(folder) / f"{name}.parquet") for name, one in tables.items()}
+        queries = inferred_queries(Source(Path(path).resolve(), [*options.argument]), spark, frames, rows)
+    chosen = [query for query in queries if options.query in (None, query.write.name, str(query.index))]
+    if not chosen:
+        raise BadInput(
+            f"--query {options.query}: {visible(path)} starts {', '.join(str(query.write) for query in queries)}"
+        )
+    return [_script(path, query, options, several=len(queries) > 1) for query in chosen]
+
+
+def _script(path: str, query: InferredQuery, options: JobOptions, *, several: bool) -> InferredScript:
+    from ...witnesses.job.scripts.script import Script
+
+    inputs = _overridden(query, options)
+    given = {one.name: one for one in inputs_of(options)}
+    reads: dict[str, Any] = {**given, **{one.name: one.input for one in inputs}, **query.tables}
+    args = [*options.argument] or query.source.args
+    script = Script(path, reads, query=query.index if several else None, args=args, env=query.source.env)
+    lines = [f"{_at(path, one)} reads {one.read}: {one.text}" for one in inputs if one.name in query.own]
+    lines += [guess for one in inputs if one.name in query.own for guess in one.guesses]
+    shown = {one.name: one.text for one in inputs} | {
+        name: repr(rows.to_pylist()) for name, rows in query.tables.items()
+    }
+    return InferredScript(script, str(query.write) if several else "", [*lines, *query.told], shown)
+
+
+def _at(path: str, one: InferredInput) -> str:
+    return f"line {one.read.line} of {visible(path)}" if one.read.line else visible(path)
+
+
+def _overridden(query: InferredQuery, options: JobOptions) -> list[InferredInput]:
+    """Return the inputs, with what the options say in place of what is inferred."""
+    from ...witnesses.job.inference.inputs import as_text
+
+    inputs = [*query.inputs.values()]
+    for name in OVERRIDES if not options.input else ():
+        said = for_each(f"--{name.replace('_', '-')}", getattr(options, name), len(inputs))
+        for number, value in enumerate(said):
+            if value is not None:
+                given: Any = tuple(one.strip() for one in value.split(",")) if name == "key" else value
+                changed = replace(inputs[number].input, **{name: given})
+                inputs[number] = replace(inputs[number], input=changed, text=as_text(changed))
+    return inputs
+
+
+def write_test(target: Path, path: str, scripts: Sequence[InferredScript]) -> None:
+    """Write a test module that checks the script's queries as this check does.
+
+    Raises:
+        BadInput: The file exists, or can't be written.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    folder = FileSystemLoader(Path(__file__).parent)
+    template = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    has_avro = any("avro(" in text for one in scripts for text in one.reads.values())
+    made = template.get_template("test.py.jinja")
+    if target.exists():
+        raise BadInput(f"--write-test {visible(target)}: there is such a file already: name another")
+    try:
+        write_whole(target, made.render(path=path, scripts=scripts, has_avro=has_avro, name=_identifier(path)))
+    except OSError as error:
+        raise BadInput(f"--write-test {visible(target)}: it can't be written: {error.strerror}") from None
+
+
+def _identifier(path: str) -> str:
+    return re.sub(r"\W", "_", Path(path).stem)

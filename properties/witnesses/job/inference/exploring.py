@@ -1,0 +1,278 @@
+"""Runs a script without data, with frames of no rows for what it reads, to see its reads and its queries' plans."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .....reference.core.errors import BadInput
+from ....generators.columns.forms.envelopes import ENVELOPES
+from ....generators.columns.inputs import Input
+from ....generators.columns.resolving import resolve
+from ....system.visible import first_line, visible
+from ..scripts.execution import run
+from ..scripts.lifting import FORMS, Lift, Source
+from ..scripts.reads import FILES, Frames, Read
+from ..scripts.writes import Write
+from .learning import Columns, Lacking, lacking
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+MOST_RUNS = 60
+"""The most runs of a script, each of which shows one more column or argument that it uses."""
+_REQUIRED = re.compile(r"following arguments are required: ([^;\n]+)")
+_UNPACKED = re.compile(r"not enough values to unpack \(expected (\d+)")
+_NO_NUMBER = re.compile(r"(?:invalid literal for int\(\) with base 10|could not convert string to float): '(\w+)'")
+NUMBER = "10"
+"""The number that stands for an argument that the script takes for one."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A run of a script without data.
+
+    Attributes:
+        source: The script, with the arguments and the environment that stand for those that it requires.
+        reads: By the name of an input, the read that is answered by it.
+        columns: By the name of an input, the columns that the read has.
+        tables: By the name of a batch read that can't be read here, its columns.
+        learned: By the name of an input or a table whose source has no schema here, the columns that the script uses.
+        folders: By the name of a frame's folder, the name of its input.
+        writes: The queries that it starts.
+    """
+
+    source: Source
+    reads: Mapping[str, Read]
+    columns: Mapping[str, StructType]
+    tables: Mapping[str, StructType]
+    learned: Mapping[str, Columns]
+    folders: Mapping[str, str]
+    writes: Sequence[Write]
+
+
+@dataclass
+class Open(Frames):
+    """Answers every streaming read with a frame without rows, in the columns that its source has.
+
+    Attributes:
+        spark: The session.
+        folder: The folder of the frames' files.
+        learned: By the name of an input whose source has no schema here, the columns that are known so far.
+        columns: By the name of an input, its columns.
+        folders: By the name of a frame's folder, the name of its input.
+    """
+
+    spark: Any = None
+    folder: Path = Path()
+    learned: dict[str, Columns] = field(default_factory=dict)
+    columns: dict[str, StructType] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
+
+    def answer(self, read: Read, *, in_order: bool) -> dict[str, DataFrame]:
+        """Return the frame of a read: a frame that is given or was made for it before, else a new one."""
+        if found := super().answer(read, in_order=False):
+            return found
+        name = read.names[0] if read.names else "events"
+        self.columns[name] = columns_of(read, self.spark) or self.learned.setdefault(name, Columns()).schema
+        path = self.folder / f"input{len(self.columns)}"
+        path.mkdir()
+        self.folders[path.name] = name
+        frame: DataFrame = self.spark.readStream.schema(self.columns[name]).parquet(str(path))
+        self.frames = {**self.frames, name: frame}
+        self.taken[name] = [read]
+        return {name: frame}
+
+    def has(self, read: Read) -> bool:
+        """Whether a read can be answered: each can."""
+        return True
+
+
+@dataclass
+class Exploring(Lift):
+    """A run whose batch reads of what isn't here are answered by frames without rows.
+
+    Attributes:
+        learned: As of `Open`.
+        absent: By the name of such a read, its columns.
+    """
+
+    learned: dict[str, Columns] = field(default_factory=dict)
+    absent: dict[str, StructType] = field(default_factory=dict)
+
+    def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
+        """Read what no table answers, as the script would, if it is here."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            return original()
+        except Exception as error:
+            if read is None or (isinstance(error, AnalysisException) and lacking(error) is not None):
+                raise
+            return self.schema_of(read) or self._of_absent(read)
+
+    def table(self, read: Read) -> DataFrame | None:
+        """Answer a batch read; a table that isn't in the catalog here has no rows."""
+        if (given := super().table(read)) is not None:
+            return given
+        is_table = read.format == "" and read.target is not None and "/" not in read.target
+        if not is_table or self.schema_of(read) is not None:
+            return None
+        catalog: Any = self.spark._jsparkSession.catalog()  # PySpark's own is answered by this run
+        return None if catalog.tableExists(read.target) else self._of_absent(read)
+
+    def _of_absent(self, read: Read) -> DataFrame:
+        name = read.names[0] if read.names else "table"
+        self.absent[name] = columns_of(read, self.spark) or self.learned.setdefault(name, Columns()).schema
+        return self.spark.createDataFrame([], self.absent[name])
+
+
+def empty_frames(spark: SparkSession, inputs: Sequence[Input], folder: Path) -> dict[str, DataFrame]:
+    """Return a frame without rows for each input, by its name.
+
+    Raises:
+        BadInput: The columns of an input can't be read.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    frames = {}
+    for one in inputs:
+        (folder / one.name).mkdir()
+        columns = from_arrow_schema(resolve(one).source.wire_schema)
+        frames[one.name] = spark.readStream.schema(columns).parquet(str(folder / one.name))
+    return frames
+
+
+def columns_of(read: Read, spark: SparkSession) -> StructType | None:
+    """Return the columns of a source, by its reader's schema, its format or its files; None: nothing tells them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType, _parse_datatype_string
+
+    if read.schema is not None:
+        given: Any = _parse_datatype_string(read.schema) if isinstance(read.schema, str) else read.schema
+        return StructType([*given])
+    form = FORMS.get(read.format, read.format)
+    if form in ENVELOPES:
+        has_headers = read.options.get("includeheaders", "").casefold() == "true"
+        columns = from_arrow_schema(ENVELOPES[form].columns)
+        return StructType([one for one in columns if one.name != "headers" or has_headers])
+    if form == "text":
+        return StructType().add("value", "string")
+    if form in ("rate", "rate-micro-batch"):
+        return StructType().add("timestamp", "timestamp").add("value", "bigint")
+    form, path = read.options.get("cloudfiles.format", read.format), read.target or read.options.get("path")
+    if form not in FILES or path is None:
+        return None
+    try:
+        found: StructType = spark.read.format(form).options(**read.options).load(path).schema
+    except Exception:  # there are none, or they can't be read: the script's own use of the columns tells them
+        return None
+    return found if len(found) else None
+
+
+def explored(
+    source: Source, spark: SparkSession, given: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]
+) -> Explored:
+    """Run a script without data until all arguments, environment variables and columns that it uses are known.
+
+    Args:
+        source: The script.
+        spark: The session that it gets.
+        given: The frames of the inputs that the user describes, by name.
+        tables: The frames of its tables, by name.
+
+    Raises:
+        BadInput: The script fails, or uses a column of which the source can't be told.
+    """
+    learned: dict[str, Columns] = {}
+    for _ in range(MOST_RUNS):
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = Open(given, {}, {}, spark, Path(folder), learned)
+            lift = Exploring(source, spark, inputs, Frames(tables), Path(folder), learned=learned)
+            failure: BadInput | None = None
+            try:
+                run(lift)
+                failure = lift.unfinished
+            except BadInput as error:
+                failure = error
+            finally:
+                lift.undo()
+            reads = {name: inputs.taken[name][0] for name in inputs.columns}
+            if failure is None:
+                return Explored(source, reads, inputs.columns, lift.absent, learned, inputs.folders, lift.writes)
+            if (more := with_arguments(source, failure, lift.raised)) is not None:
+                source = more
+                continue
+            missing = lacking(failure.__cause__ or lift.raised)
+            if missing is None or not learn(missing, learned, inputs.columns):
+                raise _explained(failure, missing, source, reads, learned)
+    raise BadInput(f"{source.where} uses more than {MOST_RUNS} columns of sources without a schema: give its Input")
+
+
+def learn(missing: Lacking, learned: dict[str, Columns], streams: Mapping[str, object]) -> bool:
+    """Add a column, or a better type of one, to the source that can have it; return whether there is one such source.
+
+    A column that a stream and a table may have is taken as the stream's.
+    """
+    able = {name: columns for name, columns in learned.items() if columns.can_take(missing)}
+    of_streams = {name: columns for name, columns in able.items() if name in streams}
+    chosen = [*(of_streams or able).values()]
+    if len(chosen) != 1:
+        return False
+    chosen[0].take(missing)
+    return True
+
+
+def with_arguments(source: Source, failure: BadInput, raised: Exception | None) -> Source | None:
+    """Return a script with what stands for an argument or a variable that it requires; None: it lacks none."""
+    if (required := _REQUIRED.search(failure.message)) is not None:
+        args = [*source.args]
+        for name in required[1].split(", "):
+            option = name.strip().split("/")[0]
+            args += [option, _named(option)] if option.startswith("-") else [_named(option)]
+        return replace(source, args=args) if len(args) < MOST_RUNS else None
+    if raised is None:
+        return None
+    line = traceback.extract_tb(raised.__traceback__)[-1]
+    if isinstance(raised, KeyError) and line.filename in (os.__file__, "<frozen os>"):
+        name = str(raised.args[0])
+        return replace(source, env={**source.env, name: _named(name)})
+    text = str(raised)
+    if (found := _NO_NUMBER.search(text)) is not None and found[1] in (*source.args, *source.env.values()):
+        args = [NUMBER if one == found[1] else one for one in source.args]
+        return replace(source, args=args, env={k: NUMBER if v == found[1] else v for k, v in source.env.items()})
+    if "sys.argv" in (line.line or "") and isinstance(raised, (IndexError, ValueError)) and len(source.args) < 20:
+        unpacked = _UNPACKED.search(text)
+        count = int(unpacked[1]) if unpacked is not None else len(source.args) + 1
+        return replace(source, args=[f"argument{number}" for number in range(1, count + 1)])
+    return None
+
+
+def _named(option: str) -> str:
+    return option.lstrip("-").replace("-", "_").lower()
+
+
+def _explained(
+    failure: BadInput,
+    missing: Lacking | None,
+    source: Source,
+    reads: Mapping[str, Read],
+    learned: Mapping[str, Columns],
+) -> BadInput:
+    """Return the error of a script, with the option that says what can't be inferred."""
+    unknown = [name for name in learned if name in reads]
+    if missing is None or not unknown:
+        return failure
+    read = reads[unknown[0]]
+    return BadInput(
+        f"line {read.line} of {source.where} reads {read} without a schema, and its columns can't be inferred "
+        f"({first_line(Exception(failure.message))}): say them with "
+        f'--input "{visible(unknown[0])}=user string, at timestamp, …"'
+    )

@@ -1,0 +1,127 @@
+"""Infers the inputs and the tables of a script's queries from a run without data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from .....reference.core.errors import BadInput
+from ....generators.columns.schemas import arrow_schema
+from ....generators.columns.values import key_kinds, kinds
+from ..scripts.lifting import Source
+from ..scripts.writes import Write
+from .exploring import Explored, explored
+from .inputs import InferredInput, inferred_input, plain_name
+from .tracing import Place, Traced, traced
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+ROWS = 8
+"""The number of rows that are drawn for a table."""
+_AROUND = datetime(2024, 10, 27, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class InferredQuery:
+    """A query that a script starts, with what is inferred for it.
+
+    Attributes:
+        source: The script, with what stands for the arguments that it requires.
+        index: The query's index in the order of their starts.
+        write: What it writes, and where.
+        inputs: The inputs of the script, by their names in `reads`.
+        own: The names of the inputs that this query reads.
+        tables: The rows that are drawn for the tables that can't be read here, by their names in `reads`.
+        told: The sentences that say what stands for what the script doesn't say.
+    """
+
+    source: Source
+    index: int
+    write: Write
+    inputs: Mapping[str, InferredInput]
+    own: Sequence[str]
+    tables: Mapping[str, pa.Table]
+    told: Sequence[str]
+
+
+def inferred_queries(
+    source: Source, spark: Any, given: Mapping[str, Any], tables: Mapping[str, Any]
+) -> list[InferredQuery]:
+    """Infer the inputs of each query that a script starts.
+
+    Args:
+        source: The script.
+        spark: The session.
+        given: The frames of the inputs that the user describes, by name.
+        tables: The frames of its tables, by name.
+
+    Raises:
+        BadInput: The script fails, starts no query, or uses a column whose source can't be told.
+    """
+    found = explored(source, spark, given, tables)
+    writes = [(number, write) for number, write in enumerate(found.writes) if write.frame.isStreaming]
+    if not writes:
+        raise BadInput(
+            f"{source.where} starts no query: it ends without a call of start() or toTable() on a writeStream"
+        )
+    plans = [traced(write.frame._jdf.queryExecution().analyzed(), found.folders) for _, write in writes]
+    columns = {name: _typed(name, found, found.columns[name], plans) for name in found.reads}
+    drawn = {name: drawn_table(_typed(name, found, kind, plans)) for name, kind in found.tables.items()}
+    told = _told(source, found)
+    return [
+        InferredQuery(
+            found.source,
+            number,
+            write,
+            {name: inferred_input(name, found.reads[name], columns[name], plan, plans) for name in found.reads},
+            plan.sources,
+            drawn,
+            told,
+        )
+        for (number, write), plan in zip(writes, plans, strict=True)
+    ]
+
+
+def _told(source: Source, found: Explored) -> list[str]:
+    told = []
+    if found.source.args != source.args:
+        told.append(f"its arguments are {' '.join(found.source.args)}: --argument says others")
+    told += [f"${name} is {value}: the environment says another" for name, value in found.source.env.items()]
+    told += [
+        f"the table {name} can't be read here, and has drawn rows of the columns {', '.join(kind.names)}: "
+        f"--static {plain_name(name)}=FILE.csv says its rows"
+        for name, kind in found.tables.items()
+    ]
+    return told
+
+
+def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Traced]) -> StructType:
+    """Return columns that were learned as text with the types to which the plans cast them, where these agree."""
+    from pyspark.sql.types import StructType, _parse_datatype_string
+
+    if name not in found.learned:
+        return columns
+    typed = StructType()
+    for column in columns:
+        casts = {kind for plan in plans for kind in plan.casts.get(Place(name, column.name), ())} - {"string"}
+        kind = column.dataType.simpleString()
+        kind = casts.pop() if kind == "string" and len(casts) == 1 else kind
+        typed = typed.add(column.name, _parse_datatype_string(kind))
+    return typed
+
+
+def drawn_table(columns: StructType) -> pa.Table:
+    """Return rows of a table: keys, and values that a stream's column of the same type has too."""
+    values, schema = {}, arrow_schema(columns)
+    for column in schema:
+        plain = [*key_kinds(column.type, _AROUND)[:2], *kinds(column.type, _AROUND)[:2]]
+        distinct = {repr(value): value for value in chain.from_iterable(plain)}
+        values[column.name] = [*distinct.values()] or [None]
+    rows = [{name: of[number % len(of)] for name, of in values.items()} for number in range(ROWS)]
+    return pa.Table.from_pylist(rows, schema)

@@ -1,0 +1,287 @@
+"""Makes the `Input` of each read of a script, as a user would write it, of what its queries' plans tell."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ....generators.columns.debezium import COLUMNS as OF_DEBEZIUM
+from ....generators.columns.forms.avro import avro
+from ....generators.columns.forms.envelopes import ENVELOPES
+from ....generators.columns.inputs import Input
+from ..scripts.lifting import FORMS
+from ..scripts.reads import Read
+from .tracing import SQL_TYPES, EventTime, Payload, Place, Traced
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructField, StructType
+
+LINE = "line"
+"""The column of a payload of plain text."""
+_TIMESTAMPS = ("timestamp", "timestamp_ntz")
+_NUMBERS = ("int", "bigint", "double", "float")
+_IMAGES = ("after", "before")
+_ID = re.compile(r"(^|_)id$|Id$|ID$")
+_KEYS = ("string", "int", "bigint", "smallint", "tinyint")
+"""Types of columns that are keys of a job without state, where any column may be one."""
+
+
+@dataclass(frozen=True)
+class InferredInput:
+    """An input of a script, as inferred from it.
+
+    Attributes:
+        name: Its name in `reads`.
+        input: The input.
+        text: The input as Python.
+        read: The read that it answers.
+        guesses: What the script doesn't say, each as a sentence with the option that says it.
+    """
+
+    name: str
+    input: Input
+    text: str
+    read: Read
+    guesses: Sequence[str]
+
+
+def inferred_input(
+    name: str, read: Read, columns: StructType, query: Traced, all_queries: Sequence[Traced]
+) -> InferredInput:
+    """Infer an input.
+
+    Args:
+        name: Its name in `reads`.
+        read: The read that it answers.
+        columns: The columns that the source gives.
+        query: The plan of the query that is checked.
+        all_queries: The plans of all queries of the script, which read the same rows.
+    """
+    return _Reading(name, read, columns, query, all_queries).input()
+
+
+class _Reading:
+    def __init__(
+        self, name: str, read: Read, columns: StructType, query: Traced, all_queries: Sequence[Traced]
+    ) -> None:
+        self.name, self.read, self.query = name, read, query
+        self.form = FORMS.get(read.format, read.format)
+        self.envelope = ENVELOPES.get(self.form)
+        self.has_payload = self.envelope is not None or self.form == "text"
+        self.guesses: list[str] = []
+        self.value: Any = "json"
+        self.text_of_value = ""
+        self.columns = [*columns]
+        self.times = [time for time in query.times if time.place.source == name]
+        self.times += [time for one in all_queries for time in one.times if time.place.source == name]
+        if self.has_payload:
+            self.read_payload([one.payloads for one in all_queries])
+
+    @property
+    def payload_column(self) -> str:
+        return "value" if self.envelope is None else self.envelope.payload
+
+    def read_payload(self, found: Sequence[Mapping[Place, Payload]]) -> None:
+        """Take the columns of the payload: those of all schemas by which it is parsed, and single fields."""
+        from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
+
+        whole = Place(self.name, self.payload_column, (), parsed=True)
+        payloads = [each[whole] for each in found if whole in each]
+        if not payloads:
+            self.value, self.text_of_value = "text", '"text"'
+            self.columns = [StructField(LINE, StringType())]
+            return
+        self.value = payloads[0].form
+        fields: dict[str, StructField] = {}
+        for payload in payloads:
+            if self.value == "avro":
+                self.value, self.text_of_value = avro(payload.schema), f"avro({payload.schema!r})"
+                fields |= {name: StructField(name, kind) for name, kind in _of_avro(payload.schema)}
+                break
+            if isinstance(payload.schema, Mapping) and payload.schema.get("type") == "struct":
+                fields |= {one.name: one for one in StructType.fromJson({**payload.schema}) if one.name not in fields}
+            for path, kind in payload.fields.items():
+                if len(path) == 1 and path[0] not in fields:
+                    fields[path[0]] = StructField(path[0], _parse_datatype_string(SQL_TYPES.get(kind, kind)))
+        if {"op", *_IMAGES} <= {*fields}:
+            self.value, self.text_of_value = "debezium", '"debezium"'
+            of_debezium = {one.name for one in OF_DEBEZIUM}
+            image: Any = fields["after"].dataType
+            fields = {one.name: one for one in image if one.name not in of_debezium}
+        elif self.value == "csv":
+            self.text_of_value = '"csv"'
+        self.columns = [*fields.values()]
+
+    def column_of(self, place: Place) -> str | None:
+        """Return the input's column that has the value of a place: a name, or a path; None: none has it alone."""
+        if place.source != self.name:
+            return None
+        if not self.has_payload:
+            return ".".join((place.column, *place.path))
+        if place.parsed:
+            path = place.path
+            if self.value == "debezium":
+                path = path[1:] if path[:1] in [(one,) for one in _IMAGES] else ()
+            return ".".join(path) or None
+        if self.value == "text" and place.column == self.payload_column:
+            return LINE
+        return None
+
+    def input(self) -> InferredInput:
+        key = self.key()
+        time, time_format = self.time()
+        own: dict[str, Any] = {"key": key[0] if len(key) == 1 else key, "time": time, "time_format": time_format}
+        if self.has_payload:
+            own |= {"format": self.form, "value": self.value}
+        own = {name: given for name, given in own.items() if given not in (None, (), "json")}
+        found = Input(ddl(self.columns), name=plain_name(self.name), **own)
+        return InferredInput(self.name, found, as_text(found, self.text_of_value), self.read, self.guesses)
+
+    def key(self) -> tuple[str, ...]:
+        """Return the columns by which all operators bring rows together; of a job without state one that it keeps."""
+        groups = [places for below, places in self.query.groups if self.name in below]
+        times = {self.column_of(time.place) for time in self.times}
+        of_key = None if self.envelope is None else Place(self.name, self.envelope.key)
+        if self.value == "debezium":
+            return self.primary_key(groups)
+        found: list[str] | None = None
+        for places in groups:
+            names = [self.column_of(place) for place in places if place.source == self.name]
+            if of_key is not None and of_key in places:
+                names.append(self.with_key(of_key.column))
+            own = [name for name in names if name is not None and "." not in name and name not in times]
+            found = own if found is None else [name for name in found if name in own]
+        if found is None:
+            if of_key in self.query.kept and of_key is not None:
+                return (self.with_key(of_key.column),)
+            return self.key_without_state(times)
+        there = {column.name for column in self.columns}
+        return tuple(name for name in dict.fromkeys(found) if name in there)
+
+    def primary_key(self, groups: Sequence[Sequence[Place]]) -> tuple[str, ...]:
+        """Return the primary key of a table whose changes are read: what the job groups by, or a column like `id`."""
+        grouped = [name for places in groups for place in places if (name := self.column_of(place)) is not None]
+        columns = [column.name for column in self.columns]
+        found = tuple(name for name in dict.fromkeys(grouped) if name in columns)
+        if not found:
+            found = tuple(sorted(columns, key=lambda name: not _ID.search(name))[:1])
+            self.guesses.append(f"the table's primary key is {found[0]}: --key says another")
+        return found
+
+    def with_key(self, column: str) -> str:
+        """Add the record's own key to the columns, for the job brings rows together by it."""
+        from pyspark.sql.types import StringType, StructField
+
+        if all(one.name != column for one in self.columns):
+            self.columns = [StructField(column, StringType()), *self.columns]
+        return column
+
+    def key_without_state(self, times: set[str | None]) -> tuple[str, ...]:
+        kept = {self.column_of(place) for place in self.query.kept}
+        able = [
+            column.name
+            for column in self.columns
+            if column.name in kept - times and column.dataType.simpleString() in _KEYS and column.name != LINE
+        ]
+        return tuple(sorted(able, key=lambda name: not _ID.search(name))[:1])
+
+    def time(self) -> tuple[str | bool | None, str | None]:
+        """Return the column of the event time, and the form of times that are no timestamps."""
+        stamps = [one.name for one in self.columns if one.dataType.simpleString() in _TIMESTAMPS]
+        for time in self.times:
+            return self.watermarked(time, stamps)
+        if self.value == "debezium" or (self.has_payload and not stamps):
+            return None, None
+        if len(stamps) > 1:
+            self.guesses.append(
+                f"its event time is {stamps[0]}, the first of {', '.join(stamps)}, for no watermark says which it is: "
+                "--time says another"
+            )
+            return stamps[0], None
+        return (None if stamps else False), None
+
+    def watermarked(self, time: EventTime, stamps: Sequence[str]) -> tuple[str | bool | None, str | None]:
+        column = self.column_of(time.place)
+        if column is None:  # the record's own time
+            own = None if self.envelope is None else self.envelope.time
+            return ("timestamp" if stamps and own == time.place.column else None), None
+        kind = self.kind_of(column)
+        if kind in _TIMESTAMPS:
+            return (None if [column] == [*stamps] else column), None
+        form = time.form or ("s" if kind in _NUMBERS else None)
+        if not time.is_known:
+            self.guesses.append(f"the form of its event time {column} isn't known: --time-format says it")
+        return column, form
+
+    def kind_of(self, path: str) -> str:
+        """Return the type of a column, or of a field within it."""
+        fields: Any = self.columns
+        kind: Any = None
+        for name in path.split("."):
+            kind = next((one.dataType for one in fields if one.name == name), None)
+            fields = kind if kind is not None and kind.typeName() == "struct" else ()
+        return "" if kind is None else str(kind.simpleString())
+
+
+def as_text(given: Input, value: str = "") -> str:
+    """Return an input as Python, without its name.
+
+    Args:
+        given: The input.
+        value: Its payload's form as Python, where that isn't the form's name.
+    """
+    names = ("key", "time", "time_format", "format", "value")
+    plain = Input()
+    said = {name: of for name in names if (of := getattr(given, name)) != getattr(plain, name)}
+    texts = [_double_quoted(given.schema)]
+    texts += [f"{name}={value if name == 'value' and value else _double_quoted(of)}" for name, of in said.items()]
+    return f"Input({', '.join(texts)})"
+
+
+def _double_quoted(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_double_quoted, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def ddl(columns: Sequence[StructField]) -> str:
+    """Return columns as DDL, whatever their number."""
+    return ", ".join(f"{_quoted(column.name)} {_ddl_of(column.dataType)}" for column in columns)
+
+
+def _ddl_of(kind: DataType) -> str:
+    of: Any = kind
+    match kind.typeName():
+        case "struct":
+            return f"struct<{', '.join(f'{_quoted(one.name)}: {_ddl_of(one.dataType)}' for one in of)}>"
+        case "array":
+            return f"array<{_ddl_of(of.elementType)}>"
+        case "map":
+            return f"map<{_ddl_of(of.keyType)}, {_ddl_of(of.valueType)}>"
+    return kind.simpleString()
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name.replace('`', '``')}`"
+
+
+def _of_avro(schema: str) -> Iterator[tuple[str, DataType]]:
+    from pyspark.sql import SparkSession
+
+    session: Any = SparkSession.getActiveSession()
+    from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+    jvm = session._jvm
+    parsed = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(jvm.org.apache.avro.Schema.Parser().parse(schema))
+    kind = _parse_datatype_json_string(parsed.dataType().json())
+    assert isinstance(kind, StructType)
+    yield from ((one.name, one.dataType) for one in kind)
+
+
+def plain_name(name: str) -> str:
+    """Return a name that SQL takes as it is: the last part of a topic, path or table."""
+    last = re.sub(r"\W+", "_", re.split(r"[/.]", name.rstrip("/*."))[-1]).strip("_")
+    return last if re.match("[A-Za-z]", last) else f"events_{last}".rstrip("_")

@@ -1,0 +1,292 @@
+"""Follows a query's event times, keys and payloads through its analyzed plan, back to the columns of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ....generators.columns.terms import COLUMN, CONSTANT, Term
+from ..plan.expressions import TermReader, Tree, trees_of
+from ..plan.plans import class_of, columns_beside, members, read_expression, session_zone, walk
+
+PARSERS = {"JsonToStructs": "json", "CsvToStructs": "csv", "AvroDataToCatalyst": "avro"}
+"""Expressions that parse a payload, each with the payload's form."""
+_OF_FUNCTIONS = ("FlatMapGroups", "FlatMapCoGroups", "TransformWithState")
+_DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
+_UNITS = {1_000: "ms", 1_000_000: "us"}
+_EPOCHS = {"SecondsToTimestamp": "s", "MillisToTimestamp": "ms", "MicrosToTimestamp": "us"}
+_PARSED_TIMES = ("ParseToTimestamp", "GetTimestamp", "ParseToDate", "UnixTimestamp", "ToUnixTimestamp")
+SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+"""The names of types in a plan's JSON that DDL has under another name."""
+_PATTERNS = (
+    *(("yyyy", "%Y"), ("uuuu", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S")),
+    *(("SSSSSS", "%f"), ("XXX", "%:z"), ("'T'", "T"), ("'Z'", "Z")),
+)
+"""Parts of Spark's patterns of times, each as `strftime` writes it."""
+
+
+class Place(NamedTuple):
+    """The place of a value in the rows of a source.
+
+    Attributes:
+        source: The name of the input.
+        column: The source's column.
+        path: The names of the fields within the column; of its payload, if it is parsed.
+        parsed: Whether the column is a payload that the job parses.
+    """
+
+    source: str
+    column: str
+    path: tuple[str, ...] = ()
+    parsed: bool = False
+
+
+class EventTime(NamedTuple):
+    """A column on which the job sets a watermark.
+
+    Attributes:
+        place: Its place.
+        form: The form of times that are no timestamps, as `Input.time_format`; None: a timestamp, ISO 8601, or seconds.
+        is_known: Whether the form could be read.
+    """
+
+    place: Place
+    form: str | None = None
+    is_known: bool = True
+
+
+@dataclass
+class Payload:
+    """A payload that the job parses.
+
+    Attributes:
+        form: "json", "csv" or "avro".
+        schema: Its schema: of Avro as text, else the JSON form of a Spark type.
+        fields: The single fields that are taken out of it, each with its type's name.
+    """
+
+    form: str
+    schema: Any = None
+    fields: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a query's plan tells of its sources.
+
+    Attributes:
+        sources: The names of the inputs that it reads.
+        payloads: By the place of a payload, the payload.
+        times: The columns of its watermarks.
+        groups: Of each operator that brings rows together, the names of the inputs below it, and the places of the
+            columns by which it does so.
+        kept: The places of the columns of its result.
+        casts: By the place of a value, the types to which it is cast.
+    """
+
+    sources: Sequence[str]
+    payloads: Mapping[Place, Payload]
+    times: Sequence[EventTime]
+    groups: Sequence[tuple[frozenset[str], Sequence[Place]]]
+    kept: Sequence[Place]
+    casts: Mapping[Place, frozenset[str]]
+
+
+def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
+    """Trace an analyzed plan.
+
+    Args:
+        analyzed: The plan, such as `frame._jdf.queryExecution().analyzed()`.
+        names: By the folder of a frame without rows, the name of its input.
+    """
+    tracer = _Tracer(analyzed, names)
+    output = [tracer.places(column) for column in members(analyzed.output())]
+    return Traced(
+        tracer.sources,
+        tracer.payloads(),
+        [*dict.fromkeys(tracer.event_times())],
+        [*tracer.groups()],
+        [*dict.fromkeys(place for places in output for place in places)],
+        tracer.casts(),
+    )
+
+
+class _Tracer:
+    def __init__(self, analyzed: Any, names: Mapping[str, str]) -> None:
+        self.nodes = [(class_of(node), node) for node in walk(analyzed)]
+        self.names = names
+        given: dict[int, tuple[tuple[str, ...], str]] = {}
+        for name, node in self.nodes:
+            if name.startswith("StreamingRelation"):
+                source = self.source_of(node)
+                given |= {column.exprId().id(): ((source,), str(column.name())) for column in members(node.output())}
+        self.sources = [*dict.fromkeys(names[0] for names, _ in given.values())]
+        self.trees: list[list[Tree]] = []
+        for _, node in self.nodes:
+            self.trees += [trees_of(read_expression(one)) for one in members(node.expressions())]
+        roots = [trees[-1] for trees in self.trees if trees]
+        made = {root.node["exprId"]["id"]: root for root in roots if root.kind == "Alias"}
+        beside = columns_beside(self.nodes)
+        count = 1 + max(map(len, beside.values()), default=0)
+        self.readers = [TermReader(given, made, beside, index, session_zone()) for index in range(count)]
+
+    def source_of(self, relation: Any) -> str:
+        """Return the name of the input whose frame a relation is."""
+        path = relation.dataSource().options().get("path")
+        return self.names.get(Path(path.get()).name, "") if path.isDefined() else ""
+
+    def terms(self, tree: Tree) -> list[Term]:
+        """Return a tree as terms of the columns of sources: one, or one for each input of a union."""
+        terms = (reader.read(tree) for reader in self.readers)
+        return [*dict.fromkeys(term for term in terms if term is not None)]
+
+    def places(self, expression: Any) -> list[Place]:
+        """Return the places from which an expression passes on a value."""
+        found = (place_of(term) for term in self.terms(trees_of(read_expression(expression))[-1]))
+        return [*dict.fromkeys(place for place in found if place is not None)]
+
+    def payloads(self) -> dict[Place, Payload]:
+        found: dict[Place, Payload] = {}
+        for trees in self.trees:
+            kinds = {id(tree): cast for cast in trees if cast.kind == "Cast" for tree in cast.children}
+            for tree in trees:
+                if tree.kind not in PARSERS and tree.kind != "GetJsonObject":
+                    continue
+                for term in self.terms(tree):
+                    place = place_of(term)
+                    if place is None or not place.parsed:
+                        continue
+                    whole = place._replace(path=())
+                    payload = found.setdefault(whole, Payload(PARSERS.get(tree.kind, "json")))
+                    if tree.kind in PARSERS:
+                        schema = tree.node.get("jsonFormatSchema") or tree.node.get("schema")
+                        payload.schema = _merged(payload.schema, schema)
+                    else:
+                        cast = kinds.get(id(tree))
+                        kind = cast.node["dataType"] if cast is not None else "string"
+                        payload.fields[place.path] = kind if isinstance(kind, str) else "string"
+        return found
+
+    def casts(self) -> dict[Place, frozenset[str]]:
+        found: dict[Place, set[str]] = {}
+        for tree in (tree for trees in self.trees for tree in trees if tree.kind == "Cast"):
+            kind = tree.node["dataType"]
+            for term in self.terms(tree.children[0]) if isinstance(kind, str) else ():
+                if (place := place_of(term)) is not None and term.kind != "Cast":
+                    found.setdefault(place, set()).add(SQL_TYPES.get(kind, kind))
+        return {place: frozenset(kinds) for place, kinds in found.items()}
+
+    def event_times(self) -> Iterator[EventTime]:
+        for name, node in self.nodes:
+            if name == "EventTimeWatermark":
+                for term in self.terms(trees_of(read_expression(node.eventTime()))[-1]):
+                    if (time := time_of(term)) is not None:
+                        yield time
+
+    def groups(self) -> Iterator[tuple[frozenset[str], Sequence[Place]]]:
+        for name, node in self.nodes:
+            columns = [*self._columns_of(name, node)]
+            if columns or name in ("Aggregate", "Distinct") or name.startswith(_OF_FUNCTIONS):
+                below = frozenset(self.source_of(one) for one in walk(node) if class_of(one).startswith("StreamingRel"))
+                if below:
+                    yield below, [*dict.fromkeys(place for column in columns for place in self.places(column))]
+
+    def _columns_of(self, name: str, node: Any) -> Iterator[Any]:
+        """Yield the expressions by which an operator brings rows together."""
+        if name == "Aggregate":
+            yield from members(node.groupingExpressions())
+        elif name in _DEDUPLICATIONS:
+            yield from members(node.keys())
+        elif name == "Distinct":
+            yield from members(node.output())
+        elif name.startswith("TransformWithStateIn"):
+            yield from [*members(node.children().apply(0).output())][: node.groupingAttributesLen()]
+        elif name.startswith(_OF_FUNCTIONS):
+            if hasattr(node, "groupingAttributes"):
+                yield from members(node.groupingAttributes())
+        elif name == "Join" and node.condition().isDefined() and all(map(_streams, members(node.children()))):
+            yield from _equal(node.condition().get())
+
+
+def _streams(plan: Any) -> bool:
+    return bool(plan.isStreaming())
+
+
+def _equal(condition: Any) -> Iterator[Any]:
+    """Yield the sides of the equalities that a condition asks for."""
+    kind = class_of(condition)
+    if kind == "And":
+        for one in members(condition.children()):
+            yield from _equal(one)
+    elif kind in ("EqualTo", "EqualNullSafe"):
+        yield from members(condition.children())
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Return the schema of a payload that is parsed by two schemas: the fields of both."""
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping) and "fields" in one and "fields" in other):
+        return other if one is None else one
+    names = {each["name"] for each in one["fields"]}
+    return {**one, "fields": [*one["fields"], *(each for each in other["fields"] if each["name"] not in names)]}
+
+
+def place_of(term: Term) -> Place | None:
+    """Return the place whose value a term passes on, maybe with another type; None: it passes on none."""
+    if term.kind == COLUMN:
+        (source,), column = term.value
+        return Place(source, column)
+    below = place_of(term.children[0]) if term.children else None
+    if below is None:
+        return None
+    if term.kind == "Cast":
+        return below
+    if term.kind == "Field" and isinstance(term.value, str):
+        return below._replace(path=(*below.path, term.value))
+    if term.kind in PARSERS and not below.parsed:
+        return below._replace(path=(), parsed=True)
+    if term.kind == "GetJsonObject" and not below.parsed and term.children[1].kind == CONSTANT:
+        path = str(term.children[1].value)
+        if path.startswith("$.") and path[2:].replace(".", "").isidentifier():
+            return below._replace(path=tuple(path[2:].split(".")), parsed=True)
+    return None
+
+
+def time_of(term: Term) -> EventTime | None:
+    """Return the place of an event time, and the form that the source has it in; None: it comes from no one place."""
+    if (place := place_of(term)) is not None:
+        return EventTime(place)
+    if term.kind in _EPOCHS and (place := place_of(term.children[0])) is not None:
+        return EventTime(place, _EPOCHS[term.kind])
+    if term.kind in _PARSED_TIMES and (place := place_of(term.children[0])) is not None:
+        patterns = [one.value for one in term.children[1:] if one.kind == CONSTANT]
+        form = strftime_of(str(patterns[0])) if patterns else None
+        return EventTime(place, form, is_known=not patterns or form is not None)
+    if term.kind in ("Divide", "IntegralDivide") and (place := place_of(term.children[0])) is not None:
+        unit = term.children[1]
+        while unit.kind == "Cast":
+            unit = unit.children[0]
+        form = _UNITS.get(int(unit.value)) if unit.kind == CONSTANT and isinstance(unit.value, (int, float)) else None
+        return EventTime(place, form, is_known=form is not None)
+    if term.kind in ("Cast", "FromUnixTime", "Floor", "Round") and term.children:
+        found = time_of(term.children[0])
+        if found is not None and term.kind == "FromUnixTime" and found.form is None:
+            return found._replace(form="s")
+        return found
+    return None
+
+
+def strftime_of(pattern: str) -> str | None:
+    """Return a pattern of Spark's as one of `strftime`; None: it has a part that `strftime` doesn't have."""
+    made, left = "", pattern
+    while left:
+        for part, by in _PATTERNS:
+            if left.startswith(part):
+                made, left = made + by, left[len(part) :]
+                break
+        else:
+            if left[0].isalpha() or left[0] == "'":
+                return None
+            made, left = made + left[0], left[1:]
+    return made
