@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from ..reference.definitions.joins import ForeignKeyJoin
 from .runtime.inputs import Input
 from .runtime.keyed import StageOf, declaration_of
-from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined
+from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined, key_of
 from .runtime.stages import (
     SEEN,
     ReferredLogic,
@@ -139,7 +139,7 @@ class ResponderLogic(ReferredLogic):
         timestamp, reason, instruction, digest, carries, refers, left, *left_key = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, *Response(False, None)))]
-        sender, response = tuple(left_key), None
+        sender, response = key_of(left_key), None
         if instruction is not None:
             response = self.receive(state, sender, digest, Instruction(instruction), timestamp)
         answer, stamp = response or (Response(False, digest), timestamp)

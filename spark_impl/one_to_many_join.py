@@ -18,7 +18,7 @@ from ..reference.definitions.joins import OneToManyJoin
 from .runtime.columns import ColumnLike
 from .runtime.inputs import JoinInputLike
 from .runtime.keyed import InitialState, StageOf, declaration_of, staged
-from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, changed, joined
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, changed, joined, key_of
 from .runtime.stages import (
     SEEN,
     ReferredLogic,
@@ -169,7 +169,7 @@ class RightLogic(ReferredLogic):
         timestamp, reason, left, *left_key = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
-        sender = tuple(left_key)
+        sender = key_of(left_key)
         if parts(key) is not None:  # no right row has a null key, so these left rows are never looked up
             self.put(state, sender, None if left is None else Row(left, timestamp))
         if state.right is None and not self.join.answers_all:

@@ -6,6 +6,7 @@ them other types, and undoes that in the output, so that it can be compared with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -248,7 +249,7 @@ LAYOUTS = (
                 index - 20,
                 LAST_MICROSECOND + timedelta(microseconds=rank // 2),
                 rank % 2 > 0,
-                0.0,
+                math.nan if rank % 3 == 1 else 0.0,
             ),
             (2**31 - 1, LAST_MICROSECOND, False, 0.0),
             lambda parts: int(parts[0]) + 20,
@@ -366,7 +367,7 @@ class Typed:
                 ]
                 names = self.layout.columns.of(name)
                 for one, kind, parts in zip(names, self.layout.keys.types, zip(*keys, strict=True), strict=True):
-                    columns[one] = pa.array(_with_both_zeros(parts), kind)
+                    columns[one] = pa.array(_in_many_bits(parts), kind)
             elif name == TIMESTAMP:
                 columns[name] = self._timestamps(rows)
             elif name == ORDER and self.layout.order is None:
@@ -418,6 +419,7 @@ class Typed:
         return table
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
+        parts = tuple(math.nan if part != part else part for part in parts)  # no two NaNs are equal
         if None not in parts:
             seems = self.layout.keys.owner(parts, len(self.cohort.histories))
             return self.keys.get(parts) or prefixed_key(seems, repr(parts))
@@ -456,8 +458,8 @@ def _in_utc(value: Any) -> Any:
     return value
 
 
-def _with_both_zeros(parts: Sequence[Any]) -> Sequence[Any]:
-    """Return a column of a key in which every other zero has a sign: it is the same key."""
+def _in_many_bits(parts: Sequence[Any]) -> Sequence[Any]:
+    """Return a column of a key in which every other zero or NaN has other bits: it is the same key."""
     return [-part if isinstance(part, float) and row % 2 else part for row, part in enumerate(parts)]
 
 

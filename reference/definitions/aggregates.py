@@ -132,11 +132,11 @@ SUM = Aggregate(
     spark="sum(value)",
 )
 MIN = replace(
-    reduce(min, "min", _a_number_or_string),
+    reduce(lambda one, two: two if two < one or one != one else one, "min", _a_number_or_string),
     spark="min(value)",
 )
 MAX = replace(
-    reduce(max, "max", _a_number_or_string),
+    reduce(lambda one, two: two if two > one or two != two else one, "max", _a_number_or_string),
     spark="max(value)",
 )
 LIST = Aggregate(

@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from ...reference.core.errors import BadInput
 from .columns import KEY_TYPES
+from .logic import NotANumber
 
 FORM = 2
 """The form of a packed state, as `tests/golden/stored_form.txt` has it; a checkpoint of another form is refused."""
@@ -36,7 +37,15 @@ _PYTHON: dict[type[T.DataType], Any] = {
 _PLAIN = (*(kind for kind in KEY_TYPES if kind not in _PYTHON), T.BinaryType)
 
 _tasks = count()
-encode = msgspec.msgpack.Encoder().encode
+
+
+def _plain(value: Any) -> float:
+    if isinstance(value, NotANumber):
+        return float(value)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
 
 
 def collect_seldom() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from math import isnan
 from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar
 
@@ -16,6 +17,57 @@ _by_arrival = attrgetter("order", "timestamp")
 
 State = TypeVar("State")
 Key = tuple[Any, ...]
+
+
+class NotANumber(float):
+    """NaN as Spark compares it: equal to itself, and after all other numbers; Python takes no two for equal."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> Self:
+        """Make it."""
+        return super().__new__(cls, "nan")
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a NaN, too."""
+        return isinstance(other, float) and isnan(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Whether the other is another value."""
+        return not self == other
+
+    def __gt__(self, other: float) -> bool:
+        """Whether the other is no NaN."""
+        return self != other
+
+    def __lt__(self, other: float) -> bool:
+        """No number comes after NaN."""
+        return False
+
+    def __hash__(self) -> int:
+        """Every NaN has the same hash."""
+        return hash(NotANumber)
+
+
+NAN = NotANumber()
+
+
+def with_one_nan(value: Any) -> Any:
+    """Return a decoded value in which each NaN, and each NaN within, is equal to itself."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(with_one_nan, value))
+    if isinstance(value, dict):
+        return {name: with_one_nan(member) for name, member in value.items()}
+    return NAN if value != value else value
+
+
+def key_of(parts: Iterable[Any]) -> Key:
+    """Make a key of its parts as they were decoded: a NaN in it is equal to itself."""
+    key = tuple(parts)
+    for part in key:
+        if part != part:
+            return with_one_nan(key)  # type: ignore[no-any-return]
+    return key
 
 
 class _Fields(Struct, array_like=True, gc=False):

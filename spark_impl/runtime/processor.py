@@ -6,6 +6,7 @@ One runtime: `streamproof check` checks the same code that runs in production.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
 from .codec import FORM, collect_seldom, decoder, encode, key_decoder, python_type
-from .logic import BEFORE_ALL_TIMES, DROPPED, END_OF_TIME, Arrived, Emitted, Key, Logic, dropped
+from .logic import BEFORE_ALL_TIMES, DROPPED, END_OF_TIME, Arrived, Emitted, Key, Logic, dropped, key_of, with_one_nan
 from .pages import KEYS_OF_PAGE, Keys, Pages, Stored
 from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState
 
@@ -124,7 +125,11 @@ class KeyedProcessor(StatefulProcessor):
             else decoder(Any, ...)
         )
         # The same keys come again within a batch.
-        self.key_of = lru_cache(100_000)(key_decoder([field.dataType for field in stage.key]).decode)
+        read_key = key_decoder([field.dataType for field in stage.key]).decode
+        self.key_of = lru_cache(100_000)(lambda of_key: key_of(read_key(of_key)))
+        self.orders_with_floats = {
+            number for number, side in enumerate(stage.sides) if re.search("float|double", side.order.simpleString())
+        }
         if stage.declaration is not None:
             self.guard(handle, f"{stage.declaration}, form {FORM}".replace("\n", " "))
 
@@ -162,6 +167,8 @@ class KeyedProcessor(StatefulProcessor):
         arrived: dict[bytes, list[Arrived]] = {}
         for side, packed, _ in rows:
             keys, *columns = self.rows[side].decode(packed)
+            if side in self.orders_with_floats:
+                columns[1] = with_one_nan(columns[1])
             for of_row, row in zip(keys, map(Arrived, *columns, repeat(self.stage.sides[side].name)), strict=False):
                 of_key = arrived.get(of_row)
                 if of_key is None:

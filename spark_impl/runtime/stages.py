@@ -19,7 +19,7 @@ from ...reference.core.errors import BadInput
 from .codec import encode
 from .columns import ColumnLike, key_columns, same_bits
 from .inputs import Input, JoinInputLike, joined_type, two_sides
-from .logic import DROPPED, Arrived, Emitted, Key, Logic, dropped
+from .logic import DROPPED, Arrived, Emitted, Key, Logic, dropped, key_of
 
 Columns = Sequence[tuple[Column, T.StructField]]
 SEEN = (T.StructField("timestamp", T.LongType()), T.StructField("reason", T.StringType()))
@@ -107,7 +107,7 @@ class ReferredLogic(Logic[ReferredState]):
         """The rows again."""
         value, timestamp, lefts = fields
         right, width = None if value is None else Row(value, timestamp), len(self.stored._fields)
-        return ReferredState(right, {tuple(one[:-width]): self.stored(*one[-width:]) for one in lefts})
+        return ReferredState(right, {key_of(one[:-width]): self.stored(*one[-width:]) for one in lefts})
 
     def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[Emitted]:
         """Take a right row, or a message of a left row."""
@@ -237,7 +237,7 @@ def referring_tables(
 
 def parts(key: Sequence[Any]) -> Key | None:
     """Return a key's parts, or None where one of them is null."""
-    return None if None in key else tuple(key)
+    return None if None in key else key_of(key)
 
 
 def digest_of(value: Any) -> bytes | None:

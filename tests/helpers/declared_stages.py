@@ -6,6 +6,8 @@ Without Spark: columns are Spark Connect's, which need no server, and what would
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -150,6 +152,7 @@ def played(
     one: Declared,
     see: Callable[[Stage, Groups], None] = lambda stage, groups: None,
     handed_over: Collection[int] = (),
+    nan: int | None = None,
 ) -> Outcome:
     """Play a history through the stages, in memory.
 
@@ -158,7 +161,9 @@ def played(
         one: Its declaration.
         see: Is shown what each stage has stored, after each batch.
         handed_over: The batches before which a new checkpoint takes the state over.
+        nan: Texts are floating-point numbers in the columns, and the text of this rank in frequency is NaN.
     """
+    spelled = None if nan is None else Spelled(history, nan)
     definition, shared = one.definition, binding_of(history.operator).shared
     groups = [Groups(1) for _ in one.stages]
     entries: list[Entry] = []
@@ -174,7 +179,10 @@ def played(
             sides = [side.name for side in one.stages[stage].sides]
             side = sides.index(record.input) if record.input in sides else len(sides) - 1
             packed = _typed(value, one.stages[stage].sides[side].value, one.fields)
-            rows[stage].append(Row((record.key,), record.timestamp, place, packed, side))
+            key = (record.key,)
+            if spelled is not None:
+                key, packed = spelled.written(key), spelled.written(packed)
+            rows[stage].append(Row(key, record.timestamp, place, packed, side))
             order += 1
         for at, (stage, timed) in enumerate(zip(one.stages, one.timed, strict=True)):
             binaries = groups[at].batch(stage, rows[at], clock if timed else 0)
@@ -182,6 +190,8 @@ def played(
                 rows[at + 1] += [Row(*message, side=0) for message in sent(binaries)]
                 continue
             for key, emitted, _ in came(binaries):
+                if spelled is not None:
+                    key, emitted = spelled.read(key), emitted._replace(value=spelled.read(emitted.value))
                 column = column_of([emitted.value], one.value)
                 assert _plain(column.to_pylist()[0]) == _plain(emitted.value)
                 value = _untyped(emitted.value, one.fields)
@@ -190,6 +200,47 @@ def played(
         for stage, stored in zip(one.stages, groups, strict=True):
             see(stage, stored)
     return Outcome(history.name, Grain.BATCH, entries, is_stream=definition.is_stream)
+
+
+class Spelled:
+    """The texts of a history as floating-point numbers, and back.
+
+    Args:
+        history: The history; texts of its values' columns are texts of JSON too.
+        nan: The rank of the text that is NaN, of the three most frequent.
+    """
+
+    def __init__(self, history: History, nan: int) -> None:
+        frequent = [one for one, _ in Counter(_texts([[one.key, one.value] for one in history.records])).most_common(3)]
+        texts = {json.dumps(one) for record in history.records for one in (record.value, *_members(record.value))}
+        texts |= {*_texts([[one.key, one.value] for one in history.records])}
+        self.numbers = {text: 1e300 * (2 + at) for at, text in enumerate(sorted(texts))}
+        self.numbers[frequent[nan % len(frequent)]] = math.nan
+
+    def written(self, value: Any) -> Any:
+        """Return a value with numbers for texts."""
+        return _mapped(value, lambda one: self.numbers[one] if isinstance(one, str) else one)
+
+    def read(self, value: Any) -> Any:
+        """Undo `written`."""
+        texts = {repr(number): text for text, number in self.numbers.items()}
+        return _mapped(value, lambda one: texts.get(repr(one), one) if isinstance(one, float) else one)
+
+
+def _members(value: Any) -> Iterator[Any]:
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield one
+        yield from _members(one)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    return (one for one in _members(value) if isinstance(one, str))
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {name: _mapped(one, change) for name, one in value.items()}
+    return type(value)(_mapped(one, change) for one in value) if isinstance(value, list | tuple) else change(value)
 
 
 def _handed_over(stage: Stage, groups: Groups) -> Groups:

@@ -194,6 +194,13 @@ OF_COLUMNS = (
             BATCH,
         ),
         (
+            "NaNs are many keys",
+            'F.when(F.isnan(column), F.lit(float("nan"))).otherwise(column + F.lit(0.0))',
+            "(column + F.lit(0.0))",
+            "table_table_join",
+            BATCH,
+        ),
+        (
             "times in ms are read as seconds",
             "return F.timestamp_millis(column)",
             "return F.timestamp_seconds(F.floor(column / 1000))",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from functools import reduce as fold_values
+from math import nan
 from typing import Any
 
 import pytest
@@ -43,6 +44,9 @@ def test_the_initializer_gives_the_aggregate_of_nothing(name: str, nothing: Any)
         (MAX, [0, 0], 0),
         (MIN, ["b", "a"], "a"),
         (MAX, ["b", "a"], "b"),
+        (MIN, [nan, 1.5, nan], 1.5),
+        (MAX, [1, 2, nan], nan),
+        (MAX, [nan, 1], nan),
         (LIST, ["b", None, "a"], ["b", None, "a"]),
         (DIFFERENCE, [5], 5),
         (DIFFERENCE, [5, 2, 1], 2),
@@ -50,7 +54,7 @@ def test_the_initializer_gives_the_aggregate_of_nothing(name: str, nothing: Any)
     ids=lambda part: getattr(part, "name", None),
 )
 def test_the_aggregator_takes_each_value_in_order(aggregate: Aggregate, values: list[Any], result: Any) -> None:
-    assert of(aggregate, *values) == result
+    assert repr(of(aggregate, *values)) == repr(result)
 
 
 def test_an_ordered_aggregate_and_a_reducer_merge_in_session_order() -> None:

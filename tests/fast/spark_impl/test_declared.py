@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -60,6 +61,13 @@ def test_every_option_reaches_the_logic_the_types_the_clock_and_the_declaration(
 def test_a_new_checkpoint_goes_on_from_a_state_as_the_old_one_would(operator: str) -> None:
     for history, one in drawn(operator):
         ours, theirs = Outcome.of_play(history.name, play(history)), played(history, one, handed_over=(1, 3))
+        assert not differences(ours, theirs), history
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_nan_is_a_key_a_group_and_a_foreign_key_like_any_other(operator: str) -> None:
+    for rank, (history, one) in enumerate(islice(drawn(operator), 0, None, 3)):
+        ours, theirs = Outcome.of_play(history.name, play(history)), played(history, one, nan=rank)
         assert not differences(ours, theirs), history
 
 

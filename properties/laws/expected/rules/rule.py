@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from .....reference.core.errors import BadInput
 from .....reference.spark.watermarks import micro_batches
+from .....spark_impl.runtime.logic import with_one_nan
 from ....generators.columns.forms.rows import Row, from_microseconds, microseconds
 from ....generators.columns.model import Expected, JobHistory, Source
 from ....witnesses.run_options import Mode, RunOptions
@@ -121,7 +122,7 @@ class Rule(Oracle):
         for number, batch in enumerate(history.batches):
             rows: dict[str, list[Row]] = {name: [] for name in time_of}
             for arrival in batch:
-                rows[arrival.input].append(_with_microseconds(arrival.row, time_of[arrival.input]))
+                rows[arrival.input].append(_read(arrival.row, time_of[arrival.input]))
             batches.append(rows)
             own = {source.name: source.latest_us(batch) for source in sources}
             largest_us.append(dict.fromkeys(rows, history.clock[number]) if history.clock else own)
@@ -161,8 +162,10 @@ def stepping(start: Callable[[], Callable[..., Sequence[Row]]], name: str) -> Ca
     return started
 
 
-def _with_microseconds(row: Row, time: str) -> Row:
-    return row if row[time] is None else {**row, time: microseconds(row[time])}
+def _read(row: Row, time: str) -> Row:
+    """Return a row with its event time in microseconds, and with NaNs that are equal, as Spark's are."""
+    read = {name: with_one_nan(value) for name, value in row.items()}
+    return read if row[time] is None else {**read, time: microseconds(row[time])}
 
 
 def _with_times(row: Row, times: frozenset[str]) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from datetime import UTC
 from zoneinfo import ZoneInfo
 
@@ -99,6 +101,12 @@ def test_a_row_alone_moves_the_clock_one_of_each_input_one_without_a_value_and_h
     assert {side for side, _ in moved} == {"left", "right"}
     assert {without for _, without in moved} == {True, False}
     assert False in last
+
+
+def test_a_key_of_a_batch_dataframe_has_zeros_and_nans_of_many_bits() -> None:
+    keys = pa.concat_tables(typed("table_table_join", "outer", BATCH).tables()).column(f"{KEY}_3")
+    bits = {struct.pack("<d", one).hex() for one in keys.to_pylist() if one is not None}
+    assert bits == {struct.pack("<d", one).hex() for one in (0.0, -0.0, math.nan, -math.nan)}
 
 
 @pytest.mark.parametrize("layout", [TEXTS, BATCH], ids=lambda layout: layout.name)

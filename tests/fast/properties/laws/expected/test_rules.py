@@ -324,3 +324,17 @@ def test_the_rules_are_those_of_the_named_version(version: str, emitted: int) ->
     available_now = RunOptions(trigger="available_now")
     found = expected(rule, given, available_now, (CLICKS, replace(CLICKS, name="views")))
     assert len(found.rows[1]) == emitted
+
+
+def test_nans_are_one_value_as_in_spark() -> None:
+    nan = float("nan")
+    given = history(*([row(at, amount=one) for one in batch] for at, batch in enumerate([[nan], [nan, 0.0], [-0.0]])))
+    for rule, counts in (
+        (drop_duplicates("amount"), [1, 1, 0]),
+        (windows("10 seconds", keys=["amount"]), [1, 2, 1]),
+        (static_join([{"amount": nan}], "amount"), [1, 1, 0]),
+    ):
+        assert [len(rows) for rows in expected(rule, given, RunOptions(mode="update")).rows] == counts
+    given = JobHistory(tuple((Arrival(name, row(1, amount=float("nan"))),) for name in ("clicks", "prices")))
+    rule = stream_join("inner", "amount", columns={"amount": "prices.amount"})
+    assert [len(rows) for rows in expected(rule, given, None, (CLICKS, PRICES)).rows] == [0, 1]
