@@ -37,25 +37,26 @@ def test_each_row_is_packed_once_for_the_group_of_its_key_in_order_with_its_late
     for sizes in TASKS:
         count = sum(sizes)
         names = [f"k{number * 7 % 4}" for number in range(count)]
+        values = [None if number % 2 else f"v{number}" for number in range(count)]
         clocks = [None if number % 3 == 1 else number * 5 % 7 for number in range(count)]
         columns = {
             "key_0": pa.array(names, pa.string()),
             "timestamp": pa.array(range(count), pa.int64()),
             "order": pa.array([-number for number in range(count)], pa.int64()),
-            "value": pa.array([f"v{number}" for number in range(count)], pa.string()),
+            "value": pa.array(values, pa.string()),
             CLOCK: pa.array(clocks, pa.int64()),
         }
         rows = pa.RecordBatch.from_pydict(columns)
-        found: dict[int, list[tuple[str, int, int, str]]] = {group: [] for group in range(GROUPS)}
+        found: dict[int, list[tuple[str, int, int, str | None]]] = {group: [] for group in range(GROUPS)}
         for group, side, packed, clock in _rows(pack([rows.slice(*one) for one in slices(sizes)])):
             keys, *rest = decode(packed)
             at = [order * -1 for order in rest[1]]
             assert side == 1
             assert clock == max((one for number in at if (one := clocks[number]) is not None), default=None)
             found[group] += zip((decode(key)[0] for key in keys), *rest, strict=True)
-        wanted: dict[int, list[tuple[str, int, int, str]]] = {group: [] for group in range(GROUPS)}
+        wanted: dict[int, list[tuple[str, int, int, str | None]]] = {group: [] for group in range(GROUPS)}
         for number, name in enumerate(names):
-            wanted[crc32(encode((name,))) % GROUPS].append((name, number, -number, f"v{number}"))
+            wanted[crc32(encode((name,))) % GROUPS].append((name, number, -number, values[number]))
         assert found == wanted, sizes
 
 

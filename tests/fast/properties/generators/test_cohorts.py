@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -83,6 +84,28 @@ def test_heartbeats_close_each_batch() -> None:
         record(9),
         ClockAdvance(9),
     )
+
+
+def test_records_without_a_value_move_the_clock_as_others_do() -> None:
+    drawn = [*draw_histories(replace(SETTINGS, null_keys=True), 8, 0)]
+    without = [one.with_lines(_without_value(line) for line in one.lines) for one in drawn]
+
+    def times(histories: Sequence[History]) -> list[Any]:
+        return [
+            [_without_value(line) for one in change for line in one.lines]
+            for change in (histories, [*map(moved_by_records, histories)])
+        ]
+
+    assert times(drawn) == times(without)
+    for one, other in zip(map(moved_by_records, drawn), map(moved_by_records, without), strict=True):
+        for by_null_keys in (False, True):
+            assert clock_schedule(one, by_null_keys) == clock_schedule(other, by_null_keys)
+        ours, theirs = (pack(only_cohort(given), []) for given in (one, other))
+        assert ours == theirs
+
+
+def _without_value(line: Line) -> Line:
+    return line._replace(value=None) if isinstance(line, Record) else line
 
 
 def test_records_move_the_clock_where_heartbeats_are_absent_or_lower() -> None:

@@ -204,3 +204,8 @@ def test_batches_run_under_given_watermarks() -> None:
         (0, False, 1),
         (2, True, 0),
     ]
+
+
+def test_a_row_whose_other_columns_are_null_moves_the_watermark_as_others_do() -> None:
+    given = batch(a=[5, 7]), {"a": [{"k": None, "ts": 50 * S}]}
+    assert [one for *_, one in watermarks(window(timed()), *given)] == [0, 7, 7, 50]

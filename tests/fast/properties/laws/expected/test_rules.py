@@ -7,8 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
+from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
+from streamproof.properties.generators.columns.resolving import resolve
+from streamproof.properties.generators.columns.wire import Encoder
+from streamproof.properties.laws.expected.oracles import clock_of
 from streamproof.properties.laws.expected.rules import (
     drop_duplicates,
     session_windows,
@@ -338,3 +343,26 @@ def test_nans_are_one_value_as_in_spark() -> None:
     given = JobHistory(tuple((Arrival(name, row(1, amount=float("nan"))),) for name in ("clicks", "prices")))
     rule = stream_join("inner", "amount", columns={"amount": "prices.amount"})
     assert [len(rows) for rows in expected(rule, given, None, (CLICKS, PRICES)).rows] == [0, 1]
+
+
+def test_a_row_without_any_value_moves_the_clock_as_others_do() -> None:
+    window, bare = row(1), row(100, user=None, amount=None)
+    given, clocks = history([window], [bare], []), []
+
+    class Closing:
+        def arrive(self, row: Any) -> None: ...
+
+        def advance(self, clock: Any) -> None:
+            clocks.append(clock)
+
+    expected(oracle_of(Closing), given)
+    assert clocks == [window["at"], bare["at"], bare["at"]]
+    assert clock_of(given, 1, [CLICKS]) == bare["at"]
+    assert given.times_ms([CLICKS]) == [1_000, 100_000, 100_000]
+    assert CLICKS.latest_us(given.batches[1]) == 100 * SECOND
+    found = expected(windows("10 seconds", delay="0 seconds", aggregates=TOTAL), given).rows
+    assert [[one["total"] for one in rows] for rows in found] == [[], [1], []]
+    encoded = resolve(Input("user string, at timestamp", key="user", format="kafka")).source
+    kafka = Encoder(encoded)
+    kafka.table([{"user": None, "at": bare["at"]}])
+    assert kafka.reached_us == 100 * SECOND

@@ -1,0 +1,103 @@
+"""Which columns move Spark's clock: a row's key and its event time alone, never its value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from declared_stages import Frame, declared
+from pyspark.sql import types as T
+from streamproof.properties.registration.registration import registration_of
+from streamproof.reference.core.operator import OPERATORS
+from streamproof.spark_impl.inputs import table
+from streamproof.spark_impl.session_windows import native_session_windows
+from streamproof.spark_impl.stream_stream_join import native_stream_stream_join
+from streamproof.spark_impl.window_aggregate import native_window_aggregate
+from streamproof.spark_impl.windowed_table import native_windowed_table
+
+TYPES = {"key": T.StringType(), "timestamp": T.LongType(), "value": T.LongType()}
+
+
+@dataclass
+class Watched(Frame):
+    """Rows that keep the conditions of filters, and the columns with a clock; all further calls return them.
+
+    Attributes:
+        conditions: The conditions before a watermark.
+        clocks: The columns with a clock.
+        behind: The conditions behind a watermark.
+    """
+
+    conditions: list[str] = field(default_factory=list)
+    clocks: list[str] = field(default_factory=list)
+    behind: list[str] = field(default_factory=list)
+
+    def filter(self, condition: Any) -> Watched:
+        (self.behind if self.clocks else self.conditions).append(str(condition))
+        return self
+
+    def select(self, *columns: Any) -> Any:
+        self.clocks += [shown for column in columns if (shown := str(column)).endswith("clock'>")]
+        return super().select(*columns) if len(columns) == 1 else self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *more, **named: self
+
+
+def columns_in(text: str) -> set[str]:
+    return {*re.findall(r"\b(?:key|timestamp|value)\b", text)}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_clock_of_an_operator_follows_the_keys_and_the_times_of_its_rows(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks: list[str] = []
+    select = Frame.select
+
+    def watching(frame: Frame, *columns: Any) -> Frame:
+        clocks.extend(shown for column in columns if (shown := str(column)).endswith(" AS clock'>"))
+        return select(frame, *columns)
+
+    monkeypatch.setattr(Frame, "select", watching)
+    for options in registration_of(operator).profiles.values():
+        clocks.clear()
+        one = declared(operator, options)
+        assert len(clocks) == sum(len(stage.sides) for stage in one.stages) * one.timed[0]
+        keeps = one.stages[0].logic.keeps_null_keys
+        for clock in clocks:
+            assert columns_in(clock) == ({"timestamp"} if keeps else {"key", "timestamp"}), clock
+            assert clock.startswith("Column<'CASE WHEN " + ("True" if keeps else "not(or(False, isNull(key)))"))
+
+
+COLUMNS = {"key": "key", "timestamp": "timestamp", "value": "value"}
+NATIVE: dict[str, Callable[..., Any]] = {
+    "session_windows": lambda rows, _: native_session_windows(rows, gap="5 ms", aggregate="sum", **COLUMNS),
+    "window_aggregate": lambda rows, _: native_window_aggregate(rows, size="5 ms", aggregate="sum", **COLUMNS),
+    "windowed_table": lambda rows, _: native_windowed_table(table(rows, **COLUMNS), size="5 ms", aggregate="sum"),
+    "stream_stream_join": lambda left, right: native_stream_stream_join(
+        table(left, **COLUMNS), table(right, **COLUMNS), before="5 ms", after="5 ms"
+    ),
+}
+
+
+@pytest.mark.parametrize("operator", NATIVE)
+def test_the_watermark_of_an_operator_of_spark_s_follows_the_keys_and_the_times_of_its_rows(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    monkeypatch.setattr(T.DataType, "fromDDL", {"int": T.IntegerType()}.__getitem__)
+    schema = T.StructType([T.StructField(name, kind) for name, kind in TYPES.items()])
+    inputs = [Watched(schema), Watched(schema)]
+    NATIVE[operator](*inputs)
+    for rows in inputs[: 2 if operator == "stream_stream_join" else 1]:
+        (condition,), (clock,) = rows.conditions, rows.clocks
+        assert columns_in(condition) == {"key", "timestamp"}
+        assert columns_in(clock) == {"timestamp"}
+        # Spark moves a filter below the watermark unless it names the clock, and its rows wouldn't move the clock then.
+        assert all("clock" in condition for condition in rows.behind if "value" in condition)
