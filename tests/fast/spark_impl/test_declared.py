@@ -17,6 +17,7 @@ from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Record
 from streamproof.spark_impl.runtime.codec import column_of
 from streamproof.spark_impl.runtime.processor import Stage
 
@@ -62,6 +63,17 @@ def test_a_new_checkpoint_goes_on_from_a_state_as_the_old_one_would(operator: st
     for history, one in drawn(operator):
         ours, theirs = Outcome.of_play(history.name, play(history)), played(history, one, handed_over=(1, 3))
         assert not differences(ours, theirs), history
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_records_without_a_key_are_taken_as_the_reference_takes_them(operator: str) -> None:
+    for history, one in islice(drawn(operator), 1, None, 2):
+        key = history.records[0].key
+        lines = (
+            line._replace(key=None) if isinstance(line, Record) and line.key == key else line for line in history.lines
+        )
+        history = history.with_lines(lines)
+        assert not differences(Outcome.of_play(history.name, play(history)), played(history, one)), history
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
