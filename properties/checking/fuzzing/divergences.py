@@ -37,10 +37,11 @@ class Divergence:
 
 
 FILTERED_WATERMARK = Divergence(
-    "filter below the watermark",
+    optimized.FILTERED_WATERMARK,
     "by design since SPARK-21587; its effect is not documented",
-    "A filter, or a key that a join compares with a constant, is moved below withWatermark: rows that it drops no "
-    "longer move the watermark, so results come later, and rows count that were late.",
+    "A filter, or what a join asks of one side (that its key isn't null, or equals a constant), is moved below "
+    "withWatermark: rows that it drops no longer move the watermark, so results come later, and rows count that were "
+    "late.",
     "filter before withWatermark where that is meant; otherwise exclude the optimizer's rules "
     "PushDownPredicates and PushPredicateThroughNonJoin",
     ("PushDownPredicates", "PushPredicateThroughNonJoin", "PushDownLeftSemiAntiJoin", "InferFiltersFromConstraints"),

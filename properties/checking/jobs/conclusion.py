@@ -164,7 +164,7 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
 
 
 def limits(judge: Judge) -> list[str]:
-    """List the columns, sinks, triggers and settings that limit a verdict, a sentence each, without its full stop."""
+    """List what limits a verdict, a sentence each: divergences of Spark, columns, sinks, triggers and settings."""
     job, met = judge.witness.runner.job, judge.met
     columns = {
         ": without= leaves them out": sorted(judge.without),
@@ -181,7 +181,7 @@ def limits(judge: Judge) -> list[str]:
     settings = {**getattr(getattr(script, "found", None), "settings", {}), **judge.declared.settings, **met.settings}
     if settings:
         found.append(f"Set by the job: {', '.join(f'{name}={value}' for name, value in sorted(settings.items()))}")
-    return [*found, *sentences(judge.declared.divergences)]
+    return [*sentences(judge.divergences), *found]
 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:

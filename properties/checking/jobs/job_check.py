@@ -17,6 +17,7 @@ from ....reference.core.errors import BadInput
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from ...generators.columns.formatting import shown_row
 from ...generators.columns.histories.shrinking import size
+from ...generators.columns.histories.standing_alone import without_clock
 from ...generators.columns.key_spaces import ALONE, why_alone
 from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey
@@ -33,7 +34,7 @@ from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, wh
 from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.engine import TookTooLong
 from ...witnesses.spark.failures import QueryFailed
-from ..fuzzing.divergences import sentences
+from ..fuzzing.divergences import FILTERED_WATERMARK, sentences
 from .arguments import CheckOptions
 from .boundary_values import with_boundary_values
 from .conclusion import inconclusive, limits, not_checked, unmet_goals
@@ -56,6 +57,16 @@ TWO_RUNS = "Two plain runs of it differ, too: its result depends on something be
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MOST_TOGETHER = 6
 """The most histories that are put together where each alone shows nothing."""
+MAX_WITHOUT_CLOCK = 6
+"""Histories that run without the check's clock if a filter moves below a watermark of the job."""
+OF_PRODUCTION = (
+    "It differs if its own rows alone move the watermark, as in production, and agrees if the check's clock moves it "
+    "for all rows, as the job is written."
+)
+OTHER_MOMENTS = (
+    "which rows are late, and when rows are emitted, if rows that the filter drops don't move the watermark: what is "
+    "expected knows the end alone; a rule of Spark's, a class, or a function with a clock says more"
+)
 MAX_KEYS_ALONE = 4
 """Histories that are run alone if a job computes with keys."""
 
@@ -202,6 +213,7 @@ class JobCheck:
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:
             raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
+        of_production = self.check_without_clock(histories, started)
         least = self.options.least_alone if self.why_alone else 0
         missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting, least)
         if missing:
@@ -227,7 +239,7 @@ class JobCheck:
             expecting=expecting,
             comparing=self.judge.met.comparing,
             alone=self.why_alone,
-            limits=limits(self.judge),
+            limits=[*limits(self.judge), *of_production],
             not_checked=not_checked(self.judge, self.draws, histories),
             equality=self.options.equality,
         )
@@ -326,6 +338,33 @@ class JobCheck:
             done.append(history)
         return done, expecting
 
+    def check_without_clock(self, histories: Sequence[JobHistory], started: float) -> list[str]:
+        """If Spark moves a filter below a watermark, run the fullest histories alone without the check's clock.
+
+        That is how the query runs in production: rows that the filter drops don't move the watermark, and the clock's
+        rows would.
+
+        Returns:
+            What was run so, in a sentence without its full stop; none if no filter is moved.
+        """
+        __tracebackhide__ = True
+        if FILTERED_WATERMARK.name not in self.judge.divergences or self.variation.law:
+            return []
+        if self.variation.run.processing_time or (self.draws.closes and self.judge.met.comparing == "end"):
+            return [f"Not checked: {OTHER_MOMENTS}"]
+        numbers = _fullest(histories, MAX_WITHOUT_CLOCK)
+        shared, self.judge = self.judge, self.judge.each_alone()
+        try:
+            for done, history in enumerate((without_clock(histories[number]) for number in numbers), 1):
+                self.doing(f"running history {done} of {len(numbers)} without the check's clock")
+                with self.named_failure([history], self.variation):
+                    compared = self.judge.compare_alone(history, self.variation)
+                if compared.differs:
+                    self.raise_smallest(history, compared, self.variation, head=OF_PRODUCTION, started=started)
+        finally:
+            self.judge = shared
+        return [f"{len(numbers)} histories also ran without the check's clock, and agree"]
+
     def check_others(self, count: int) -> int:
         """Run the histories with the most rows alone, against their outcome beside others, and count them."""
         __tracebackhide__ = True
@@ -401,7 +440,7 @@ class JobCheck:
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
             head = f"{head} It died {compared.output.died_at}."
-        head = " ".join([head, *(f"{one}." for one in sentences(self.judge.declared.divergences))])
+        head = " ".join([head, *(f"{one}." for one in sentences(self.judge.divergences))])
         counterexample = self.counterexample(history, variation, compared)
         if deadline is not None and deadline.has_stopped:
             head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."

@@ -81,6 +81,7 @@ class Met:
         plan: The last query's plan.
         settings: The settings of the session that the job makes.
         triggers: The triggers of a sink that the check replaces.
+        divergences: The names of the known divergences of Spark's optimizer that reach the plan of a sink's query.
     """
 
     covered: set[str] = field(default_factory=set)
@@ -97,6 +98,7 @@ class Met:
     plan: Plan = field(default_factory=Plan)
     settings: dict[str, str] = field(default_factory=dict)
     triggers: set[str] = field(default_factory=set)
+    divergences: Sequence[str] = ()
 
 
 @dataclass
@@ -135,6 +137,11 @@ class Judge:
     def is_sink(self) -> bool:
         """Whether the job writes its result itself, so that only its end is known."""
         return isinstance(self.witness.runner.job, Sink)
+
+    @property
+    def divergences(self) -> Sequence[str]:
+        """The names of the known divergences of Spark's optimizer that reach the job's plan."""
+        return self.declared.divergences or self.met.divergences
 
     @property
     def unique_columns(self) -> list[str] | None:
@@ -363,6 +370,7 @@ class Judge:
         self.met.plan = output.plan
         self.met.settings |= output.settings
         self.met.triggers |= {*output.triggers}
+        self.met.divergences = output.divergences or self.met.divergences
         self._note_nondeterministic(output, variation)
         # By row a function may well emit several rows of a key; another invariant asks whether they come in one call.
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):

@@ -39,7 +39,7 @@ from ..spark.session import (
     with_settings,
 )
 from .as_in_a_check import as_in_a_check, started_queries
-from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
+from .clock import IS_CLOCK, TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .declaring import PATCHING
 from .dying import Steps, dying_writer
@@ -183,6 +183,7 @@ class Output:
         tables: How the job uses the tables that don't change.
         settings: The settings of the session that the job makes.
         triggers: The triggers that a sink asks for, and that the check replaces.
+        divergences: As `Declared.divergences`; of a sink alone, whose plan its query shows.
     """
 
     batches: list[list[Row]]
@@ -198,6 +199,7 @@ class Output:
     tables: TablesUsed = field(default_factory=TablesUsed)
     settings: Mapping[str, str] = field(default_factory=dict)
     triggers: Sequence[str] = ()
+    divergences: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -298,7 +300,8 @@ class Runner:
             with refused(*REFUSED), limited(run.seconds):
                 result, watermarks = query.result()
                 columns, grouping = columns_of(result), grouping_of(result)
-                given = query.plan, grouping, query.used, result.schema, query.own_settings, divergences_of(result)
+                divergences = query.divergences_of(result._jdf.queryExecution().analyzed())
+                given = query.plan, grouping, query.used, result.schema, query.own_settings, divergences
                 return Declared(result.columns, columns, watermarks, *given)
 
         return _in_session(run, declared)
@@ -375,6 +378,7 @@ class JobQuery(PreparedQuery):
         given: What a sink's functions are given beside the inputs.
         own_settings: The settings of the session that it has made.
         triggers: The triggers that it has asked for, and that the check replaces.
+        divergences: The names of the known divergences that reach the plan of a sink's query.
         queries: The queries that the job has started since it was last called, those that have ended included.
         owns_checkpoint: Whether no other version of the job, nor another PySpark, uses its checkpoint.
     """
@@ -407,6 +411,7 @@ class JobQuery(PreparedQuery):
         self.plan, self.used = Plan(), TablesUsed()
         self.own_settings: dict[str, str] = {}
         self.triggers: list[str] = []
+        self.divergences: Sequence[str] = ()
         self.static: Sequence[DataFrame] = ()
         self.delays_us: Sequence[int] = ()
         self.progress: Any = None
@@ -488,6 +493,18 @@ class JobQuery(PreparedQuery):
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = self.plan.delays_us
         self.used = tables_used(self.plan, dict(zip(self.runner.static, self.static, strict=True)))
+        if isinstance(self.job, Sink):  # of another job its declaration says it
+            self.divergences = self.divergences_of(analyzed)
+
+    def divergences_of(self, analyzed: Any) -> Sequence[str]:
+        """Return the names of the known divergences of Spark's optimizer that reach an analyzed plan of the job's."""
+        nullable = {
+            column.name.lower()
+            for source in self.runner.sources
+            for column in source.schema
+            if column.nullable and column.name != source.time and (column.name,) != source.key
+        }
+        return divergences_of(self.spark, analyzed, IS_CLOCK, nullable)
 
     def refuse_others(self, own: int) -> None:
         """Stop the queries that the job has started beside its own.
@@ -638,6 +655,7 @@ class JobQuery(PreparedQuery):
             self.used,
             self.own_settings,
             self.triggers,
+            self.divergences,
         )
 
     def refuse_other_times(self) -> None:

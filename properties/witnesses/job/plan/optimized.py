@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .plans import DELAY_MS, SESSION, class_of, members, walk
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import SparkSession
 
+FILTERED_WATERMARK = "filter below the watermark"
 PRUNED_TIME, REDUNDANT_SESSIONS = "event time pruned", "session windows removed"
 _DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
 
 
-def divergences_of(frame: DataFrame) -> list[str]:
-    """Return the names of the known divergences that reach a streaming result's plan, by what the optimizer leaves."""
-    execution = frame._jdf.queryExecution()
-    analyzed = execution.analyzed()
-    optimizer = frame.sparkSession._jsparkSession.sessionState().optimizer()
+class _Condition(NamedTuple):
+    """The condition of a filter.
+
+    Attributes:
+        text: The condition, as Spark shows it.
+        not_null: If it says no more than that a column isn't null, the column's names in lower case; otherwise None.
+    """
+
+    text: str
+    not_null: frozenset[str] | None
+
+
+def divergences_of(spark: SparkSession, analyzed: Any, clock: str, nullable: Collection[str]) -> list[str]:
+    """Return the names of the known divergences that reach a streaming plan, by what the optimizer leaves.
+
+    Args:
+        spark: The session that runs the plan.
+        analyzed: The analyzed plan.
+        clock: The column that says which rows below a watermark are a check's own; no filter moves past its filter.
+        nullable: The columns of the inputs that may be null, in lower case.
+    """
+    optimizer = spark._jsparkSession.sessionState().optimizer()
     written, planned = ([*walk(plan)] for plan in (analyzed, optimizer.execute(analyzed)))
     counts = {PRUNED_TIME: _timed, REDUNDANT_SESSIONS: _of_sessions}
-    return [name for name, count in counts.items() if sum(map(count, planned)) < sum(map(count, written))]
+    found = [name for name, count in counts.items() if sum(map(count, planned)) < sum(map(count, written))]
+    in_production = _without(clock, analyzed, spark)
+    as_written = _below_watermarks(in_production, optimizer.execute)
+    moved = _below_watermarks(optimizer.execute(in_production)) - as_written
+    return found + [FILTERED_WATERMARK] * any(one.not_null is None or one.not_null & {*nullable} for one in moved)
 
 
 def _timed(node: Any) -> bool:
@@ -33,3 +56,39 @@ def _timed(node: Any) -> bool:
 def _of_sessions(node: Any) -> bool:
     """Whether a node is an aggregate by session windows."""
     return class_of(node) == "Aggregate" and any(SESSION in one.sql() for one in members(node.groupingExpressions()))
+
+
+def _without(clock: str, plan: Any, spark: SparkSession) -> Any:
+    """Return a plan without the rows of a check's clock, and without the filters by their column."""
+    below = [_without(clock, node, spark) for node in members(plan.children())]
+    kind = class_of(plan)
+    if kind == "Filter" and clock in plan.condition().toString():
+        return below[0]
+    if kind == "Union" and any(column.name() == clock for column in members(plan.output())):
+        return below[0]
+    return plan.withNewChildren(spark._jvm.PythonUtils.toSeq(below))  # type: ignore[union-attr]
+
+
+def _below_watermarks(plan: Any, change: Callable[[Any], Any] = lambda below: below) -> set[_Condition]:
+    """Return the conditions of the filters in each plan below a watermark, changed first."""
+    watermarks = (node for node in walk(plan) if class_of(node) == "EventTimeWatermark")
+    return {condition for node in watermarks for condition in _conditions(change(node.child()))}
+
+
+def _conditions(plan: Any) -> Iterator[_Condition]:
+    """Yield the conditions of a plan's filters, those that AND joins one by one."""
+    left = [node.condition() for node in walk(plan) if class_of(node) == "Filter"]
+    while left:
+        condition = left.pop()
+        if class_of(condition) == "And":
+            left += [condition.left(), condition.right()]
+        else:
+            yield _Condition(condition.toString(), _not_null(condition))
+
+
+def _not_null(condition: Any) -> frozenset[str] | None:
+    if class_of(condition) != "IsNotNull":
+        return None
+    if class_of(condition.child()) == "GetStructField":
+        return frozenset({condition.child().extractFieldName().lower()})
+    return frozenset(column.name().lower() for column in members(condition.references().toSeq()))

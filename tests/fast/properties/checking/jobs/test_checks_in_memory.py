@@ -17,10 +17,17 @@ import pyarrow as pa
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import BadInput, Inconclusive, Input, Sink, Violated, check_job, static_join
+from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
 from streamproof.properties.checking.jobs.arguments import CheckOptions, check_options
 from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
 from streamproof.properties.checking.jobs.invariants import _Invariants
-from streamproof.properties.checking.jobs.job_check import TWO_RUNS, JobCheck
+from streamproof.properties.checking.jobs.job_check import (
+    MAX_WITHOUT_CLOCK,
+    OF_PRODUCTION,
+    OTHER_MOMENTS,
+    TWO_RUNS,
+    JobCheck,
+)
 from streamproof.properties.counterexamples.of_jobs import AS_FOUND, JobCounterexample
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
@@ -146,6 +153,53 @@ def test_histories_whose_rows_belong_together_are_not_put_together(given: Input)
     assert JobCheck(made, Copies(), Variation(RUN))._together([JobHistory(((),))]) is None
     plain = JobCheck(options(copy), Copies(), Variation(RUN))
     assert plain._together([JobHistory(((),))] * 2) == JobHistory(((),))
+
+
+@dataclass(frozen=True)
+class Filtered(MemoryRunner):
+    """Spark moves a filter of its plan below the watermark: without the check's clock, batches lose a row."""
+
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
+        return Declared(divergences=(FILTERED_WATERMARK.name,))
+
+    def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> Output:
+        output = super().run(batches, clock, *given, **named)
+        return output if clock else replace(output, batches=without_the_last(output.batches))
+
+
+class FilteredSink(Filtered):
+    """Only the query shows the plan."""
+
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
+        return Declared()
+
+    def run(self, *given: Any, **named: Any) -> Output:
+        return replace(super().run(*given, **named), divergences=(FILTERED_WATERMARK.name,))
+
+
+@pytest.mark.parametrize("runner", [Filtered, FilteredSink])
+def test_a_filter_that_moves_below_the_watermark_is_violated_by_a_history_without_the_check_s_clock(
+    runner: type[MemoryRunner],
+) -> None:
+    with pytest.raises(Violated) as raised:
+        JobCheck(options(copy, runner), Copies(), Variation(RUN)).check(40)
+    assert OF_PRODUCTION in str(raised.value)
+    assert FILTERED_WATERMARK.remedy in str(raised.value)
+    counterexample: Any = raised.value.counterexample
+    assert not counterexample.history.clock
+    assert len(counterexample.history.arrivals) == 1
+
+
+def test_a_report_first_names_the_filter_below_the_watermark_and_how_it_was_judged() -> None:
+    class Harmless(Filtered):
+        def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> Output:
+            return MemoryRunner.run(self, batches, clock, *given, **named)
+
+    report = JobCheck(options(copy, Harmless), Copies(), Variation(RUN)).check(40)
+    assert FILTERED_WATERMARK.remedy in str(report).splitlines()[1]
+    assert report.limits[-1] == f"{MAX_WITHOUT_CLOCK} histories also ran without the check's clock, and agree"
+    # What all rows are at the end can't tell when they are emitted.
+    assert OTHER_MOMENTS in str(JobCheck(options(copy, Filtered), AllRows(), Variation(RUN)).check(40))
 
 
 class AllRows(Oracle):

@@ -150,7 +150,7 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
     query.died_at = ""
     query.with_rows, query.restored_in, query.clock, query.delays_us = with_rows, restored_in, (), []
     query.stateful, query.other_times, query.dropped = True, False, 0
-    query.plan, query.used, query.own_settings, query.triggers = Plan(), TablesUsed(), {}, []
+    query.plan, query.used, query.own_settings, query.triggers, query.divergences = Plan(), TablesUsed(), {}, [], ()
     assert query.output_of([], []).covered == goals
 
 

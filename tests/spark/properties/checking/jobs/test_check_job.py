@@ -15,12 +15,16 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from streamproof import (
     BadInput,
     Inconclusive,
+    Input,
     Sink,
     Violated,
     as_batch,
     check_job,
+    static_join,
     windows,
 )
+from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
+from streamproof.properties.checking.fuzzing.judging import RULES
 from streamproof.properties.checking.jobs import draws, smallest
 
 
@@ -171,3 +175,22 @@ def test_a_sink_that_asks_for_real_time_mode_is_refused_by_name() -> None:
 
     with pytest.raises(BadInput, match=r"start \(.* asks for real-time mode, .*which reads no files"):
         check_job(Sink(start, lambda folder: []), CLICKS, expect="SELECT user FROM clicks", histories=10)
+
+
+def of_ones(clicks: DataFrame) -> DataFrame:
+    ones = clicks.withWatermark("at", "10 minutes").where("amount = 1")
+    return ones.groupBy("user", F.window("at", "1 hour")).count().select("user", "window", "count")
+
+
+@pytest.mark.usefixtures("unshrunk")
+def test_a_filter_that_spark_moves_below_the_watermark_is_violated_and_named_and_its_remedy_helps() -> None:
+    clicks = Input(CLICKS.schema, key="user", name="clicks", values={"amount": [0, 1]})
+    written = static_join([{"amount": 1}], on="amount", join="left_semi") >> windows("1 hour", delay="10 minutes")
+    given: dict[str, Any] = {"expect": written, "histories": 60}
+    with pytest.raises(Violated, match=r"filter below the watermark, .* Remedy: filter before withWatermark") as found:
+        check_job(of_ones, clicks, **given)
+    counterexample: Any = found.value.counterexample
+    assert not counterexample.history.clock
+    assert {row["amount"] for _, row in counterexample.history.arrivals} == {0, 1}
+    report = check_job(of_ones, clicks, settings={RULES: FILTERED_WATERMARK.excluded}, **given)
+    assert "filter below the watermark" not in str(report)
