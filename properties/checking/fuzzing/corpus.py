@@ -23,6 +23,7 @@ from ....reference.spark.static_join import StaticJoin
 from ....reference.spark.stream_join import AS_WRITTEN, Kind, StreamJoin
 from ....reference.spark.windows import Windows
 from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Query, is_, keep, subtraction
+from ...generators.plans.rows import SILENCES
 
 _A, _B, _C = (Source(name, COLUMNS) for name in ("a", "b", "c"))
 _COUNT = {"v": Aggregate("count", None)}
@@ -75,6 +76,7 @@ CORPUS: dict[str, Query] = {
     "windows without an aggregate": Query(_only(_windows(_timed(_A)), "h", "k", "ts")),
     "false above a watermark": Query(_windows(Union((Filter((_timed(_A, 10),), constant(False)), _timed(_B))))),
     "constants counted": Query(_counted(Union((keep(_A, k=constant("a")), keep(_B, k=constant("b"))))), "complete"),
+    "subtract in a union": Query(Union((subtraction(_A), _B)), "update"),
     "zero for null": Query(_join("inner", Union((keep(_timed(_A), v=constant(1)), _timed(_B))), _timed(_C), 10, 10)),
     "limit above a join": Query(Limit((keep(_join("left", _timed(_A), _timed(_B)), v=column("v2")),), 1)),
     "limit above windows": Query(Limit((_windows(_timed(_A)),), 3)),
@@ -84,15 +86,20 @@ CORPUS: dict[str, Query] = {
             Aggregation((_sessions(_timed(_A)),), Groups(("h", "ts"), "ts", {"w": Aggregate("count", None)})), "h", "ts"
         )
     ),
+    "sessions": Query(_sessions(_timed(_A))),
     "windows above windows": Query(_windows(_windows(_timed(_A), 5))),
     "windows above a join": Query(_windows(keep(_join("left", _timed(_A), _timed(_B))))),
     "deduplication above windows": Query(Deduplication((_windows(_timed(_A)),), ("h", "ts"))),
     "sessions above a union": Query(_sessions(Union((_timed(_A), _timed(_B))))),
 }
 """Each plan by its name."""
-FIRST = {"limit above windows": "rocksdb"}
+FIRST = {
+    "limit above windows": "rocksdb",
+    "zero for null": "join state version 1",
+    "sessions": "sessions merged early",
+}
 """The relation that a plan of the corpus is asked first."""
-DRAWS = 3
+DRAWS = len(SILENCES)
 """How often rows are drawn for each plan."""
 SEEDS = tuple(f"{name} #{number}" for number in range(1, DRAWS + 1) for name in CORPUS)
 """The seeds of the corpus, each the name of a plan and a number."""
@@ -101,3 +108,9 @@ SEEDS = tuple(f"{name} #{number}" for number in range(1, DRAWS + 1) for name in 
 def plan_of(seed: str) -> str:
     """Return the name of the plan of a seed."""
     return seed.partition(" #")[0]
+
+
+def silence_of(seed: str) -> float | None:
+    """Return the share of the batches of a seed in which inputs are silent: one draw of a plan has each; None: any."""
+    number = seed.partition(" #")[2]
+    return SILENCES[int(number) % len(SILENCES)] if number else None

@@ -20,7 +20,7 @@ from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
 from .cases import Case
-from .corpus import CORPUS, FIRST, plan_of
+from .corpus import CORPUS, FIRST, plan_of, silence_of
 from .judging import Finding, Judge
 from .relations import Relation, relations
 from .scripts import confirmed_script
@@ -131,7 +131,7 @@ class Seed:
         elif plan_of(self.seed) not in CORPUS and not query.stateful and generator.random() < 0.8:
             judged.skipped = "it has no stateful operator"
         else:
-            drawn = draw_rows(generator, query, self.histories)
+            drawn = draw_rows(generator, query, self.histories, silence_of(self.seed))
             case = Case(query, drawn.batches, nothing_late=drawn.nothing_late)
             asked = [one for one in relations(generator, case) if self.only in ("", one.name)]
             asked.sort(key=lambda one: one.name != FIRST.get(plan_of(self.seed)))

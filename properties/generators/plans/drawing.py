@@ -123,7 +123,8 @@ class _Drawer:
 
     def query(self) -> Query:
         names = NAMES[: self.choice((1, 1, 2, 2, 2, 3))]
-        left = self.choice((1, 1, 1, 2, 2, 3))  # the stateful operators to come
+        mode: Mode = self.choice((*["append"] * 8, "update", "complete"))
+        left = self.choice((1, 1, 1, 2, 2, 3)) if mode == "append" else 1  # the stateful operators to come
         everywhere = self.chance(0.8)
         branches = [self.branch(Source(name, COLUMNS), everywhere) for name in names]
         if len(branches) == 1 and self.chance(0.15):  # a stream with itself
@@ -131,20 +132,16 @@ class _Drawer:
         while len(branches) > 1:
             sides = branches.pop(0), branches.pop(0)
             timed = all(side.event_times for side in sides)
-            if left and timed and self.chance(0.65):
-                if left > 1 and self.chance(0.3):
-                    sides = self.stateful(sides[0], last=False), sides[1]
-                    left -= 1
-                node, left = self.join(*sides), left - 1
-            else:
-                node = self.union(*sides)
+            joined = mode == "append" and left > 0 and timed and self.chance(0.65)
+            left -= joined
+            if left and self.chance(0.25):
+                sides = self.stateless(self.stateful(sides[0], last=False, mode=mode), 0.35), sides[1]
+                left -= 1
+            node = self.join(*sides) if joined else self.union(*sides)
             branches.insert(0, self.stateless(node, 0.35))
         node = branches[0]
         if not _watermarks(node) and self.chance(0.85):
             node = self.stateless(Watermark((node,), "ts", self.choice(self.delays_us)), 0.3)
-        mode: Mode = "append"
-        if left == 1 and not any(one.is_stateful for one in node.walk()) and self.chance(0.35):
-            mode = self.choice(("update", "update", "complete"))
         while left > 0:
             node = self.stateful(node, last=left == 1, mode=mode)
             left -= 1
@@ -194,9 +191,8 @@ class _Drawer:
     def join(self, left: Node, right: Node) -> Node:
         kind = self.choice(KINDS)
         bounds_us = [SECOND_US * one for one in (0, 5, 10)]
-        before_us, after_us = self.choice((None, *bounds_us)), self.choice((None, *bounds_us))
-        if kind != "inner":
-            before_us, after_us = self.choice(bounds_us), self.choice(bounds_us)
+        may_lack = (None,) * (kind == "inner" and self.chance(0.7))
+        before_us, after_us = self.choice((*may_lack * 3, *bounds_us)), self.choice((*may_lack * 3, *bounds_us))
         renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
         by = StreamJoin(
             kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN, null_keys=False

@@ -53,13 +53,24 @@ class Drawn:
     nothing_late: bool = False
 
 
-def draw_rows(generator: random.Random, query: Query, histories: int) -> Drawn:
-    """Draw the rows of a query; the same generator draws the same."""
-    return _Drawer(generator, query).drawn(histories)
+SILENCES = (0.0, 0.4, 0.8)
+"""The shares of the batches in which some inputs have no new data."""
+
+
+def draw_rows(generator: random.Random, query: Query, histories: int, silence: float | None = None) -> Drawn:
+    """Draw the rows of a query; the same generator draws the same.
+
+    Args:
+        generator: The generator.
+        query: The query.
+        histories: The number of histories.
+        silence: One of `SILENCES`; None: any.
+    """
+    return _Drawer(generator, query, silence).drawn(histories)
 
 
 class _Drawer:
-    def __init__(self, generator: random.Random, query: Query) -> None:
+    def __init__(self, generator: random.Random, query: Query, silence: float | None) -> None:
         self.generator, self.choice, self.query = generator, generator.choice, query
         self.distances_us = durations_us(query)
         nodes = [*query.plan.walk()]
@@ -68,6 +79,7 @@ class _Drawer:
         # Which of two duplicates is kept decides when it is forgotten: then a history has one time in each batch.
         self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
         self.nothing_late = generator.random() < 0.4
+        self.silence = self.choice(SILENCES) if silence is None else silence
 
     def drawn(self, histories: int) -> Drawn:
         clock, open_ = self.schedule(self.choice((3, 4, 5)))
@@ -85,15 +97,16 @@ class _Drawer:
         return Drawn(tuple(batches), histories, self.nothing_late)
 
     def schedule(self, count: int) -> tuple[list[dict[str, int]], list[list[str]]]:
-        """Draw the clock rows of each batch by input, and which inputs have new data: one may fall silent."""
+        """Draw the clock rows of each batch by input, and which inputs have new data: some may fall silent."""
         now_us, clock, open_ = START_US + 15 * SECOND_US, [], []
         first, last = self.distances_us[0], self.distances_us[-1]
         for _ in range(count):
             steps = (0, MS, *self.distances_us, *self.distances_us, first + MS, 2 * last, 5 * SECOND_US)
             now_us += self.choice(steps)
             names = self.query.inputs
-            if len(names) > 1 and self.generator.random() < 0.35:
-                names = [name for name in names if name != self.choice(names)] or names
+            if len(names) > 1 and self.generator.random() < self.silence:
+                silent = self.generator.sample(names, self.generator.randint(1, len(names) - 1))
+                names = [name for name in names if name not in silent]
             clock.append({name: now_us for name in names if self.generator.random() < 0.8})
             open_.append(names)
         return clock, open_
