@@ -27,6 +27,8 @@ class SessionWindows:
         gap_us: The gap: a session ends this long after its last row.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode; Spark refuses `update`.
+        merges_early: Whether a batch's rows are merged before any is late, as
+            `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` does to those of a partition.
     """
 
     time: str
@@ -34,6 +36,7 @@ class SessionWindows:
     gap_us: int
     aggregates: Mapping[str, Aggregate]
     mode: Literal["append", "complete"] = "append"
+    merges_early: bool = False
 
     @property
     def asks_for_batch_without_data(self) -> bool:
@@ -53,12 +56,13 @@ class State:
         windows = self.windows
         arrived: dict[Key, list[Row]] = {}
         for row in rows:
-            if row[windows.time] is not None and row[windows.time] + windows.gap_us > late_ms * 1_000:
+            if row[windows.time] is not None:
                 arrived.setdefault(tuple(row[key] for key in windows.keys), []).append(row)
         for key, of_key in arrived.items():
-            self.sessions[key] = self.merged(
-                [row for session in self.sessions.get(key, []) for row in session] + of_key
-            )
+            new = self.merged(of_key) if windows.merges_early else [[row] for row in of_key]
+            in_time = [session for session in new if self.end(session) > late_ms * 1_000]
+            kept = [*self.sessions.get(key, []), *in_time]
+            self.sessions[key] = self.merged(row for session in kept for row in session)
         if windows.mode == "complete":
             return [self.result(key, session) for key, sessions in self.sessions.items() for session in sessions]
         emitted = []

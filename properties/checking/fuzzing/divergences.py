@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...system.installed.requirements import release
+from ...system.installed.spark_versions import spark_version
 from ...witnesses.job.plan import optimized
 
 _RULE = "org.apache.spark.sql.catalyst.optimizer."
@@ -21,6 +23,7 @@ class Divergence:
         remedy: What a user does about it.
         rules: The rules of the optimizer without which Spark does as it is written; empty: no rule is the cause.
         message: A part of the error that a query dies with; empty: it runs.
+        until: The first version of Spark without it; empty: there is none.
     """
 
     name: str
@@ -29,6 +32,17 @@ class Divergence:
     remedy: str
     rules: tuple[str, ...] = ()
     message: str = ""
+    until: str = ""
+
+    @property
+    def issue(self) -> str:
+        """The issue of Spark's, and the first version without the difference."""
+        return f"{self.ticket}, until {self.until}" if self.until else self.ticket
+
+    @property
+    def is_of_this_spark(self) -> bool:
+        """Whether the installed PySpark is known to have it."""
+        return not self.until or spark_version() < release(self.until)
 
     @property
     def excluded(self) -> str:
@@ -85,15 +99,17 @@ SEMI_EVICTS = Divergence(
 )
 SEMI_LEFT_FIRST = Divergence(
     "semi join takes left rows first",
-    "SPARK-55973, until 4.2.0",
+    "SPARK-55973",
     "A left semi join loses a left row that is evicted in the batch in which its partner arrives.",
     "use an inner join and a deduplication",
+    until="4.2.0",
 )
 EVICTED_UNJOINED = Divergence(
     "evicted row unjoined",
-    "SPARK-49829, until 3.5.4",
+    "SPARK-49829",
     "A row that its own batch evicts isn't joined with other rows of that batch, and an outer join doesn't emit it.",
     "use PySpark 3.5.4 or newer",
+    until="3.5.4",
 )
 SUBTRACT_REPEATS = Divergence(
     "subtract repeats rows",
@@ -128,37 +144,56 @@ LIMIT_BELOW_JOIN = Divergence(
 )
 FALSE_FILTER = Divergence(
     "plan below a false filter removed",
-    "SPARK-49699, until 3.5.4",
+    "SPARK-49699",
     "A filter that is false for every row removes the plan below it, with its watermark and its stateful operators.",
     "use PySpark 3.5.4 or newer",
     ("PruneFilters",),
+    until="3.5.4",
 )
 ONE_ROW = Divergence(
     "aggregate of one row removed",
-    "SPARK-48481, until 3.5.2",
+    "SPARK-48481",
     "In a batch with no new data, or with one row, an aggregate whose values aren't needed is removed, and its state "
     "with it.",
     "use PySpark 3.5.2 or newer",
     ("OptimizeOneRowPlan",),
+    until="3.5.2",
 )
 CONSTANT_OF_ONE_SIDE = Divergence(
     "constant of one side for both",
-    "SPARK-47840, until 3.5.2",
+    "SPARK-47840",
     "In a batch in which one side of a union has no new data, the other side's constant is taken for all groups.",
     "use PySpark 3.5.2 or newer",
     ("FoldablePropagation",),
+    until="3.5.2",
 )
 TIME_ABOVE_DEDUPLICATION = Divergence(
     "deduplication without its time",
-    "SPARK-50492, until 3.5.4",
+    "SPARK-50492",
     "A deduplication within the watermark fails if its event time isn't selected above it.",
     "use PySpark 3.5.4 or newer, or keep the event time among the selected columns",
     message="NoSuchElementException",
+    until="3.5.4",
+)
+JOIN_STATE_1 = Divergence(
+    "join state version 1",
+    "not reported; in 4.1.4 and 4.3.0, not in 3.5.1",
+    "An inner join of streams fails in its first batch if spark.sql.streaming.join.stateFormatVersion is 1.",
+    "leave the setting at its default, with a new checkpoint",
+    message="createSchemaWriter",
+)
+EARLY_SESSIONS = Divergence(
+    "late rows in sessions merged early",
+    "not reported",
+    "With spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition, a late row counts if another row of its "
+    "batch and partition is in its session and isn't late.",
+    "leave the setting at its default",
 )
 BY_RULES = (
-    *(FILTERED_WATERMARK, REDUNDANT_SESSIONS, SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN),
-    *(FALSE_FILTER, ONE_ROW, CONSTANT_OF_ONE_SIDE),
+    *(FILTERED_WATERMARK, REDUNDANT_SESSIONS, FALSE_FILTER, ONE_ROW, CONSTANT_OF_ONE_SIDE),
+    *(SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN),
 )
+"""Those without whose rules Spark does as it is written, those with the narrower rules first."""
 ALL = (
     FILTERED_WATERMARK,
     PRUNED_TIME,
@@ -176,6 +211,8 @@ ALL = (
     ONE_ROW,
     CONSTANT_OF_ONE_SIDE,
     TIME_ABOVE_DEDUPLICATION,
+    JOIN_STATE_1,
+    EARLY_SESSIONS,
 )
 
 
@@ -183,7 +220,7 @@ def sentences(names: Iterable[str]) -> list[str]:
     """Return a sentence for each known divergence that reaches a job's plan, without its full stop."""
     known = {one.name: one for one in ALL}
     return [
-        f"Spark is known to run this plan otherwise than it is written ({one.name}, {one.ticket}): {one.says} "
+        f"Spark is known to run this plan otherwise than it is written ({one.name}, {one.issue}): {one.says} "
         f"Remedy: {one.remedy}"
         for one in map(known.__getitem__, names)
     ]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from ....reference.spark.plans import Deduplication, Join, Limit, Node, pruned, with_joins
+from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node, pruned, rebuilt, with_joins
+from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.stream_join import dialect_of
 from ....reference.spark.subtraction import Subtraction, as_aggregation
 from ...generators.plans.rows import CLOCK
@@ -18,6 +19,7 @@ from .cases import Bag, Bags, Case
 from .divergences import (
     ALL,
     BY_RULES,
+    EARLY_SESSIONS,
     EVICTED_UNJOINED,
     FILTERED_WATERMARK,
     NULL_KEYS,
@@ -27,11 +29,12 @@ from .divergences import (
     SUBTRACT_REPEATS,
     Divergence,
 )
-from .relations import Relation
+from .relations import SETTINGS, Relation
 
 REFERENCE, BATCH, REFUSED = (Relation(name, lambda case: None) for name in ("reference", "batch", "refused"))
 RULES = "spark.sql.optimizer.excludedRules"
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
+(_EARLY,) = SETTINGS["sessions merged early"]
 INTERNAL = (
     *("INTERNAL_ERROR", "PLAN_VALIDATION_FAILED", "MatchError", "NullPointerException", "assertion failed"),
     *("NoSuchElementException", "IllegalStateException", "ClassCastException", "IndexOutOfBounds"),
@@ -135,8 +138,12 @@ class Judge:
         for plan, named in readings:
             if case.expected(plan, ran.watermarks_ms) == found and self.is_as_written(case, FILTERED_WATERMARK):
                 return (FILTERED_WATERMARK, *named)
-        others = [one for one in BY_RULES if one is not FILTERED_WATERMARK]
-        combined = [*((one,) for one in BY_RULES), *((FILTERED_WATERMARK, one) for one in others)]
+        return self.by_rules(case)
+
+    def by_rules(self, case: Case) -> Explanation:
+        """Return the divergences without whose rules Spark does as it is written."""
+        alone = [one for one in BY_RULES if one.is_of_this_spark]
+        combined = [*((one,) for one in alone), *((FILTERED_WATERMARK, one) for one in alone[1:])]
         return next((named for named in combined if self.is_as_written(case, *named)), None)
 
     def readings(self, case: Case) -> list[tuple[Node, tuple[Divergence, ...]]]:
@@ -154,6 +161,8 @@ class Judge:
                 readings += [(with_joins(one, dialect=own), (*others, *named)) for one, others in readings]
         if any(isinstance(node, Subtraction) for node in plan.walk()):
             readings += [(as_aggregation(one), (*others, SUBTRACT_REPEATS)) for one, others in readings]
+        if case.how.settings.get(_EARLY) == "true":
+            readings += [(_with_early_sessions(one), (*others, EARLY_SESSIONS)) for one, others in readings]
         unfiltered = case.how.settings.get(_CONSTRAINTS) == "false"
         if joins and (unfiltered or any(join.join == "full" for join in joins)):
             equal = True if unfiltered else None
@@ -201,12 +210,12 @@ class Judge:
             yield Finding(BATCH, case, None, [wanted], [found], explained or ())
 
     def refused(self, case: Case, refused: Refused) -> Iterator[Finding]:
-        """Judge a refusal: an internal error is a finding."""
-        text = f"{refused.condition} {refused}"
+        """Judge a refusal: an internal error is a finding, and so is the death of a query that Spark has accepted."""
         self.refusals[refused.condition or "no condition"] += 1
-        if any(one in text for one in INTERNAL):
-            named = tuple(one for one in ALL if one.message and one.message in text)
-            yield Finding(REFUSED, case, named=named, error=text.strip())
+        if refused.has_started or any(one in refused.details for one in INTERNAL):
+            said = (one for one in ALL if one.message and one.message in refused.details and one.is_of_this_spark)
+            named = tuple(said) or self.by_rules(case) or ()
+            yield Finding(REFUSED, case, named=named, error=f"{refused.condition} {refused}".strip())
 
 
 def is_whole_at_end(plan: Node) -> bool:
@@ -220,6 +229,14 @@ def is_whole_at_end(plan: Node) -> bool:
     late = (one for one in below if isinstance(one, Join) and None in (one.by.before_us, one.by.after_us))
     forgets = ((isinstance(one, Deduplication) and one.within_watermark) or isinstance(one, Limit) for one in stateful)
     return bool(stateful) and not any(late) and not any(forgets)
+
+
+def _with_early_sessions(plan: Node) -> Node:
+    def change(node: Node) -> Node:
+        is_session = isinstance(node, Aggregation) and isinstance(node.by, SessionWindows)
+        return replace(node, by=replace(node.by, merges_early=True)) if is_session else node  # type: ignore[attr-defined, call-arg]
+
+    return rebuilt(plan, change)
 
 
 def digest_of(bags: Bags) -> str:

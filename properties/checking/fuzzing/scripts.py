@@ -106,7 +106,7 @@ def _template() -> Template:
 
 
 def _title(finding: Finding) -> str:
-    named = "; ".join(f"{one.name} ({one.ticket})" for one in finding.named) or "a difference without a name"
+    named = "; ".join(f"{one.name} ({one.issue})" for one in finding.named) or "a difference without a name"
     found = f"{named[0].upper()}{named[1:]}, found by: {finding.relation.name}."
     return f"{found} Rows are h,k,ts,v; @ is {_DAY.strip()}."
 

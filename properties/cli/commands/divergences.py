@@ -87,7 +87,7 @@ def _of_spark(names: list[str]) -> None:
     for name in names or known:
         one = known[name]
         here = "seen" if name in seen else "not seen"
-        results.out(f"{name} ({one.ticket}): {here} on PySpark {installed('pyspark')}")
+        results.out(f"{name} ({one.issue}): {here} on PySpark {installed('pyspark')}")
         results.out(f"  {one.says}\n  Remedy: {one.remedy}.")
 
 

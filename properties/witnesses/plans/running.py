@@ -26,7 +26,7 @@ from ...generators.columns.forms.rows import from_microseconds, microseconds
 from ...generators.plans.drawing import TABLE, Query
 from ...generators.plans.texts import TABLE as TABLE_NAME
 from ...generators.plans.texts import statements, table_values
-from ...system.installed.spark_versions import spark_version
+from ...system.installed.spark_versions import arrow_table_of, condition_of, spark_version
 from ...system.visible import first_line
 from ...system.work import own_folder
 from ..spark.session import spark_session, with_settings
@@ -56,11 +56,17 @@ class Refused(Exception):
 
     Attributes:
         condition: Spark's name of the condition; empty if it has none.
+        has_started: Whether Spark has accepted the plan, and started its query.
+        details: The whole text of the error, with its causes.
     """
 
     def __init__(self, error: Exception) -> None:
-        self.condition = str(getattr(error, "getCondition", lambda: None)() or "")
-        super().__init__(first_line(error))
+        from pyspark.errors import PySparkException, StreamingQueryException
+
+        self.condition = (condition_of(error) if isinstance(error, PySparkException) else None) or ""
+        self.has_started = isinstance(error, StreamingQueryException)
+        self.details = f"{self.condition} {error} {getattr(error, '_stackTrace', '')}"
+        super().__init__(first_line(error).rpartition("terminated with exception: ")[2])
 
 
 @dataclass(frozen=True)
@@ -283,10 +289,9 @@ class PlanRunner:
 
     def read(self, frame: DataFrame) -> list[Row]:
         """Return the rows of a frame, their times in microseconds since 1970."""
-        table = pa.Table.from_pandas(frame.toPandas()) if spark_version() < (4,) else frame.toArrow()
         return [
             {name: microseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}
-            for row in table.to_pylist()
+            for row in arrow_table_of(frame).to_pylist()
         ]
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from streamproof.properties.checking.fuzzing import divergences
 from streamproof.properties.checking.fuzzing.cases import Case
 from streamproof.properties.checking.fuzzing.corpus import CORPUS
 from streamproof.properties.checking.fuzzing.judging import RULES, Finding, Judge
@@ -14,7 +16,8 @@ from streamproof.properties.generators.plans.drawing import Query, draw_query
 from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun, Ran, Refused
 from streamproof.reference.spark.execution import Execution
-from streamproof.reference.spark.plans import Node, Watermark, pruned, rebuilt
+from streamproof.reference.spark.plans import Aggregation, Node, Watermark, pruned, rebuilt
+from streamproof.reference.spark.session_windows import SessionWindows
 
 Planned = Callable[[Query, HowRun], Node]
 
@@ -107,6 +110,46 @@ def test_a_watermark_that_lags_has_a_name_only_if_it_does_not_without_the_rules(
 
     found = [one for one in judged(CORPUS["filter after windows"], Runner(planned)) if one.relation.name == "reference"]
     assert [{one.name for one in each.named} for each in found] == [named]
+
+
+def test_sessions_merged_early_have_a_name_where_the_setting_is_on() -> None:
+    def planned(asked: Query, how: HowRun) -> Node:
+        is_on = {*SETTINGS["sessions merged early"].items()} <= {*how.settings.items()}
+        return rebuilt(asked.plan, early) if is_on else asked.plan
+
+    def early(node: Node) -> Node:
+        is_session = isinstance(node, Aggregation) and isinstance(node.by, SessionWindows)
+        return replace(node, by=replace(node.by, merges_early=True)) if is_session else node  # type: ignore[attr-defined, call-arg]
+
+    found = [one for seed in "0123" for one in judged(CORPUS["sessions"], Runner(planned), seed)]
+    assert {(one.relation.name, *(named.name for named in one.named)) for one in found} == {
+        ("sessions merged early", "late rows in sessions merged early")
+    }
+
+
+@pytest.mark.parametrize(("rule", "named"), [("PropagateEmptyRelation", ["zero for null"]), ("ColumnPruning", [])])
+def test_the_death_of_a_started_query_is_a_finding_named_by_the_rules_without_which_it_runs(
+    rule: str, named: list[str]
+) -> None:
+    class Dying(Runner):
+        def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
+            if rule not in how.settings.get(RULES, ""):
+                raise Refused(StreamingQueryException("Query terminated with exception: a file does not exist"))
+            return super().run(query, batches, how)
+
+    found = judged(CORPUS["windows above windows"], Dying(as_written))
+    assert [(one.error, [each.name for each in one.named]) for one in found] == [("a file does not exist", named)]
+
+
+def test_a_divergence_of_past_releases_names_nothing_on_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = CORPUS["deduplication above windows"].plan
+    runner = Runner(lambda query, how: query.plan if "PruneFilters" in how.settings.get(RULES, "") else other)
+    names = []
+    for version in ((3, 5, 3), (3, 5, 4)):
+        monkeypatch.setattr(divergences, "spark_version", lambda version=version: version)
+        found = judged(CORPUS["windows above windows"], runner)
+        names.append([one.name for each in found if each.relation.name == "reference" for one in each.named])
+    assert names == [["plan below a false filter removed"], []]
 
 
 @pytest.mark.parametrize(
