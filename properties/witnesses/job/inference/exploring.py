@@ -30,7 +30,9 @@ MOST_RUNS = 60
 """The most runs of a script, each of which shows one more column or argument that it uses."""
 _REQUIRED = re.compile(r"following arguments are required: ([^;\n]+)")
 _UNPACKED = re.compile(r"not enough values to unpack \(expected (\d+)")
-_NO_NUMBER = re.compile(r"(?:invalid literal for int\(\) with base 10|could not convert string to float): '(\w+)'")
+_NO_NUMBER = re.compile(
+    r"(?:invalid literal for int\(\) with base 10|could not convert string to float|invalid (?:int|float) value): '(\w+)'"
+)
 NUMBER = "10"
 """The number that stands for an argument that the script takes for one."""
 
@@ -80,7 +82,7 @@ class Open(Frames):
         """Return the frame of a read: a frame that is given or was made for it before, else a new one."""
         if found := super().answer(read, in_order=False):
             return found
-        name = read.names[0] if read.names else "events"
+        name = read.name or "events"
         self.columns[name] = columns_of(read, self.spark) or self.learned.setdefault(name, Columns()).schema
         path = self.folder / f"input{len(self.columns)}"
         path.mkdir()
@@ -129,7 +131,7 @@ class Exploring(Lift):
         return None if catalog.tableExists(read.target) else self._of_absent(read)
 
     def _of_absent(self, read: Read) -> DataFrame:
-        name = read.names[0] if read.names else "table"
+        name = read.name or "table"
         self.absent[name] = columns_of(read, self.spark) or self.learned.setdefault(name, Columns()).schema
         return self.spark.createDataFrame([], self.absent[name])
 
@@ -238,18 +240,18 @@ def with_arguments(source: Source, failure: BadInput, raised: Exception | None) 
             option = name.strip().split("/")[0]
             args += [option, _named(option)] if option.startswith("-") else [_named(option)]
         return replace(source, args=args) if len(args) < MOST_RUNS else None
+    wrong = _NO_NUMBER.search(failure.message)
+    if wrong is not None and wrong[1] in (*source.args, *source.env.values()):
+        args = [NUMBER if one == wrong[1] else one for one in source.args]
+        return replace(source, args=args, env={k: NUMBER if v == wrong[1] else v for k, v in source.env.items()})
     if raised is None:
         return None
     line = traceback.extract_tb(raised.__traceback__)[-1]
     if isinstance(raised, KeyError) and line.filename in (os.__file__, "<frozen os>"):
         name = str(raised.args[0])
         return replace(source, env={**source.env, name: _named(name)})
-    text = str(raised)
-    if (found := _NO_NUMBER.search(text)) is not None and found[1] in (*source.args, *source.env.values()):
-        args = [NUMBER if one == found[1] else one for one in source.args]
-        return replace(source, args=args, env={k: NUMBER if v == found[1] else v for k, v in source.env.items()})
     if "sys.argv" in (line.line or "") and isinstance(raised, (IndexError, ValueError)) and len(source.args) < 20:
-        unpacked = _UNPACKED.search(text)
+        unpacked = _UNPACKED.search(str(raised))
         count = int(unpacked[1]) if unpacked is not None else len(source.args) + 1
         return replace(source, args=[f"argument{number}" for number in range(1, count + 1)])
     return None

@@ -131,8 +131,8 @@ class _Reading:
         return None
 
     def input(self) -> InferredInput:
-        key = self.key()
         time, time_format = self.time()
+        key = self.key({time or self.only_timestamp})
         own: dict[str, Any] = {"key": key[0] if len(key) == 1 else key, "time": time, "time_format": time_format}
         if self.has_payload:
             own |= {"format": self.form, "value": self.value}
@@ -140,10 +140,10 @@ class _Reading:
         found = Input(ddl(self.columns), name=plain_name(self.name), **own)
         return InferredInput(self.name, found, as_text(found, self.text_of_value), self.read, self.guesses)
 
-    def key(self) -> tuple[str, ...]:
+    def key(self, times: set[str | bool | None]) -> tuple[str, ...]:
         """Return the columns by which all operators bring rows together; of a job without state one that it keeps."""
         groups = [places for below, places in self.query.groups if self.name in below]
-        times = {self.column_of(time.place) for time in self.times}
+        times |= {self.column_of(time.place) for time in self.times}
         of_key = None if self.envelope is None else Place(self.name, self.envelope.key)
         if self.value == "debezium":
             return self.primary_key(groups)
@@ -179,7 +179,7 @@ class _Reading:
             self.columns = [StructField(column, StringType()), *self.columns]
         return column
 
-    def key_without_state(self, times: set[str | None]) -> tuple[str, ...]:
+    def key_without_state(self, times: set[str | bool | None]) -> tuple[str, ...]:
         kept = {self.column_of(place) for place in self.query.kept}
         able = [
             column.name
@@ -188,9 +188,18 @@ class _Reading:
         ]
         return tuple(sorted(able, key=lambda name: not _ID.search(name))[:1])
 
+    @property
+    def timestamps(self) -> list[str]:
+        return [one.name for one in self.columns if one.dataType.simpleString() in _TIMESTAMPS]
+
+    @property
+    def only_timestamp(self) -> str | None:
+        stamps = self.timestamps
+        return stamps[0] if len(stamps) == 1 else None
+
     def time(self) -> tuple[str | bool | None, str | None]:
         """Return the column of the event time, and the form of times that are no timestamps."""
-        stamps = [one.name for one in self.columns if one.dataType.simpleString() in _TIMESTAMPS]
+        stamps = self.timestamps
         for time in self.times:
             return self.watermarked(time, stamps)
         if self.value == "debezium" or (self.has_payload and not stamps):

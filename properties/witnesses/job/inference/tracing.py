@@ -191,7 +191,14 @@ class _Tracer:
             if columns or name in ("Aggregate", "Distinct") or name.startswith(_OF_FUNCTIONS):
                 below = frozenset(self.source_of(one) for one in walk(node) if class_of(one).startswith("StreamingRel"))
                 if below:
-                    yield below, [*dict.fromkeys(place for column in columns for place in self.places(column))]
+                    yield below, [*dict.fromkeys(place for column in columns for place in self._alone(column))]
+
+    def _alone(self, column: Any) -> Iterator[Place]:
+        """Yield the places of a column, of each source the only one: in a union of two of its columns none tells."""
+        places = self.places(column)
+        for place in places:
+            if [one.source for one in places].count(place.source) == 1:
+                yield place
 
     def _columns_of(self, name: str, node: Any) -> Iterator[Any]:
         """Yield the expressions by which an operator brings rows together."""

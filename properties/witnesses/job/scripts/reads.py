@@ -68,6 +68,11 @@ class Read:
         return [*dict.fromkeys(name.casefold() for name in self._names() if name)]
 
     @property
+    def name(self) -> str:
+        """The first of its names, as the script writes it; empty: it has none."""
+        return next((name for name in self._names() if name), "")
+
+    @property
     def topics(self) -> list[str]:
         """The topics that it names; none where it gives a pattern of them."""
         texts = (self.options.get(option, "") for option in TOPICS if option != PATTERN)
