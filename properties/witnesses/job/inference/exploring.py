@@ -31,7 +31,8 @@ MOST_RUNS = 60
 _REQUIRED = re.compile(r"following arguments are required: ([^;\n]+)")
 _UNPACKED = re.compile(r"not enough values to unpack \(expected (\d+)")
 _NO_NUMBER = re.compile(
-    r"(?:invalid literal for int\(\) with base 10|could not convert string to float|invalid (?:int|float) value): '(\w+)'"
+    r"(?:invalid literal for int\(\) with base 10|could not convert string to float|"
+    r"invalid (?:int|float) value): '(\w+)'"
 )
 NUMBER = "10"
 """The number that stands for an argument that the script takes for one."""
