@@ -17,15 +17,13 @@ PAGES = [
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "api"),
     *sorted((ROOT / "specs").glob("*.md")),
 ]
-MESSAGES = ROOT / "tests" / "golden" / "messages.txt"
-"""Every message, progress line and help text of the source; see tests/fast/test_messages.py."""
 LONG_WORDS = 25
 """A sentence of more words is long."""
 LONG_SHARE = 0.05
 """Fewer of a page's sentences than this share may be long."""
 EASY_GRADE = 9.0
 """The grade that pages for everyone may have at most."""
-EASY = {"README.md", "docs/start.md", "docs/verdicts.md", "docs/laws.md", MESSAGES.relative_to(ROOT).as_posix()}
+EASY = {"README.md", "docs/start.md", "docs/verdicts.md", "docs/laws.md"}
 
 _NO_PROSE = re.compile(r"^```(?s:.*?)^```$|<!--(?s:.*?)-->|^#+ .*$|^\|.*$", re.MULTILINE)
 _ITEM = re.compile(r"^\s*(?:[-*] |\d+\. |:   )")
@@ -44,15 +42,6 @@ def paragraphs(markdown: str) -> list[str]:
             found.append(_ITEM.sub("", line).strip())
             open_ = True
     return found
-
-
-def read(path: Path) -> str:
-    """Read a page; of the messages each is a paragraph, with code in place of what it names, and its remedy apart."""
-    text = path.read_text(encoding="utf-8")
-    if path != MESSAGES:
-        return text
-    messages = re.findall(r"^  (?:error|help|printed|progress) +(.*)$", text, re.MULTILINE)
-    return "\n\n".join(re.sub(r"[:;] ", ". ", re.sub(r"\{[^}]*\}", "code", message)) for message in messages)
 
 
 def sentences(markdown: str) -> list[str]:
@@ -82,8 +71,8 @@ def main(arguments: list[str]) -> int:
     """Print a line for each page, and the long sentences of the pages that are named; return the exit code."""
     missed = False
     print(f"grade  over {LONG_WORDS} words  page")
-    for path in [Path(name).resolve() for name in arguments] or [*PAGES, MESSAGES]:
-        text, name = read(path), path.relative_to(ROOT).as_posix()
+    for path in [Path(name).resolve() for name in arguments] or PAGES:
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
         found, count = long_sentences(text), len(sentences(text))
         hard = grade(text) > EASY_GRADE and name in EASY
         share = len(found) / max(count, 1)

@@ -61,7 +61,7 @@ def test_long_words_raise_the_grade() -> None:
 
 
 def test_few_sentences_of_a_page_are_long() -> None:
-    texts = {path: READABILITY.read(path) for path in [*READABILITY.PAGES, READABILITY.MESSAGES]}
+    texts = {path: path.read_text(encoding="utf-8") for path in READABILITY.PAGES}
     long = {path: len(READABILITY.long_sentences(text)) for path, text in texts.items()}
     allowed = {path: READABILITY.LONG_SHARE * len(READABILITY.sentences(text)) for path, text in texts.items()}
     assert [path for path in texts if long[path] >= allowed[path]] == [], "docs/readability.py PAGE lists them"
@@ -69,5 +69,5 @@ def test_few_sentences_of_a_page_are_long() -> None:
 
 def test_pages_for_everyone_are_easy() -> None:
     pytest.importorskip("textstat", reason="comes with the extra readability")
-    grades = {page: READABILITY.grade(READABILITY.read(ROOT / page)) for page in READABILITY.EASY}
+    grades = {page: READABILITY.grade((ROOT / page).read_text(encoding="utf-8")) for page in READABILITY.EASY}
     assert [page for page, grade in grades.items() if grade > READABILITY.EASY_GRADE] == []
