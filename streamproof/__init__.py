@@ -11,11 +11,10 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   checkpoint, `replay` for a run in production; they return `JobReport`, `InvariantsReport`, `UpgradeReport` and
   `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
   `Script` (a script as it is). Expected are the rules of Spark's own operators (`session_windows`, `windows`,
-  `drop_duplicates`, `stream_join`, `static_join`), a function or a class (with a `Watermark`, which tells late rows as
-  Spark does), `sql`, `as_batch` or `other_job`.
+  `drop_duplicates`, `stream_join`, `static_join`), `reference_of` (one of the ten operators), a function or a class
+  (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`.
   `write_report` writes what came of it as a page, text, JSON and JUnit XML.
-- Checking: `conforms` (a job, by an operator's reference), which returns a `ConformanceReport`, `check` (an operator's
-  Spark implementation), `assert_holds` (one counterexample again).
+- Checking: `check` (an operator's Spark implementation), `assert_holds` (one of its counterexamples again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
 - Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`.
@@ -42,19 +41,14 @@ if TYPE_CHECKING:
     from .properties.checking.jobs.check import check_job
     from .properties.checking.jobs.invariants import invariants
     from .properties.checking.jobs.replay import replay
-    from .properties.checking.jobs.reports import (
-        ConformanceReport,
-        InvariantsReport,
-        JobReport,
-        ReplayReport,
-        UpgradeReport,
-    )
+    from .properties.checking.jobs.reports import InvariantsReport, JobReport, ReplayReport, UpgradeReport
     from .properties.checking.jobs.upgrade import upgrade
     from .properties.checking.jobs.verdicts import Inconclusive, UpgradeRefused, Violated
     from .properties.generators.columns.forms.avro import avro
     from .properties.generators.columns.inputs import Input
     from .properties.generators.registering import register
     from .properties.laws.expected.oracles import as_batch, other_job, sql
+    from .properties.laws.expected.reference import reference_of
     from .properties.laws.expected.rules import drop_duplicates, session_windows, static_join, stream_join, windows
     from .properties.registration.bindings import Binding
     from .properties.registration.coverage import Coverage
@@ -63,7 +57,6 @@ if TYPE_CHECKING:
     from .properties.registration.options import OptionSpace
     from .properties.registration.registration import FreeOrder, Registration
     from .properties.report.making import write_report
-    from .properties.testing.conformance import assert_conforms as conforms
     from .properties.testing.gate import check
     from .properties.testing.recheck import assert_holds
     from .properties.witnesses.job.scripts.script import Script
@@ -95,7 +88,6 @@ __all__ = [
     "Binding",
     "Change",
     "Clock",
-    "ConformanceReport",
     "Coverage",
     "Definition",
     "Domain",
@@ -137,7 +129,6 @@ __all__ = [
     "avro",
     "check",
     "check_job",
-    "conforms",
     "drop_duplicates",
     "invariants",
     "other_job",
@@ -145,6 +136,7 @@ __all__ = [
     "play",
     "read_history",
     "read_state",
+    "reference_of",
     "register",
     "replay",
     "session_windows",
@@ -167,22 +159,16 @@ _HOMES = {
     ".properties.registration.registration": ("FreeOrder", "Registration"),
     ".properties.testing.gate": ("check",),
     ".properties.testing.recheck": ("assert_holds",),
-    ".properties.testing.conformance": ("conforms",),
     ".properties.checking.jobs.check": ("check_job",),
     ".properties.checking.jobs.replay": ("replay",),
-    ".properties.checking.jobs.reports": (
-        "ConformanceReport",
-        "InvariantsReport",
-        "JobReport",
-        "ReplayReport",
-        "UpgradeReport",
-    ),
+    ".properties.checking.jobs.reports": ("InvariantsReport", "JobReport", "ReplayReport", "UpgradeReport"),
     ".properties.checking.jobs.upgrade": ("upgrade",),
     ".properties.checking.jobs.verdicts": ("Inconclusive", "UpgradeRefused", "Violated"),
     ".properties.generators.columns.forms.avro": ("avro",),
     ".properties.generators.columns.inputs": ("Input",),
     ".properties.checking.jobs.invariants": ("invariants",),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
+    ".properties.laws.expected.reference": ("reference_of",),
     ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
     ".properties.witnesses.job.scripts.script": ("Script",),
     ".properties.witnesses.job.sinks.sink": ("Sink",),
@@ -207,7 +193,6 @@ _HOMES = {
     ".spark_impl.state": ("read_state",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_INSIDE = {"conforms": "assert_conforms"}
 
 
 def __getattr__(name: str) -> Any:
@@ -216,7 +201,7 @@ def __getattr__(name: str) -> Any:
 
         found: Any = version("streamproof")
     elif name in _HOME:
-        found = getattr(import_module(_HOME[name], __name__), _INSIDE.get(name, name))
+        found = getattr(import_module(_HOME[name], __name__), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...reference.core.history import History
 from ..laws.all import Subject, law_named
 from ..laws.base import CannotRecheck, Comparison
@@ -11,11 +9,8 @@ from ..laws.case import Case
 from ..laws.metamorphic.reruns import RerunLaw
 from ..registration.registration import registration_of
 from ..witnesses.run_options import RunOptions
-from ..witnesses.spark.witness import JobWitness, QueryWitness, SparkWitness
+from ..witnesses.spark.witness import QueryWitness, SparkWitness
 from .mutation import chosen
-
-if TYPE_CHECKING:
-    from ..witnesses.spark.witness import Job
 
 
 def recheck(
@@ -25,7 +20,6 @@ def recheck(
     subject: Subject = "spark",
     mutant: str | None = None,
     original: History | None = None,
-    job: Job | None = None,
     way: RunOptions | None = None,
 ) -> Comparison:
     """Ask a law about one history again, alone.
@@ -33,10 +27,9 @@ def recheck(
     Args:
         law: The law's name, as a check reports it.
         history: The history: a counterexample, as it was saved.
-        subject: What was checked: `spark`, `reference`, or `job`, a user's own job.
+        subject: What was checked: `spark` or `reference`.
         mutant: The mutant that runs instead of the operator's own logic, if any.
         original: The history that `history` is a variant of, for the laws that relate the two.
-        job: The user's job that runs instead of the operator.
         way: The way in which a law runs histories again; by default the law chooses its ways.
 
     Returns:
@@ -54,24 +47,19 @@ def recheck(
         raise CannotRecheck(f"the law {law!r} isn't asked of {history.operator}: {reason}")
     if way is not None and not isinstance(asked, RerunLaw):
         raise CannotRecheck(f"the law {law!r} runs no history again: leave way out")
-    if subject == "job" and job is None:
-        raise CannotRecheck("the law was asked of a job of yours, which wasn't given: give it as job")
-    return asked.recheck([Case(history, original, way)], witness_of(history.operator, mutant, job))[0]
+    return asked.recheck([Case(history, original, way)], witness_of(history.operator, mutant))[0]
 
 
-def witness_of(operator: str, mutant: str | None = None, job: Job | None = None) -> QueryWitness:
-    """Return the witness that runs an operator's own implementation, a mutant of it, or a user's job instead.
+def witness_of(operator: str, mutant: str | None = None) -> QueryWitness:
+    """Return the witness that runs an operator's own implementation, or a mutant of it.
 
     Args:
         operator: The operator's name.
         mutant: The mutant's name.
-        job: The job, which replaces both.
 
     Raises:
         BadInput: The operator or the mutant is unknown.
     """
-    if job is not None:
-        return JobWitness(job)
     if mutant is None:
         return SparkWitness()
     (found,) = chosen(operator, [mutant])

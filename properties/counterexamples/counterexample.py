@@ -30,7 +30,7 @@ class Saved:
     Attributes:
         law: The name of the law that is broken.
         history: The smallest history that was found.
-        subject: What was checked: `spark`, `reference` or `job`.
+        subject: What was checked: `spark` or `reference`.
         mutant: The mutant that replaced the operator's own logic, if any.
         original: The history that `history` is a variant of, if the law relates the two.
         way: How the law ran it again, if it did; None if it was saved without.

@@ -40,12 +40,11 @@ class FolderStore(Store):
 
     Args:
         folder: The folder; it is made when the first counterexample is saved.
-        job: The user's job, if a job is checked, for the test to paste.
     """
 
-    def __init__(self, folder: Path = DEFAULT_FOLDER, job: object = None) -> None:
+    def __init__(self, folder: Path = DEFAULT_FOLDER) -> None:
         super().__init__()
-        self.folder, self.job = folder, job
+        self.folder = folder
 
     def save(self, counterexample: Counterexample) -> Path:
         """Write a counterexample into `folder/operator/name/`, whole or not at all, and return that folder.
@@ -56,7 +55,7 @@ class FolderStore(Store):
             BadInput: The folder can't be written; the counterexample is in the message, so that nothing is lost.
         """
         others = {TEXT: counterexample_text(counterexample)}
-        test = test_to_paste(counterexample, self.job)
+        test = test_to_paste(counterexample)
         if test is not None:
             others[f"test_{counterexample.name.replace('-', '_')}.py"] = test
         refresh: Refresh = "never" if counterexample.awaits_recheck else "unconfirmed"

@@ -119,13 +119,8 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
     return rows
 
 
-def test_to_paste(counterexample: Counterexample, job: object = None) -> str | None:  # noqa: PT028 - no test itself
-    """Return a pytest test that fails as long as the counterexample breaks the law; None if it isn't confirmed.
-
-    Args:
-        counterexample: The counterexample.
-        job: The user's job, if a job was checked: the test imports it by its name if it can.
-    """
+def test_to_paste(counterexample: Counterexample) -> str | None:
+    """Return a pytest test that fails as long as the counterexample breaks the law; None if it isn't confirmed."""
     if not counterexample.confirmed:
         return None
     arguments = [repr(counterexample.law), "HISTORY"]
@@ -139,18 +134,10 @@ def test_to_paste(counterexample: Counterexample, job: object = None) -> str | N
         arguments.append(f"mutant={counterexample.mutant!r}")
     if counterexample.way is not None:
         arguments.append(f"way={counterexample.way.to_json()!r}")
-    imported = ""
-    if counterexample.subject == "job":
-        name, module = getattr(job, "__qualname__", ""), getattr(job, "__module__", "")
-        if name.isidentifier() and module != "__main__":
-            imported = f"from {module} import {name}\n"
-        else:
-            imported, name = "from your_module import my_job  # the job that was checked\n", "my_job"
-        arguments.append(f"job={name}")
     # A history's text is ASCII, and JSON never has three quotes in a row.
     written = "".join(f'{name} = r"""\n{text}"""\n\n' for name, text in texts.items())
     return (
-        f"from streamproof import assert_holds\n{imported}\n"
+        "from streamproof import assert_holds\n\n"
         f"{written}\n"
         f"def test_{counterexample.name.replace('-', '_')}() -> None:\n"
         f"    assert_holds({', '.join(arguments)})\n"

@@ -37,8 +37,8 @@ from .on_spark.state import State
 from .on_spark.table_at_every_cut import TableAtEveryCut
 from .variation import Invariant, Variation
 
-Subject: TypeAlias = Literal["spark", "reference", "job"]
-"""The subject of a check: the operator on Spark, its reference, or a user's own job."""
+Subject: TypeAlias = Literal["spark", "reference"]
+"""The subject of a check: the operator on Spark, or its reference."""
 
 METAMORPHIC: Sequence[Law] = (
     Restart(),
@@ -79,7 +79,6 @@ OF_REFERENCE: Sequence[Law] = (
 LAWS: Mapping[Subject, Mapping[str, Law]] = {
     "spark": {law.name: law for law in ON_SPARK},
     "reference": {law.name: law for law in OF_REFERENCE},
-    "job": {law.name: law for law in ON_SPARK},
 }
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import History
 from ..checking.checked import Checked
-from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport, ReplayReport, UpgradeReport
+from ..checking.jobs.reports import InvariantsReport, JobReport, ReplayReport, UpgradeReport
 from ..checking.jobs.verdicts import CheckFailed, NotFinished, Violated
 from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
@@ -28,14 +28,7 @@ from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
 JobOutcome: TypeAlias = (
-    JobReport
-    | InvariantsReport
-    | UpgradeReport
-    | ReplayReport
-    | ConformanceReport
-    | CheckFailed
-    | StreamproofError
-    | NotFinished
+    JobReport | InvariantsReport | UpgradeReport | ReplayReport | CheckFailed | StreamproofError | NotFinished
 )
 """The values that checks of jobs return, such as `check_job`, or raise; or a check that isn't finished."""
 ASKED = ("reference", "duckdb", "protocol")
@@ -50,7 +43,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
 
     Args:
         folder: The folder to write into; a report that is there is replaced.
-        outcomes: What `check_job`, `invariants`, `upgrade`, `replay` and `conforms` returned, or the `Violated`,
+        outcomes: What `check_job`, `invariants`, `upgrade` and `replay` returned, or the `Violated`,
             `UpgradeRefused`, `Inconclusive`, `BadInput` or other `StreamproofError` that they raised.
         ended: The reason that the checks ended early, in words; empty if they didn't.
 
@@ -95,7 +88,7 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
             found += [counterexample_found(one, name, str(path), not ended) for one, path in outcome.found]
         elif isinstance(outcome, Violated):
             path = "" if outcome.path is None else str(outcome.path)
-            found.append(counterexample_found(outcome.counterexample, name, path, job=outcome.job))
+            found.append(counterexample_found(outcome.counterexample, name, path))
             found += [counterexample_found(one, name) for one in (outcome.as_found,) if one is not None]
     return content_of(checks, found, command=command, ended=ended)
 
@@ -105,7 +98,6 @@ def counterexample_found(
     subject: str,
     path: str = "",
     ask: bool = True,
-    job: object = None,
 ) -> Found:
     """Return a counterexample as a report shows it.
 
@@ -114,7 +106,6 @@ def counterexample_found(
         subject: The subject of the check.
         path: The path where it is saved; empty if it isn't.
         ask: Whether witnesses that took no part are asked for their answers.
-        job: The user's job that was compared with an operator's reference, if one was.
     """
     if isinstance(counterexample, JobCounterexample):
         batch = None if counterexample.difference is None else counterexample.difference.batch
@@ -159,7 +150,7 @@ def counterexample_found(
         [*_sides(expected_by, actual_by), *_votes(counterexample, ask)],
         counterexample.history.to_text(),
         "" if counterexample.original is None else counterexample.original.to_text(),
-        test_to_paste(counterexample, job) or "",
+        test_to_paste(counterexample) or "",
         "" if counterexample.confirmed else counterexample.unconfirmed or ALONE,
         path,
         counterexample.seed,

@@ -56,7 +56,7 @@ OUTCOMES = pytest.StashKey[list[tuple[str, Any]]]()
 """By the test: what each check of a job has returned or raised."""
 STDERR = pytest.StashKey[int]()
 """A descriptor of the standard error that isn't captured."""
-FIXTURES = ("check_job", "invariants", "upgrade", "conforms")
+FIXTURES = ("check_job", "invariants", "upgrade")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -186,14 +186,6 @@ def spark(pytestconfig: pytest.Config) -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def conforms(pytestconfig: pytest.Config) -> Callable[..., Any]:
-    """A function `conforms(job, options, histories=300, seed=0)` that fails the test on the smallest disagreement."""
-    from .conformance import assert_conforms
-
-    return _in_test(pytestconfig, assert_conforms)
-
-
-@pytest.fixture(scope="session")
 def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.check_job`, which saves the counterexamples of each test in a folder of that test's own."""
     from ..checking.jobs.check import check_job
@@ -231,7 +223,6 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)}, any_provider=True)
     from ..checking.jobs.verdicts import CheckFailed
     from ..counterexamples.of_jobs import SAVED, folder_of
-    from .conformance import running_test
 
     signature = inspect.signature(function)
     profile = PROFILES[config.getoption("--streamproof-profile") or config.getini(PROFILE)]
@@ -260,6 +251,12 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         return outcome
 
     return in_test
+
+
+def running_test() -> str | None:
+    """Return the node id of the test that pytest is running, or None outside of tests."""
+    running = os.environ.get("PYTEST_CURRENT_TEST")
+    return None if running is None else running.rpartition(" ")[0]
 
 
 def _report_folder(config: pytest.Config) -> Path | None:

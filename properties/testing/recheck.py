@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...reference.core.history import parse_history
 from ..checking.recheck import recheck
@@ -13,9 +13,6 @@ from ..laws.all import Subject, law_named
 from ..registration.registration import registration_of
 from ..witnesses.run_options import run_options
 
-if TYPE_CHECKING:
-    from ..witnesses.spark.witness import Job
-
 
 def assert_holds(
     law: str,
@@ -24,7 +21,6 @@ def assert_holds(
     original: str | None = None,
     subject: Subject = "spark",
     mutant: str | None = None,
-    job: Job | None = None,
     way: Mapping[str, Any] | None = None,
 ) -> None:
     """Check a counterexample again, and fail as long as the law is broken on it.
@@ -33,9 +29,8 @@ def assert_holds(
         law: The law's name, as a check reports it.
         history: The text of a history file.
         original: The text of the history that `history` is a variant of, where the law relates the two.
-        subject: The subject of the check: `spark`, `reference`, or `job`, a user's own job.
+        subject: The subject of the check: `spark` or `reference`.
         mutant: The mutant that runs instead of the operator's own logic, if any.
-        job: The user's job that runs instead of the operator.
         way: How the law ran the history again, if it did, such as `{"stop_after": [1, 2]}`: the batches (from 0) after
             which the query is stopped and restarted (`stop_after`); the batches in which it crashes between output and
             commit (`crash_in`, or at another moment: `[1, True, "before its output"]`); the number of shuffle
@@ -52,7 +47,7 @@ def assert_holds(
     parsed = parse_history(history)
     related = None if original is None else parse_history(original, "original", "original")
     asked = None if way is None else run_options(way)
-    comparison = recheck(law, parsed, subject=subject, mutant=mutant, original=related, job=job, way=asked)
+    comparison = recheck(law, parsed, subject=subject, mutant=mutant, original=related, way=asked)
     if comparison.differences:
         keys = {difference.key for difference in comparison.differences}
         says = law_named(law, subject).sentence(registration_of(parsed.operator))

@@ -17,7 +17,6 @@ import pytest
 import streamproof
 from paths import ROOT
 from streamproof.properties.system.arguments import checked
-from streamproof.properties.testing import conformance
 from streamproof.reference.core.operator import OPERATORS
 
 HEAVY = ("pyspark", "pandas", "numpy", "pyarrow", "duckdb", "hypothesis", "typer", "rich", "pytest", "jinja2")
@@ -37,7 +36,7 @@ def test_every_public_name_is_there(name: str) -> None:
 def test_every_public_name_is_documented_under_the_name_that_it_has(name: str) -> None:
     found = getattr(streamproof, name)
     assert inspect.getdoc(found)
-    assert found.__name__ == {"conforms": "assert_conforms"}.get(name, name)
+    assert found.__name__ == name
 
 
 def test_the_names_that_type_checkers_see_are_those_that_are_imported() -> None:
@@ -50,9 +49,7 @@ def test_the_names_that_type_checkers_see_are_those_that_are_imported() -> None:
         for alias in node.names
     }
     imported = {
-        (module.removeprefix("."), streamproof._INSIDE.get(name, name), name)
-        for module, names in streamproof._HOMES.items()
-        for name in names
+        (module.removeprefix("."), name, name) for module, names in streamproof._HOMES.items() for name in names
     }
     assert seen == imported
     assert {name for _, _, name in seen} | {"__version__"} == {*streamproof.__all__}
@@ -92,10 +89,6 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 def test_the_version_is_that_of_the_installed_package() -> None:
     assert streamproof.__version__ == version("streamproof")
-
-
-def test_the_fixture_and_the_public_function_are_one() -> None:
-    assert streamproof.conforms is conformance.assert_conforms
 
 
 def test_the_package_is_typed() -> None:

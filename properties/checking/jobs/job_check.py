@@ -133,7 +133,7 @@ class JobCheck:
                 "Spark gives it rows: leave digits= out, or give a number of digits"
             )
         derived = self.options.runner.derived_time(declared.plan)
-        if derived is not None and not self.draws.closes and oracle.follows_clock:
+        if derived not in (None, oracle.derived_clock) and not self.draws.closes and oracle.follows_clock:
             raise BadInput(
                 f"{name} has its watermark on {derived!r}, which it makes of other columns, and "
                 f"{oracle.name} goes by the clock of the input's event time: say how the source has it, such as "

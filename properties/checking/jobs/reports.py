@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from ...counterexamples.notebook import Shown
 from ...generators.columns.model import Comparing
-from ...laws.base import REFERENCE
 from ...laws.expected.comparison import in_words
-from ...laws.on_spark.changelog import Changelog
-from ...outcomes.equality import EXACT, TWELVE_DIGITS, Equality
+from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ..checked import Checked, LawCount
 
 Fate: TypeAlias = Literal["killed", "survived", "no difference", "doesn't run"]
@@ -257,53 +254,6 @@ class ReplayReport(Shown):
         law = LawCount(self.oracle, self._compared, ("expected", "the run"), "conforms", 1)
         notes = [f"{_rows(self.read)} read, {_rows(self.written)} written.", *self._notes]
         return Checked(f"the run of {self.job}", "conforms", [law], 1, notes=notes)
-
-
-@dataclass(frozen=True)
-class ConformanceReport(Shown):
-    """The report of a check against an operator's reference that found no difference.
-
-    Attributes:
-        job: The job's name.
-        operator: The operator's name.
-        options: The options that the job implements.
-        histories: The number of histories on which they were compared.
-        seed: The seed that the histories were drawn from.
-        covered: The number of histories that met each coverage goal.
-    """
-
-    job: str
-    operator: str
-    options: Mapping[str, Any]
-    histories: int
-    seed: int
-    covered: Mapping[str, int]
-
-    @property
-    def oracle(self) -> str:
-        """The oracle that the job was compared with."""
-        return f"the reference of {self.operator}"
-
-    def __str__(self) -> str:
-        return (
-            f"{self.job} conforms to {self.oracle} on {self.histories} histories, which met every coverage goal. "
-            "Compared: the changes of each key in each batch, in order; "
-            f"{EXACT}."
-        )
-
-    @property
-    def checked(self) -> Checked:
-        """The report as plain data: the law *changelog* alone."""
-        law = LawCount(Changelog.name, Changelog.says, (REFERENCE, "the job"), "conforms", self.histories)
-        return Checked(
-            self.job,
-            "conforms",
-            [law],
-            self.histories,
-            seeds=f"seed {self.seed}",
-            covered=dict(sorted(self.covered.items())),
-            notes=[f"Compared with {self.oracle}, options {json.dumps(dict(self.options))}."],
-        )
 
 
 def _rows(count: int) -> str:

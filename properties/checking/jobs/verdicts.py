@@ -1,4 +1,4 @@
-"""How a check of a job ends: as conforming to an operator, as violated, as inconclusive, or without a verdict."""
+"""How a check of a job ends: as violated, as inconclusive, or without a verdict."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....reference.core.errors import PUBLIC
-from ...counterexamples.counterexample import Counterexample
 from ...counterexamples.notebook import Raised
 from ...counterexamples.of_jobs import JobCounterexample
 from ...laws.expected.comparison import in_words
 from ...laws.metamorphic.upgrade import Upgrade
-from ...laws.on_spark.changelog import Changelog
-from ...witnesses.job.contract import location
 from ..checked import Checked, LawCount
 
 
@@ -46,9 +43,7 @@ class Violated(CheckFailed):
     """The job differs from what is expected.
 
     Attributes:
-        counterexample: The smallest history that was found, the expected rows and the emitted rows: from a check of the
-            job's own columns, or from a check against an operator's reference.
-        job: The job, where it was compared with an operator's reference.
+        counterexample: The smallest history that was found, the expected rows and the emitted rows.
         path: The path where the counterexample is saved; None if it isn't saved.
         as_found: The counterexample that it was shrunk from, if that differs in another way; else None.
     """
@@ -59,31 +54,25 @@ class Violated(CheckFailed):
     def __init__(
         self,
         message: str,
-        counterexample: JobCounterexample | Counterexample,
+        counterexample: JobCounterexample,
         *,
-        job: object = None,
         path: Path | None = None,
         as_found: JobCounterexample | None = None,
     ) -> None:
         super().__init__(message)
-        self.counterexample, self.job, self.path, self.as_found = counterexample, job, path, as_found
+        self.counterexample, self.path, self.as_found = counterexample, path, as_found
 
     @property
     def name(self) -> str:
         """The name of what was checked."""
-        if isinstance(self.counterexample, JobCounterexample):
-            return self.counterexample.job
-        return self.counterexample.right[0] if self.job is None else location(self.job)
+        return self.counterexample.job
 
     @property
     def checked(self) -> Checked:
         """The outcome as plain data: the law that is broken, on one history."""
         one = self.counterexample
-        if isinstance(one, JobCounterexample):
-            law, says, between = one.oracle, in_words(one.expected.comparing, one.equality), ("expected", "job")
-        else:
-            law, says, between = one.law, Changelog.says, (one.left[0], one.right[0])
-        count = LawCount(law, says, between, "violated", 1, 1)
+        says = in_words(one.expected.comparing, one.equality)
+        count = LawCount(one.oracle, says, ("expected", "job"), "violated", 1, 1)
         return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}")
 
 

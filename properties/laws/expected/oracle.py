@@ -18,15 +18,19 @@ class Oracle(ABC):
     Attributes:
         takes_late: Whether it handles late rows; if not, histories have none.
         distances_us: The durations that it depends on, in microseconds: gaps, sizes, delays.
+        edges_us: The steps and offsets of the times at which the watermark sets something off, in microseconds.
         allows_fewer_columns: Whether a job's result may lack some of the columns that it expects.
         follows_clock: Whether it goes by the clock of the inputs' event times.
+        derived_clock: The column that its jobs derive of the event time, to have their watermark on it.
         runs_job: Whether it runs a job, and so can't expect values that are others in each run.
     """
 
     takes_late: bool = False
     distances_us: Sequence[int] = ()
+    edges_us: Sequence[tuple[int, int]] = ()
     allows_fewer_columns: bool = False
     follows_clock: bool = True
+    derived_clock: str = ""
     runs_job: bool = False
 
     if TYPE_CHECKING:  # at runtime a property would stand in the way of a dataclass's field of this name
@@ -61,6 +65,10 @@ class Oracle(ABC):
             run: How the job is run.
         """
         return None
+
+    def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
+        """Return the oracle's own coverage goals that histories leave unmet; as `expected`."""
+        return []
 
     @abstractmethod
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from doc_pages import MODULES, ROOT, Block, blocks_of, printed_by, write_files
-from streamproof import check_job, conforms, invariants, upgrade
+from streamproof import check_job, invariants, upgrade
 from streamproof.properties.checking.jobs import smallest
 from streamproof.properties.witnesses.spark.platform.workers import import_as_here
 
@@ -41,7 +41,7 @@ def test_a_test_module_does_what_its_page_says(
     import_as_here(spark)  # a suite's workers start in its folder; these have started elsewhere
     names: dict[str, Any] = {"__name__": module.notes["file"].removesuffix(".py")}
     exec(compile(module.text, module.notes["file"], "exec"), names)
-    checks = {"check_job": check_job, "invariants": invariants, "upgrade": upgrade, "conforms": conforms}
+    checks = {"check_job": check_job, "invariants": invariants, "upgrade": upgrade}
     given = {**checks, "spark": spark}
     said, failed = "", []
     for name, test in names.items():

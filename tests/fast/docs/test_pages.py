@@ -9,7 +9,6 @@ import shlex
 import tomllib
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -130,9 +129,9 @@ def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
     history = parse_history(shown.split('"""')[1])
     side = "reference", Outcome.of_play(history.name, play(history))
     counterexample = Counterexample(
-        law="changelog", sentence="", history=history, left=side, right=side, differences=[], subject="job"
+        law="changelog", sentence="", history=history, left=side, right=side, differences=[], mutant="merges_one"
     )
-    assert test_to_paste(counterexample, SimpleNamespace(__qualname__="my_job", __module__="test_sessions")) == shown
+    assert test_to_paste(counterexample) == shown
     assert "".join(f"    {line}\n" for line in history.to_text().splitlines()) in text_of("docs/tutorial.md")
 
 

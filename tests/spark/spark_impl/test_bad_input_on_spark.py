@@ -272,13 +272,6 @@ def test_a_job_without_a_watermark_is_refused_with_the_remedy(
     )
 
 
-def test_a_job_that_conforms_is_to_judge_is_refused_with_the_same_remedy(
-    spark: SparkSession, conforms: Callable[..., None]
-) -> None:
-    with pytest.raises(BadInput, match=r"without watermark.*give the event time one"):
-        conforms(native, {"gap_ms": 300_000, "emit": "close", "late": "own"}, histories=2)
-
-
 def test_our_own_operators_need_no_watermark_and_refuse_one_upon_a_timed_one(folder: Folder) -> None:
     folder.add([("a", 1, 0)])
     changelog = sessions("5 minutes")(folder.stream)

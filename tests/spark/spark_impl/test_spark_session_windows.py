@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streamproof import assert_holds
+from streamproof import Input, JobReport, Violated, reference_of
 from streamproof.properties.operators.session_windows import MERGED
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.properties.witnesses.spark.witness import SPARK, NativeSparkWitness
@@ -238,31 +238,14 @@ def test_a_late_row_is_rescued_when_spark_merges_sessions_before_the_shuffle(
     assert [line["window"] for line in outcome.to_lines()] == [window]
 
 
-def session_window_job(events: DataFrame) -> DataFrame:
-    """Sessions by Spark's own operator, as one would write them."""
-    rows = events.withColumn("time", F.timestamp_millis("timestamp")).withWatermark("time", "5 milliseconds")
-    sessions = rows.groupBy(F.session_window("time", "10 milliseconds").alias("session"), "key").count()
-    end = F.timestamp_millis(F.unix_millis("session.end") - 10)
-    window = F.struct(F.col("session.start").alias("start"), end.alias("end")).alias("window")
-    return sessions.select("key", window, F.col("count").alias("value"), end.alias("timestamp"))
-
-
-def test_a_user_s_job_that_differs_from_the_reference_is_reported_with_its_smallest_history(
-    spark: SparkSession, conforms: Callable[..., None], tmp_path: Path
+def test_a_job_of_this_operator_has_its_reference_and_not_one_that_is_1_ms_off(
+    spark: SparkSession, check_job: Callable[..., JobReport]
 ) -> None:
-    options = {"gap_ms": 10, "grace_ms": 5, "emit": "close", "late": "own"}
-    with pytest.raises(AssertionError) as counterexample:
-        conforms(session_window_job, options, histories=50, folder=tmp_path)
-    emitted, _, pasted = str(counterexample.value).partition("The test to paste:")
-    assert "violated: the changelog is the reference's" in emitted
-    assert emitted.count('"input"') == pasted.count('"input"') <= 2
-    (saved,) = tmp_path.rglob("history.jsonl")
-    with pytest.raises(AssertionError, match="violated"):
-        assert_holds("changelog", saved.read_text(), subject="job", job=session_window_job)
-
-
-def test_a_user_s_job_that_conforms_passes(spark: SparkSession, conforms: Callable[..., None]) -> None:
     def job(events: DataFrame) -> DataFrame:
-        return session_windows(events, key="key", timestamp="timestamp", order="order", gap="10 ms", grace="5 ms")
+        return session_windows(events, key="key", timestamp="time", gap="10 ms", grace="5 ms")
 
-    conforms(job, {"gap_ms": 10, "grace_ms": 5}, histories=50)
+    events = Input("key string, time timestamp", key="key")
+    report = check_job(job, events, expect=reference_of("session_windows", gap_ms=10, grace_ms=5))
+    assert (report.comparing, report.oracle) == ("batches", "the reference of session_windows")
+    with pytest.raises(Violated):
+        check_job(job, events, expect=reference_of("session_windows", gap_ms=10, grace_ms=6))

@@ -57,6 +57,7 @@ def draw_histories(
     late: bool = True,
     delay_us: int = 0,
     timeouts_us: Sequence[int] = (),
+    edges_us: Sequence[tuple[int, int]] = (),
 ) -> list[JobHistory]:
     """Draw histories under one clock schedule, named `h0`, `h1` and so on.
 
@@ -69,6 +70,7 @@ def draw_histories(
         late: Whether rows may come behind the watermark.
         delay_us: The delay of the watermark in microseconds, the largest of several.
         timeouts_us: The timeouts of processing time in microseconds, if the clock is the processing time, too.
+        edges_us: The steps and offsets (microseconds since 1970) of the clock's edges, if any are known.
     """
     generator = random.Random(f"{seed} of a job")
     grain_us = grain_of(inputs)
@@ -78,7 +80,7 @@ def draw_histories(
     if timeouts_us:
         clock = draw_clock_of_timeouts(generator, microseconds(start), timeouts_us, batches, grain_us)
     else:
-        clock = draw_clock(generator, microseconds(start), distances, batches, delay_us, grain_us)
+        clock = draw_clock(generator, microseconds(start), distances, batches, delay_us, grain_us, edges_us)
     drawer = _Drawer(inputs, distances, clock, late, delay_us, start)
     sources = [given.source for given in inputs]
     drawn = [debezium.in_order(drawer.history(generator, f"h{number}"), sources) for number in range(count)]
@@ -173,12 +175,14 @@ def draw_clock(
     batches: int,
     delay_us: int = 0,
     grain_us: int = 1,
+    edges_us: Sequence[tuple[int, int]] = (),
 ) -> tuple[int, ...]:
     """Draw a clock schedule: the largest event time (microseconds since 1970) by the end of each batch.
 
-    Among its steps are: a step that takes the watermark exactly to a multiple of the largest distance, where windows
-    end, and a step to 1 ms before a multiple; a step past the two largest distances; a step by a distance, exactly or
-    just beside; and a step by next to nothing. Each is a multiple of `grain_us`, which replaces 1 ms if it is longer.
+    Among its steps are: a step that takes the watermark exactly to an edge, and a step to 1 ms before an edge. Edges
+    are `edges_us`, or else the multiples of the largest distance, where windows end. Other steps are: a step past the
+    two largest distances; a step by a distance, exactly or just beside; and a step by next to nothing. Each is a
+    multiple of `grain_us`, which replaces 1 ms if it is longer.
     """
     beside = max(MS, grain_us)
 
@@ -200,6 +204,8 @@ def draw_clock(
         match step:
             case "edge" | "before edge":
                 before = beside if step == "before edge" else 0
+                if edges_us:
+                    size, offset = generator.choice(edges_us)
                 clock += (delay_us + offset - before - clock) % size
             case "far":
                 clock += distances[-1] + near()

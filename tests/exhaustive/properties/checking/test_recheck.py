@@ -22,7 +22,7 @@ from streamproof.properties.checking.check import Check, check_reference
 from streamproof.properties.checking.recheck import recheck, witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import plan_on_spark
-from streamproof.properties.counterexamples.counterexample import Counterexample, verdict_sentence
+from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.counterexamples.text import counterexample_text
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
@@ -525,45 +525,6 @@ def test_a_mutants_counterexample_is_asked_again_of_the_mutant(
     assert any(line.startswith("  ≠ ") for line in str(failed.value).splitlines())
     assert not recheck("changelog", counterexample.history).differences
     assert recheck("changelog", counterexample.history, mutant="loses").differences
-
-
-# A user's own job.
-
-
-def test_a_jobs_counterexample_is_asked_again_of_the_job_that_is_given(stand_in: StandIn) -> None:
-    def job(events: Any) -> Any:
-        raise NotImplementedError  # the stand-in answers for it
-
-    stand_in.bug = lambda run, history, entries: (
-        without_last(entries) if isinstance(run.witness, JobWitness) and run.witness.job is job else entries
-    )
-    history = parse_history(HISTORY)
-    assert not recheck("changelog", history).differences
-    found = recheck("changelog", history, subject="job", job=job)
-    assert found.differences
-    said = verdict_sentence("it holds", found)
-    assert said.split("emits ")[1].startswith("b@[9,9]=[0], and the job nothing.")
-    with pytest.raises(CannotRecheck, match="the law was asked of a job of yours, which wasn't given: give it as job"):
-        recheck("changelog", history, subject="job")
-
-    counterexample = Counterexample(
-        law="changelog",
-        sentence="no",
-        history=history,
-        left=found.expected,
-        right=found.actual,
-        differences=found.differences,
-        seed=0,
-        subject="job",
-    )
-    code = to_paste(counterexample)
-    assert code is not None
-    names: dict[str, Any] = {"my_job": job}
-    imported = "from your_module import my_job  # the job that was checked\n"
-    assert imported in code
-    exec(compile(code.replace(imported, ""), "test_pasted.py", "exec"), names)
-    with pytest.raises(AssertionError, match=r"^violated: "):
-        names["test_" + counterexample.name.replace("-", "_")]()
 
 
 # Any text survives in a pasted test.

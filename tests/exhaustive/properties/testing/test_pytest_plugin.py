@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 import json
 import subprocess
 import sys
@@ -10,22 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.checking.jobs import check as of_jobs
 from streamproof.properties.counterexamples.of_jobs import SAVED, folder_of
-from streamproof.properties.testing import conformance, pytest_plugin
-from streamproof.reference.core.errors import BadInput
+from streamproof.properties.testing import pytest_plugin
 from suites import Ran, run_suite
-
-
-def unused(frame: object) -> object:
-    raise AssertionError("the job was run")
-
-
-@pytest.fixture
-def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**arguments: object) -> None:
-        raise AssertionError("Spark was started")
-
-    monkeypatch.setattr("streamproof.properties.witnesses.spark.session.spark_session", refuse)
 
 
 def test_the_plugin_is_found_by_pytest() -> None:
@@ -34,21 +21,18 @@ def test_the_plugin_is_found_by_pytest() -> None:
 
 
 def test_the_fixture_is_the_function_that_checks_a_job_with_a_folder_for_the_test(
-    conforms: Callable[..., None], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    check_job: Callable[..., None], request: pytest.FixtureRequest
 ) -> None:
-    called: list[dict[str, object]] = []
-    monkeypatch.setattr(conformance, "check_witness", lambda *arguments, **named: called.append(named))
-    conforms(unused, {"gap_ms": 10})
-    assert conforms.__wrapped__ is conformance.assert_conforms  # type: ignore[attr-defined]
-    (named,) = called
-    assert named["folder"] == folder_of(request.node.nodeid, request.config.rootpath / SAVED)
+    assert check_job.__wrapped__ is of_jobs.check_job  # type: ignore[attr-defined]
+    assert pytest_plugin.running_test() == request.node.nodeid
 
 
-def test_a_job_and_its_options_are_enough() -> None:
-    parameters = inspect.signature(conformance.assert_conforms).parameters
-    needed = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
-    assert needed == ["job", "options"]
-    assert [parameters[name].default for name in ("histories", "seed", "operator")] == [300, 0, "session_windows"]
+def test_each_test_has_a_folder_of_its_own_below_the_root_of_the_tests(tmp_path: Path) -> None:
+    tests = ["tests/test_a.py::test_b[x/y]", "tests/test_a.py::test_b[x-y]", "tests/../x::y", "t" * 500]
+    folders = {folder_of(test, tmp_path / SAVED) for test in tests}
+    assert len(folders) == len(tests)
+    assert {folder.parent for folder in folders} == {tmp_path / ".streamproof" / "jobs"}
+    assert all(len(folder.name) < 100 for folder in folders)
 
 
 def test_the_list_of_fixtures_says_what_the_fixture_is(tmp_path: Path) -> None:
@@ -61,24 +45,10 @@ print("LOADED", "pyspark" in sys.modules, "pandas" in sys.modules)
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
-    assert "conforms [session scope]" in done.stdout
-    assert "A function `conforms(job, options, histories=300, seed=0)`" in done.stdout
+    assert "check_job [session scope]" in done.stdout
+    assert "`streamproof.check_job`, which saves the counterexamples" in done.stdout
     # A suite that doesn't use the fixture must not pay for Spark.
     assert "LOADED False False" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "operator", "message"),
-    [
-        ({"gap_ms": 0}, "session_windows", "gap_ms is 0: a session's gap must be positive"),
-        ({"gap_ms": 10}, "sessions", "unknown operator 'sessions': use one of session_windows"),
-    ],
-)
-def test_wrong_options_are_refused_before_the_job_runs(
-    no_spark: None, conforms: Callable[..., None], options: dict[str, object], operator: str, message: str
-) -> None:
-    with pytest.raises(BadInput, match=message):
-        conforms(unused, options, operator=operator)
 
 
 CONFTEST = """\
@@ -115,27 +85,10 @@ def test_unsure(check_job):
 CONFORMING = """\
 import pytest
 from streamproof import BadInput
-from streamproof.properties.testing import conformance
-from streamproof.properties.witnesses.reference import ReferenceWitness
-from streamproof.properties.outcomes.outcomes import Grain, Outcome
 
 
-class Silent(ReferenceWitness):
-    def evaluate(self, histories):
-        return [Outcome(history.name, Grain.BATCH, [], knows_dropped=False) for history in histories]
-
-
-def right(events): ...
-
-
-def silent(events): ...
-
-
-conformance.JobWitness = lambda job: Silent() if job is silent else ReferenceWitness()
-
-
-def test_right(conforms):
-    assert conforms(right, {"gap_ms": 10}).histories == 300
+def test_right(check_job):
+    check_job(None, expect=1)
 
 """
 
@@ -180,24 +133,6 @@ def test_a_suites_report_has_every_check(tmp_path: Path) -> None:
 def reported(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
     return found
-
-
-def test_what_conforms_to_an_operator_and_what_does_not_is_in_the_report(tmp_path: Path) -> None:
-    wrong = "def test_silent(conforms):\n    conforms(silent, {'gap_ms': 10})\n"
-    few = "def test_few(conforms):\n    conforms(right, {'gap_ms': 10}, 1)\n"
-    suite(tmp_path, "--streamproof-report", "out", tests=CONFORMING)
-    assert reported(tmp_path)["verdict"] == "conforms"
-    assert [(check["name"], check["histories"]) for check in reported(tmp_path)["checks"]] == [
-        ("right (test_jobs.py:13)", 300)
-    ]
-    suite(tmp_path, "--streamproof-report", "out", tests=CONFORMING + few + wrong)
-    assert reported(tmp_path)["verdict"] == "violated"
-    assert [check["verdict"] for check in reported(tmp_path)["checks"]] == ["conforms", "inconclusive", "violated"]
-    (found,) = reported(tmp_path)["found"]
-    assert (found["subject"], found["where"]) == ("silent (test_jobs.py:16)", "key a, batch 0")
-    assert "from test_jobs import silent" in found["test"]
-    assert Path(found["path"]).is_dir()
-    assert '"violated"' in (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
 
 
 FAILING = {

@@ -174,7 +174,7 @@ def test_where_nothing_runs_on_spark_no_master_is_connected_to(tmp_path: Path, n
 
 
 def test_the_pytest_option_names_the_master(tmp_path: Path, nobody: str) -> None:
-    (tmp_path / "test_job.py").write_text("def test_it(conforms):\n    pass\n")
+    (tmp_path / "test_job.py").write_text("def test_it(check_job):\n    pass\n")
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--streamproof-master=spark://{nobody}"]
     done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1

@@ -51,7 +51,6 @@ def save_some(folder: Path) -> None:
     save(folder, law="state", mutant="forgetful")
     save(folder, law="duckdb", subject="reference")
     save(folder, history(clock="stream_time"), law="kafka", subject="reference")
-    save(folder, law="job's", subject="job")
 
 
 # Which.
@@ -64,7 +63,6 @@ def save_some(folder: Path) -> None:
         ("spark", "forgetful", ["changelog", "state"]),
         ("spark", "another", ["changelog"]),
         ("reference", None, ["duckdb", "kafka"]),
-        ("job", None, ["job's"]),
     ],
 )
 def test_a_check_replays_its_own_and_of_mutants_the_one_that_is_checked(

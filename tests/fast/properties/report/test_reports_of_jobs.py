@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 from report_contents import HOSTILE
-from streamproof import ConformanceReport, Inconclusive, InvariantsReport, JobReport, Violated, write_report
+from streamproof import Inconclusive, InvariantsReport, JobReport, Violated, write_report
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.expected.comparison import RowDifference
-from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.report.making import content, the_rest
-from streamproof.properties.testing.conformance import check_witness
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import History
 
 SECOND = 1_000_000
 START = from_microseconds(1_700_000_000 * SECOND)
@@ -104,36 +99,6 @@ def test_times_are_drawn_as_dates(tmp_path: Path) -> None:
 def test_rows_of_users_are_escaped(tmp_path: Path, user: str) -> None:
     page = write_report(tmp_path, violated(user)).read_text()
     assert not any(tag in page for tag in ("<script", "<img", "<h1>owned", "\x1b", "\u202e"))
-
-
-def violated_by_an_operator(tmp_path: Path) -> Violated:
-    def silent(histories: Sequence[History]) -> list[Outcome]:
-        return [Outcome(history.name, Grain.BATCH, [], knows_dropped=False) for history in histories]
-
-    witness = Mock(evaluate=silent)
-    witness.name = "the job"
-    with pytest.raises(Violated) as found:
-        check_witness(witness, {"gap_ms": 10}, 20, 5, folder=tmp_path, job=violated_by_an_operator)
-    return found.value
-
-
-def test_a_counterexample_of_an_operator_is_drawn_as_the_gate_draws_it(tmp_path: Path) -> None:
-    raised = violated_by_an_operator(tmp_path)
-    said = content([raised])
-    (found,), (checked,) = said.found, said.checks
-    assert (found.subject, found.law) == (checked.name, checked.laws[0].law)
-    assert found.subject.startswith("violated_by_an_operator (")
-    assert (found.expected_by, found.actual_by, found.path) == ("reference", "the job", str(raised.path))
-    assert [step.kind for step in found.timeline.steps] == ["record"]
-    assert [(line.actual, line.differ) for line in found.compared] == [("", True)]
-    assert "job=violated_by_an_operator" in found.test
-
-
-def test_what_conforms_to_an_operator_has_its_histories_and_its_coverage() -> None:
-    report = ConformanceReport("a (jobs.py:1)", "session_windows", {"gap_ms": 10}, 300, 7, {"late": 12})
-    said = content([report])
-    assert (said.verdict, said.checks[0].histories, said.checks[0].seeds) == ("conforms", 300, "seed 7")
-    assert dict(said.checks[0].covered) == {"late": 12}
 
 
 def test_a_check_that_could_not_run_is_named_and_the_whole_does_not_conform(tmp_path: Path) -> None:

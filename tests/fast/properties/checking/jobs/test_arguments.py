@@ -17,10 +17,10 @@ from streamproof import (
     Sink,
     as_batch,
     check_job,
-    conforms,
     drop_duplicates,
     invariants,
     other_job,
+    reference_of,
     session_windows,
     sql,
     static_join,
@@ -32,7 +32,6 @@ from streamproof.properties.generators.columns.histories.drawing import closed, 
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.arguments import checked
 from streamproof.properties.witnesses.job.running import Runner
-from streamproof.properties.witnesses.spark.witness import JobWitness
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.spark.durations import LONGEST_DAYS, UNITS_US
 
@@ -95,13 +94,13 @@ VALUES: dict[str, Any] = {
 GIVEN: dict[Callable[..., Any], dict[str, Any]] = {
     check_job: {"job": job, "expect": job},
     invariants: {"job": job},
-    conforms: {"job": job, "options": {"gap_ms": 10}, "histories": 1},
     Sink: {"start": job, "read": job},
     Sink.json: {"start": job},
     Sink.sqlite: {"start": job, "table": "totals"},
     sql: {"statement": "select 1"},
     as_batch: {},
     other_job: {"job": job},
+    reference_of: {"operator": "session_windows", "gap_ms": 10},
     session_windows: {"gap": "30 minutes"},
     windows: {"size": "1 hour"},
     drop_duplicates: {},
@@ -126,7 +125,6 @@ def test_whatever_is_given_is_taken_or_refused_in_one_message(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Runner, "declare", taken)
-    monkeypatch.setattr(JobWitness, "evaluate", taken)
     inputs = [CLICKS] * (function in (check_job, invariants))
     for name, value in VALUES.items():
         given = {**GIVEN[function], argument: value}

@@ -1,35 +1,25 @@
 """A job that is wrong by 1 ms, by a unit of time, or by emitting nothing is never passed; the right one always is.
 
-The witness is the reference under another declaration: what `conforms` asks of a job, without Spark.
+The witness is the reference under another declaration: what a check asks of an implementation, without Spark.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof import Inconclusive, Violated
-from streamproof.properties.checking import confirm
 from streamproof.properties.checking.samples import random_sample
-from streamproof.properties.counterexamples.counterexample import Counterexample
-from streamproof.properties.counterexamples.of_jobs import SAVED, folder_of
 from streamproof.properties.generators.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.laws.on_spark.changelog import Changelog
-from streamproof.properties.outcomes.outcomes import Grain, Outcome
+from streamproof.properties.laws.on_spark.judging import by_reference
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.testing.conformance import (
-    ChangelogOf,
-    check_witness,
-    running_test,
-)
 from streamproof.properties.witnesses.base import Witness
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import History, parse_history
+from streamproof.reference.core.history import History
 from streamproof.reference.core.operator import OPERATORS, operator_named
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change
@@ -144,12 +134,16 @@ def shown(one: tuple[str, Options]) -> str:
 
 def differs(witness: Witness, histories: Sequence[History]) -> bool:
     """Whether a witness is violated by some of the histories; a few are asked at a time."""
-    return any(ChangelogOf(witness).violations(histories[first : first + 20]) for first in range(0, len(histories), 20))
+    return any(map(_differs, histories, witness.evaluate(histories)))
+
+
+def _differs(history: History, outcome: Outcome) -> bool:
+    return bool(differences(by_reference(history)[1], outcome))
 
 
 def never_passed(operator: str, options: Options, drawn: Drawn) -> None:
     assert drawn.missing == ()
-    assert ChangelogOf(reference_under(options)).violations(drawn.histories) == []
+    assert not differs(reference_under(options), drawn.histories)
     assert differs(silent, drawn.histories)
     own = operator_named(operator).declare(options)
     for neighbour in neighbours(operator, options):
@@ -170,37 +164,6 @@ def test_under_declarations_from_1_ms_to_30_days_nothing_wrong_is_passed(index: 
 
 def test_every_operator_is_declared() -> None:
     assert {operator for operator, _ in DECLARED} == set(OPERATORS)
-
-
-def test_the_right_witness_passes_and_the_report_says_what_was_shown() -> None:
-    report = check_witness(reference_under(ISSUE), ISSUE, 100, seed=3)
-    assert (report.job, report.operator, report.histories, report.seed) == ("the job", "session_windows", 100, 3)
-    assert report.covered["session closed and emitted"] > 0
-    assert str(report).startswith("the job conforms to the reference of session_windows on 100 histories, which met")
-
-
-def test_a_witness_that_emits_nothing_is_violated_by_one_record() -> None:
-    with pytest.raises(AssertionError) as found:
-        check_witness(silent, ISSUE, 100)
-    assert str(found.value).count('"input"') == 1
-
-
-@pytest.mark.parametrize("operator", PROFILES)
-def test_one_history_is_inconclusive_and_the_unmet_goals_are_named(operator: str) -> None:
-    options = next(iter(PROFILES[operator].values()))
-    with pytest.raises(
-        Inconclusive,
-        match=r"they leave unmet: 10 histories at the least.*\. Give more histories, such as histories=300",
-    ):
-        check_witness(reference_under(options), options, 1, operator=operator)
-
-
-def test_what_differs_is_violated_though_the_histories_show_too_little() -> None:
-    with pytest.raises(Violated, match="1 of 1 histories differ") as found:
-        check_witness(silent, {"gap_ms": 10}, 1)
-    assert isinstance(found.value.counterexample, Counterexample)
-    assert found.value.counterexample.history.records
-    assert (found.value.name, found.value.path) == ("the job", None)
 
 
 def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
@@ -232,119 +195,6 @@ def test_a_silent_number_changes_nothing_that_is_emitted() -> None:
 
 def test_sessions_emitted_when_closed_must_have_been_closed() -> None:
     assert "session closed and emitted" in goals("session_windows", ISSUE)
-
-
-wrong = reference_under({**ISSUE, "gap_ms": 30_000})
-
-
-def counted(witness: Witness, asked: list[int]) -> Witness:
-    def answer(histories: Sequence[History]) -> list[Outcome]:
-        asked.append(len(histories))
-        return witness.evaluate(histories)
-
-    return Answering(answer)
-
-
-def my_job(events: object) -> object:
-    raise AssertionError("it is only named")
-
-
-@pytest.fixture
-def found_before(tmp_path: Path) -> Path:
-    """The folder of a counterexample of the wrong witness, saved below tmp_path."""
-    with pytest.raises(AssertionError):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
-    (saved,) = (tmp_path / "session_windows").iterdir()
-    return saved
-
-
-def test_a_counterexample_is_saved_with_a_test_to_paste_that_fails_as_long_as_the_job_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError) as found:
-        check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
-    (saved,) = (tmp_path / "session_windows").iterdir()
-    test = next(saved.glob("test_*.py")).read_text()
-    assert f"Saved in {saved}" in str(found.value)
-    assert test in str(found.value)
-    assert test.startswith(f"from streamproof import assert_holds\nfrom {__name__} import my_job\n")
-    assert test.endswith("    assert_holds('changelog', HISTORY, subject='job', job=my_job)\n")
-    assert json.loads((saved / "counterexample.json").read_text())["subject"] == "job"
-    space: dict[str, Any] = {}
-    exec(compile(test, "t", "exec"), space)
-    history = parse_history(space["HISTORY"])
-    assert [violation.case.history for violation in ChangelogOf(wrong).violations([history])] == [history]
-    assert ChangelogOf(reference_under(ISSUE)).violations([history]) == []
-
-
-def test_the_next_run_replays_the_saved_one_first_and_draws_nothing_while_it_fails(
-    found_before: Path, tmp_path: Path
-) -> None:
-    asked: list[int] = []
-    with pytest.raises(AssertionError, match="1 of 1 saved counterexamples still differ"):
-        check_witness(counted(wrong, asked), ISSUE, 60, folder=tmp_path)
-    assert asked == [1]
-
-
-@pytest.mark.parametrize("subject", [None, "spark"])
-def test_what_an_earlier_version_or_the_gate_has_saved_is_replayed_too(
-    tmp_path: Path, found_before: Path, subject: str | None
-) -> None:
-    path = found_before / "counterexample.json"
-    if subject is None:
-        path.unlink()
-    else:
-        path.write_text(json.dumps({**json.loads(path.read_text()), "subject": subject, "law": "restart"}))
-    for _ in range(2):
-        with pytest.raises(Violated, match="1 of 1 saved counterexamples still differ") as raised:
-            check_witness(wrong, ISSUE, 60, folder=tmp_path)
-        assert raised.value.path == path.parent
-    assert [*path.parent.parent.iterdir()] == [path.parent]
-
-
-def test_the_right_job_passes_with_what_was_saved(found_before: Path, tmp_path: Path) -> None:
-    asked: list[int] = []
-    check_witness(counted(reference_under(ISSUE), asked), ISSUE, 100, folder=tmp_path)
-    assert asked == [1, 100]
-
-
-def test_an_interruption_while_shrinking_leaves_the_history_saved_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*arguments: object) -> History:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(confirm, "shrink", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
-    with pytest.raises(AssertionError, match="1 of 1 saved counterexamples still differ"):
-        check_witness(wrong, ISSUE, 60, folder=tmp_path)
-
-
-def test_a_counterexample_of_other_options_is_named_and_not_replayed(tmp_path: Path, found_before: Path) -> None:
-    with pytest.warns(UserWarning, match=f"saved under other options, and not replayed: {found_before.name}"):
-        check_witness(reference_under({"gap_ms": 10}), {"gap_ms": 10}, 100, folder=tmp_path)
-
-
-def test_what_a_history_shows_in_its_cohort_alone_is_saved_without_a_test(tmp_path: Path) -> None:
-    @Answering
-    def only_together(histories: Sequence[History]) -> list[Outcome]:
-        return (wrong if len(histories) > 1 else reference_under(ISSUE)).evaluate(histories)
-
-    with pytest.raises(AssertionError, match="alone, outside its cohort") as found:
-        check_witness(only_together, ISSUE, 60, folder=tmp_path, job=my_job)
-    assert "The test to paste" not in str(found.value)
-    assert not list(tmp_path.rglob("test_*.py"))
-
-
-def test_each_test_has_a_folder_of_its_own_below_the_root_of_the_tests(tmp_path: Path) -> None:
-    tests = ["tests/test_a.py::test_b[x/y]", "tests/test_a.py::test_b[x-y]", "tests/../x::y", "t" * 500]
-    folders = {folder_of(test, tmp_path / SAVED) for test in tests}
-    assert len(folders) == len(tests)
-    assert {folder.parent for folder in folders} == {tmp_path / ".streamproof" / "jobs"}
-    assert all(len(folder.name) < 100 for folder in folders)
-
-
-def test_the_running_test_is_known_by_its_node_id(request: pytest.FixtureRequest) -> None:
-    assert running_test() == request.node.nodeid
 
 
 def test_the_gate_asks_that_the_neighbours_of_each_definition_show() -> None:

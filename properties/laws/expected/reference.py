@@ -1,0 +1,209 @@
+"""The oracle of a job that has the meaning of one of the ten operators: the operator's reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from ....reference.core.errors import BadInput
+from ....reference.core.history import CUT, ClockAdvance, History, Line
+from ....reference.core.operator import operator_named
+from ....reference.core.play import play
+from ....reference.core.records import Change, Record, Table, fold
+from ...generators.columns.forms.rows import Row, from_microseconds
+from ...generators.columns.model import Expected, JobHistory, Source
+from ...generators.coverage import Neighbour, emitted, neighbours
+from ...registration.registration import Registration, registration_of
+from ...system.arguments import checked
+from ...witnesses.run_options import Mode, RunOptions
+from .oracle import Oracle
+
+Order: TypeAlias = Literal["timestamp", "arrival"]
+MS = 1000
+
+
+@dataclass(frozen=True)
+class ReferenceOracle(Oracle):
+    """The expectation of an operator's reference, over records that a job's rows are read as.
+
+    Attributes:
+        operator: The operator's name.
+        options: Its options, as in a history file.
+        value: The column of a record's value; None: the one column beside key and time, or none of several.
+        order: The order in which the rows of a batch are taken.
+    """
+
+    operator: str
+    options: Mapping[str, Any]
+    value: str | None = None
+    order: Order = "timestamp"
+    takes_late = True
+    allows_fewer_columns = True
+    derived_clock = "clock"  # of an operator of `spark_impl`
+
+    @property
+    def name(self) -> str:
+        return f"the reference of {self.operator}"
+
+    @cached_property
+    def definition(self) -> Any:
+        """The operator's definition."""
+        return operator_named(self.operator).declare(self.options)
+
+    @property
+    def _registration(self) -> Registration:
+        return registration_of(self.operator)
+
+    @property
+    def distances_us(self) -> Sequence[int]:  # type: ignore[override]
+        """The durations that the declaration depends on, in microseconds."""
+        domain, definition = self._registration.domain, self.definition
+        if not [*domain.numbers(definition)]:
+            return ()
+        times_ms = {*domain.distances(definition), *domain.edges(definition)}
+        return sorted(MS * time_ms for time_ms in times_ms if time_ms > 0)
+
+    @property
+    def edges_us(self) -> Sequence[tuple[int, int]]:  # type: ignore[override]
+        """The steps and offsets of the clock's edges, in microseconds."""
+        return [(MS * step, MS * offset) for step, offset, _ in self._registration.domain.aligned(self.definition)]
+
+    def closes(self, mode: Mode) -> bool:
+        return False
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Play each history: return the changes of each batch, or in update and complete mode the table after it.
+
+        Raises:
+            BadInput: The job has another number of inputs than the operator, or a row has no event time.
+        """
+        return [self._of(history, sources, run) for history in histories]
+
+    def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Expected:
+        try:
+            played = play(self.history(history, sources, run))
+        except TypeError as error:
+            raise BadInput(
+                f"{self.name} can't take the values of a history: {error}: declare the column of the values NOT NULL, "
+                "and of a type that the aggregate takes"
+            ) from error
+        batches: list[list[Change]] = [[] for _ in history.batches]
+        for entry in played.entries:
+            if isinstance(entry.output, Change):
+                batches[_batch(entry.batch, history, run)].append(entry.output)
+        if run.mode == "append":
+            return Expected("batches", [[_row(sources[0], change) for change in batch] for batch in batches])
+        table: Table = {}
+        tables = []
+        for batch in batches:
+            fold(batch, table)
+            tables.append([_row(sources[0], Change(*place, *content)) for place, content in table.items()])
+        return Expected("cuts", tables)
+
+    def history(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> History:
+        """Return a job's history as a history of the operator, whose clock moves as the job's watermark does."""
+        return History(self.operator, self.options, (*self._lines(history, sources, run),), "batch", name=history.name)
+
+    def _lines(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Iterator[Line]:
+        inputs = self.definition.inputs
+        if len(inputs) != len(sources):
+            raise BadInput(
+                f"{self.name} has the inputs {', '.join(inputs)}, and the job {len(sources)}: give an Input for each"
+            )
+        side = {source.name: (of, source, self._value_of(source)) for of, source in zip(inputs, sources, strict=True)}
+        clock = history.clock or (0,) * len(history.batches)
+        for batch, clock_us in zip(history.batches, clock, strict=True):
+            records = [_record(*side[name], row) for name, row in batch]
+            yield from sorted(records, key=lambda record: record.timestamp) if self.order == "timestamp" else records
+            if clock_us:
+                yield ClockAdvance(clock_us // MS)
+            yield CUT
+            if run.trigger == "default":  # the batch without data that follows
+                yield CUT
+
+    def _value_of(self, source: Source) -> str | None:
+        """Return the column of an input's values.
+
+        Raises:
+            BadInput: It has no such column.
+        """
+        others = [name for name in source.schema.names if name not in (source.time, *source.key)]
+        if self.value is not None and self.value not in source.schema.names:
+            raise BadInput(f"value is {self.value!r}, and {source.name} has the columns {', '.join(others)}: name one")
+        return self.value or (others[0] if len(others) == 1 else None)
+
+    def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
+        """Return the neighbours of the declaration whose output is the same on all histories.
+
+        A neighbour has a number that is larger or smaller by one, or a clock that is 1 ms off. A job that is wrong by
+        as much would emit the same.
+        """
+        if any(source.grain_us > MS for source in sources):
+            return []  # no history shows 1 ms
+        left = {neighbour.goal: neighbour for neighbour in neighbours(self.operator, self.options)}
+        for one in histories:
+            history = self.history(one, sources, run)
+            own = emitted(play(history))
+            left = {goal: other for goal, other in left.items() if _emits(history, other) == own}
+            if not left:
+                break
+        return [*left]
+
+
+def _emits(history: History, neighbour: Neighbour) -> Any:
+    return emitted(play(replace(history, options=neighbour.options), neighbour.behaviour))
+
+
+def _batch(batch: int, history: JobHistory, run: RunOptions) -> int:
+    """Return the batch of a job's history to which a batch of the operator's history belongs."""
+    return min(batch // 2 if run.trigger == "default" else batch, len(history.batches) - 1)
+
+
+def _record(input: str, source: Source, value: str | None, row: Row) -> Record:
+    """Return a row as a record of an operator's input."""
+    time_us = source.time_us_of(row)
+    if time_us is None:
+        raise BadInput(f"a row of {source.name} has no event time, and a record has one: leave null_times out")
+    key = source.key_of(row)
+    whole: Any = None if None in key else key[0] if len(key) == 1 else key
+    return Record(input, whole, 1 if value is None else row[value], time_us // MS)
+
+
+def _row(source: Source, change: Change) -> Row:
+    """Return a change as a row of a changelog."""
+    key: Any = change.key if len(source.key) > 1 else (change.key,)
+    row = dict(zip(source.key, key, strict=True))
+    if change.window is not None:
+        row["window"] = dict(zip(("start", "end"), map(_time, change.window), strict=True))
+    return {**row, "value": change.value, "timestamp": _time(change.timestamp)}
+
+
+def _time(time_ms: int) -> Any:
+    return from_microseconds(MS * time_ms)
+
+
+@checked
+def reference_of(
+    operator: str, *, value: str | None = None, order: Order = "timestamp", **options: Any
+) -> ReferenceOracle:
+    """Expect the changelog of one of the ten operators, by its reference.
+
+    A job's row is a record: its Input's key, its event time (cut to ms), and a value. The expected rows have the key's
+    columns, `window` (a struct of start and end, if the operator has windows), `value` (null in a tombstone) and
+    `timestamp`; a job's result may lack some. In append mode the changes of each batch are expected, in update and
+    complete mode the table after each batch.
+
+    Args:
+        operator: The operator's name, such as "session_windows".
+        value: The column of a record's value; by default the one column beside key and event time.
+        order: The order in which the rows of a batch are taken: of their timestamps, as by an operator that isn't given
+            the order of arrival, or of `arrival`.
+        options: The operator's options, as in a history file, such as gap_ms=1_800_000; durations in ms.
+
+    Raises:
+        BadInput: There is no such operator, or it refuses the options.
+    """
+    operator_named(operator).declare(options)
+    return ReferenceOracle(operator, options, value, order)
