@@ -7,9 +7,10 @@ Check a streaming job of your own, over histories of its own columns, in a test 
     clicks = Input("user string, at timestamp", key="user")
     check_job(my_job, clicks, expect=session_windows(gap="30 minutes", delay="10 minutes"))
 
-- A job: `check_job` against what is expected of it, `invariants` without, `upgrade` from its earlier version's
-  checkpoint, `replay` for a run in production; they return `JobReport`, `InvariantsReport`, `UpgradeReport` and
-  `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
+- A job: `Job` describes it once, `Job(my_job, clicks, mode=…)`. Its methods check it: `check` against what is expected,
+  `invariants` without, `upgrade` from its earlier version's checkpoint, `replay` for a run in production; `check_job`,
+  `invariants`, `upgrade` and `replay` do both in one call. They return `JobReport`, `InvariantsReport`, `UpgradeReport`
+  and `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
   `Script` (a script as it is). Expected are the rules of Spark's own operators (`session_windows`, `windows`,
   `drop_duplicates`, `stream_join`, `static_join`), `reference_of` (one of the ten operators), a function or a class
   (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`.
@@ -38,11 +39,8 @@ from typing import TYPE_CHECKING, Any
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
-    from .properties.checking.jobs.check import check_job
-    from .properties.checking.jobs.invariants import invariants
-    from .properties.checking.jobs.replay import replay
+    from .properties.checking.jobs.job import Job, check_job, invariants, replay, upgrade
     from .properties.checking.jobs.reports import InvariantsReport, JobReport, ReplayReport, UpgradeReport
-    from .properties.checking.jobs.upgrade import upgrade
     from .properties.checking.jobs.verdicts import Inconclusive, UpgradeRefused, Violated
     from .properties.generators.columns.forms.avro import avro
     from .properties.generators.columns.inputs import Input
@@ -98,6 +96,7 @@ __all__ = [
     "Inconclusive",
     "Input",
     "InvariantsReport",
+    "Job",
     "JobReport",
     "MissingTool",
     "Mutant",
@@ -159,14 +158,11 @@ _HOMES = {
     ".properties.registration.registration": ("FreeOrder", "Registration"),
     ".properties.testing.gate": ("check",),
     ".properties.testing.recheck": ("assert_holds",),
-    ".properties.checking.jobs.check": ("check_job",),
-    ".properties.checking.jobs.replay": ("replay",),
+    ".properties.checking.jobs.job": ("Job", "check_job", "invariants", "replay", "upgrade"),
     ".properties.checking.jobs.reports": ("InvariantsReport", "JobReport", "ReplayReport", "UpgradeReport"),
-    ".properties.checking.jobs.upgrade": ("upgrade",),
     ".properties.checking.jobs.verdicts": ("Inconclusive", "UpgradeRefused", "Violated"),
     ".properties.generators.columns.forms.avro": ("avro",),
     ".properties.generators.columns.inputs": ("Input",),
-    ".properties.checking.jobs.invariants": ("invariants",),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
     ".properties.laws.expected.reference": ("reference_of",),
     ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),

@@ -13,7 +13,7 @@ from functools import wraps
 from math import inf
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
 from ...reference.core.errors import BadInput, StreamproofError
 from .visible import visible
@@ -37,13 +37,13 @@ def checked(callee: _Callee) -> _Callee:
 
     In the errors that it raises, invisible characters are escaped: names of inputs, columns, functions and files are
     the user's. Types that are imported only for type checkers aren't known here, so that any value passes; so does any
-    value of a variadic argument.
+    value of a variadic argument, unless it is declared as `**given: Unpack[…]`.
     """
     if isinstance(callee, type):
         callee.__init__ = checked(callee.__init__)  # type: ignore[misc]
         return callee
-    signature, name = inspect.signature(callee), callee.__qualname__.removesuffix(".__init__")
-    names = _Names(callee.__globals__)
+    name, names = callee.__qualname__.removesuffix(".__init__"), _Names(callee.__globals__)
+    signature = _unpacked(inspect.signature(callee), names)
 
     @wraps(callee)
     def with_checked(*arguments: Any, **named: Any) -> Any:
@@ -73,7 +73,24 @@ def checked(callee: _Callee) -> _Callee:
             error.args = (visible(error, lines=True),)
             raise
 
+    vars(with_checked)["__signature__"] = signature
     return with_checked  # type: ignore[return-value]
+
+
+def _unpacked(signature: inspect.Signature, names: _Names) -> inspect.Signature:
+    """Return a signature with the keys of the TypedDict by which it declares its further keyword arguments."""
+    found = []
+    for parameter in signature.parameters.values():
+        kind = _resolved(parameter.annotation, names) if parameter.kind is parameter.VAR_KEYWORD else None
+        if get_origin(kind) is Unpack:
+            (keys,) = get_args(kind)
+            found += [
+                inspect.Parameter(key, parameter.KEYWORD_ONLY, default=..., annotation=of)
+                for key, of in get_type_hints(keys).items()
+            ]
+        else:
+            found.append(parameter)
+    return signature.replace(parameters=found)
 
 
 def _from_users_code(error: BaseException | None) -> BaseException | None:

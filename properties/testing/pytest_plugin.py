@@ -188,7 +188,7 @@ def spark(pytestconfig: pytest.Config) -> SparkSession:
 @pytest.fixture(scope="session")
 def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.check_job`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..checking.jobs.check import check_job
+    from ..checking.jobs.job import check_job
 
     return _in_test(pytestconfig, check_job)
 
@@ -196,7 +196,7 @@ def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.invariants`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..checking.jobs.invariants import invariants
+    from ..checking.jobs.job import invariants
 
     return _in_test(pytestconfig, invariants)
 
@@ -204,7 +204,7 @@ def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def upgrade(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.upgrade`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..checking.jobs.upgrade import upgrade
+    from ..checking.jobs.job import upgrade
 
     return _in_test(pytestconfig, upgrade)
 

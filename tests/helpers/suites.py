@@ -15,7 +15,7 @@ FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(
     [
         *("pytest", "hypothesis", "pyspark.sql.classic.dataframe"),
-        *("streamproof.properties.checking.jobs.check", "streamproof.properties.report.making"),
+        *("streamproof.properties.checking.jobs.job", "streamproof.properties.report.making"),
     ]
 )
 SECONDS = 600

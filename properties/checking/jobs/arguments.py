@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypedDict, cast, get_args
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
-from ...witnesses.run_options import Mode, RunOptions
+from ...witnesses.run_options import Mode, RunOptions, Trigger
 from ...witnesses.spark.session import session_of_jobs
 
 LARGEST_SEED = 10**18
@@ -58,6 +58,65 @@ ALONE_HISTORIES = 30
 """The number of histories that are asked for if each runs in a query of its own, unless the caller says."""
 LEAST_SHARE = 0.5
 """The least share of them: if fewer ran until `seconds` were up, they show nothing."""
+
+
+class Described(TypedDict, total=False):
+    """How a job runs, and how its result is compared: the keyword arguments of `Job`."""
+
+    mode: Mode | None
+    trigger: Trigger
+    static: Mapping[str, Any] | None
+    settings: Mapping[str, str | int] | None
+    timeouts: Sequence[Duration]
+    out_of_order: Duration | None
+    unique: Sequence[str] | None
+    without: Sequence[str]
+    digits: int | None
+    alone: bool
+    seconds: float
+
+
+class Asked(TypedDict, total=False):
+    """Which histories a check draws, runs first and saves: the keyword arguments of its methods."""
+
+    histories: int | None
+    seed: int
+    examples: Sequence[str | Path]
+    folder: str | Path | None
+
+
+class Given(Described, Asked):
+    """The keyword arguments of a check of a job in one call."""
+
+
+class GivenOfUpgrade(Given, total=False):
+    """The keyword arguments of a check of an upgrade in one call."""
+
+    old_mode: Mode | None
+    old_settings: Mapping[str, str | int] | None
+
+
+DESCRIBED: Described = {
+    "mode": None,
+    "trigger": "default",
+    "static": None,
+    "settings": None,
+    "timeouts": (),
+    "out_of_order": None,
+    "unique": None,
+    "without": (),
+    "digits": TWELVE_DIGITS.digits,
+    "alone": False,
+    "seconds": 120,
+}
+"""What holds unless a description says otherwise."""
+
+
+def divided(given: Mapping[str, Any]) -> tuple[Described, Asked]:
+    """Divide the arguments of a check in one call: the job's description, and which histories are asked for."""
+    asked = {name: value for name, value in given.items() if name in Asked.__annotations__}
+    described = {name: value for name, value in given.items() if name not in asked}
+    return cast("Described", described), cast("Asked", asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,28 +159,36 @@ class CheckOptions:
         return max(BATCHES, 2 + 3 * len(self.timeouts_us))
 
 
-def check_options(given: Mapping[str, Any]) -> CheckOptions:
-    """Return the options that all checks of a job share, of the arguments of `check_job` or `invariants` by name.
+def check_options(job: Job | Script, inputs: Sequence[Input], how: Described, asked: Asked) -> CheckOptions:
+    """Return the options that all checks of a job share.
+
+    Args:
+        job: The job.
+        inputs: Its inputs.
+        how: How it runs and is compared.
+        asked: Which histories are drawn and saved.
 
     Raises:
         BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
     """
-    seed, seconds, folder = given["seed"], given["seconds"], given["folder"]
-    histories = ALONE_HISTORIES if given["histories"] is None else given["histories"]
-    check_arguments(histories, seed, seconds, given["out_of_order"])
-    job, inputs, static = given["job"], given["inputs"], given["static"]
+    given: Described = {**DESCRIBED, **how}
+    seed, folder, trigger = asked.get("seed", 0), asked.get("folder"), given["trigger"]
+    histories = asked.get("histories")
+    histories = ALONE_HISTORIES if histories is None else histories
+    check_arguments(histories, seed, given["seconds"], given["out_of_order"])
+    static = given["static"]
     if isinstance(job, Script):
         inputs, static = _reads_of(job, inputs, static)
     resolved, runner = runner_of(job, inputs, seed, static)
     settings = settings_of(given["settings"])
     timeouts_us = _timeouts_us(given["timeouts"], resolved)
     run = RunOptions(
-        trigger=given["trigger"],
+        trigger=trigger,
         mode=given["mode"] or "append",
         empty_batches=True,
         processing_time=bool(timeouts_us),
         settings=settings,
-        seconds=seconds,
+        seconds=given["seconds"],
     )
     if isinstance(job, Script):
         runner.declare(run)  # which says what the script's query is
@@ -132,19 +199,22 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
     by_event_time = plan.by_event_time and not plan.by_processing_time
     if by_event_time:
         run = replace(run, processing_time=False)
-    elif timeouts_us and given["trigger"] != "default":
-        raise BadInput(f'timeouts are checked under the default trigger: leave out trigger="{given["trigger"]}"')
+    elif timeouts_us and trigger != "default":
+        raise BadInput(f'timeouts are checked under the default trigger: leave out trigger="{trigger}"')
     return CheckOptions(
         runner=runner,
         inputs=resolved,
         run=run,
+        seed=seed,
+        unique=given["unique"],
+        out_of_order=given["out_of_order"],
+        alone=given["alone"],
         timeouts_us=() if by_event_time else timeouts_us,
         timers_us=timeouts_us if by_event_time else (),
         equality=Equality(given["digits"]),
-        without=frozenset(given.get("without", ())),
+        without=frozenset(given["without"]),
         least_alone=math.ceil(LEAST_SHARE * histories),
         folder=None if folder is None else folder_at(folder),
-        **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},
     )
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from ....reference.core.errors import BadInput
-from ....reference.spark.durations import Duration
-from ...generators.columns.inputs import Input
 from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
@@ -16,14 +13,10 @@ from ...laws.metamorphic.cuts import Cuts
 from ...laws.metamorphic.order import Order
 from ...laws.metamorphic.row_by_row import RowByRow
 from ...laws.variation import Variation
-from ...outcomes.equality import TWELVE_DIGITS
-from ...system.arguments import checked
-from ...witnesses.job.running import Job
-from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted
-from ...witnesses.run_options import OF_SINKS, Mode, Moment, Trigger
-from .arguments import CheckOptions, check_options
-from .conclusion import limits, tell_of_few
+from ...witnesses.run_options import OF_SINKS, Moment
+from .arguments import CheckOptions
+from .conclusion import limits
 from .job_check import JobCheck
 from .reports import InvariantsReport
 
@@ -31,74 +24,20 @@ HISTORIES = 100
 """The number of histories of a check, unless the caller says: each runs in many ways."""
 
 
-@checked
-def invariants(
-    job: Job | Script,
-    *inputs: Input,
-    histories: int | None = None,
-    seed: int = 0,
-    mode: Mode | None = None,
-    trigger: Trigger = "default",
-    static: Mapping[str, Any] | None = None,
-    out_of_order: Duration | None = None,
-    unique: Sequence[str] | None = None,
-    alone: bool = False,
-    timeouts: Sequence[Duration] = (),
-    settings: Mapping[str, str | int] | None = None,
-    without: Sequence[str] = (),
-    seconds: float = 120,
-    digits: int | None = TWELVE_DIGITS.digits,
-    examples: Sequence[str | Path] = (),
-    folder: str | Path | None = None,
-) -> InvariantsReport:
-    """Check, without an expected result, that the way a job's query runs doesn't change its output.
-
-    The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its output
-    and between output and commit, and so repeats the batch; a sink crashes in the middle of its output and within a
-    write by Spark, too. The number of shuffle partitions changes, and, where no row is late, the cuts between batches
-    and the order of rows within a batch. Histories run without those of other keys. Functions with state, such as a
-    `StatefulProcessor`, get each row of a batch in a call of its own.
-
-    Args:
-        job: As `check_job`.
-        inputs: As `check_job`.
-        histories: The number of histories to draw, by default 100; as for `check_job` if each runs alone.
-        seed: The seed of the draws, and of the batch before which the single cut is.
-        mode: The job's output mode.
-        trigger: As `check_job`.
-        static: As `check_job`.
-        out_of_order: As `check_job`.
-        unique: As `check_job`.
-        alone: As `check_job`.
-        timeouts: As `check_job`.
-        settings: As `check_job`.
-        without: Invariants that the job needn't keep, by the names that the report has for them, such as "rows one at a
-            time"; and columns of the result that aren't compared, as for `check_job`.
-        seconds: As `check_job`.
-        digits: As `check_job`.
-        examples: As `check_job`; a counterexample of an invariant also says which invariant, and how to run the query.
-        folder: As `check_job`.
-
-    Returns:
-        The report of the check: the ways to run the job that changed nothing.
+def invariants_of(without: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide names to leave out into those of invariants and those of columns.
 
     Raises:
-        Violated: A way to run the query changes the job's output; the message has the smallest history.
-        Inconclusive: No way changes it, but the job emits next to nothing, or the histories leave coverage goals unmet.
-        BadInput: The job or an input can't be used.
-        StreamproofError: The query failed or took too long, or Spark couldn't be started.
+        BadInput: No invariant is left.
     """
-    __tracebackhide__ = True
     names = [law.of_jobs for law in laws_of_jobs()]
     laws = [name for name in without if name in names]
     if {*laws} == {*names}:
         raise BadInput(f"without has {laws[-1]!r}, and no invariant is left: leave out some of {', '.join(names)}")
-    given = {**locals(), "without": [name for name in without if name not in names]}
-    tell_of_few(histories)
-    return _Invariants(check_options(given), laws).report(histories or HISTORIES, examples)
+    return laws, [name for name in without if name not in names]
 
 
-class _Invariants:
+class Invariants:
     """The checks of one job's invariants, each against the plain run of the job, which they share."""
 
     def __init__(self, options: CheckOptions, without: Sequence[str] = ()) -> None:

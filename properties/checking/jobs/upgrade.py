@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput
-from ....reference.spark.durations import Duration
-from ...generators.columns.inputs import Input
 from ...generators.columns.model import JobHistory
 from ...laws.all import UPGRADE
 from ...laws.expected.judging import Judge
@@ -19,17 +17,15 @@ from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BothOracle, JobOracle
 from ...laws.expected.upgrading import UpgradeJudge
 from ...laws.variation import Variation
-from ...outcomes.equality import TWELVE_DIGITS
-from ...system.arguments import checked
-from ...system.installed.environments import python_of, require_earlier
-from ...witnesses.job.other_pyspark import PySparkProcess, require_named
+from ...system.installed.environments import python_of
+from ...witnesses.job.other_pyspark import PySparkProcess
 from ...witnesses.job.running import Declared, Earlier, Job, NotContinued, OtherPySpark
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import RowsWitness
-from ...witnesses.run_options import Mode, Trigger
+from ...witnesses.run_options import Mode
 from ...witnesses.spark.failures import QueryFailed
-from .arguments import HISTORIES, CheckOptions, check_options, mode_of, oracle_of, settings_of
+from .arguments import HISTORIES, Asked, CheckOptions, mode_of, oracle_of, settings_of
 from .conclusion import tell_of_few
 from .draws import Draws
 from .job_check import JobCheck
@@ -56,92 +52,34 @@ OF_THE_GUIDE = (
 ADVICE = "Give the new version a checkpoint of its own, or keep that part of the earlier version."
 
 
-@checked
-def upgrade(
-    old: Job | Script,
-    new: Job | Script,
-    *inputs: Input,
-    expect: Any = None,
-    histories: int | None = None,
-    seed: int = 0,
-    mode: Mode | None = None,
-    old_mode: Mode | None = None,
-    trigger: Trigger = "default",
-    static: Mapping[str, Any] | None = None,
-    out_of_order: Duration | None = None,
-    unique: Sequence[str] | None = None,
-    alone: bool = False,
-    timeouts: Sequence[Duration] = (),
-    settings: Mapping[str, str | int] | None = None,
-    old_settings: Mapping[str, str | int] | None = None,
-    from_pyspark: str | None = None,
-    repartition: int | None = None,
-    seconds: float = 120,
-    digits: int | None = TWELVE_DIGITS.digits,
-    examples: Sequence[str | Path] = (),
-    folder: str | Path | None = None,
+def check_upgrade(
+    options: CheckOptions,
+    earlier: tuple[Job | Script, Mode | None, Mapping[str, str | int] | None],
+    expect: Any,
+    asked: Asked,
+    from_pyspark: str | None,
+    repartition: int | None,
 ) -> UpgradeReport:
-    """Check that a new version of a job goes on from the old version's checkpoint as if it had run from the start.
-
-    The old version runs until a batch, and the new version goes on from its checkpoint. This is done after three
-    batches, drawn by the seed, each in a query of its own. The batches after the upgrade are compared with a run of
-    the new version from the start, or with what `expect` says.
+    """Check that a job goes on from the checkpoint of its earlier version.
 
     Args:
-        old: The version that runs in production; as the job of `check_job`. It takes the same inputs and static tables
-            as the new version: `lambda clicks, views: old(clicks)` makes it so where the new version reads more.
-        new: The version that is to go on from its checkpoint.
-        inputs: As `check_job`.
-        expect: What the new version must emit after the upgrade. None: what it emits if it runs from the start. A
-            function of both outputs, `expect(old, new)`, says what may differ: each is a list of the rows (dicts) of
-            each batch after the upgrade, as that version emits them if it runs from the start, and the function returns
-            such a list. Or a rule, a class or `sql(…)`, as of `check_job`.
-        histories: The number of histories to draw.
-        seed: The seed of the draws, and of the batches after which the job is upgraded.
-        mode: The output mode of the new version.
-        old_mode: The output mode of the old version; by default the new version's.
-        trigger: As `check_job`.
-        static: As `check_job`.
-        out_of_order: How far out of order events may be, such as "5 minutes"; by default some are late for either
-            version.
-        unique: As `check_job`.
-        alone: As `check_job`.
-        timeouts: As `check_job`.
-        settings: As `check_job`, of both versions.
-        old_settings: Settings of the old version that differ, such as {"spark.sql.shuffle.partitions": 4}.
-        from_pyspark: The PySpark that the old version runs on, such as "4.1.4"; by default the installed PySpark. The
-            first time, it is installed into an environment of its own. `old` may then be the same job as `new`. It is
-            a function, class or script that another process finds by its module and its name.
-        repartition: The number of partitions that Spark's offline repartition brings the state to before the new
-            version starts, from PySpark 4.2 on; by default it isn't called.
-        seconds: As `check_job`.
-        digits: As `check_job`.
-        examples: As `check_job`.
-        folder: As `check_job`.
-
-    Returns:
-        The report of the check.
-
-    Raises:
-        UpgradeRefused: Spark doesn't let the new version go on from the checkpoint, or it fails on the state.
-        Violated: It goes on, and emits other rows; the message has the smallest history.
-        Inconclusive: It differs on no history alone, but the histories leave coverage goals unmet.
-        BadInput: A version, an input or what is expected can't be used.
-        StreamproofError: A query failed that isn't one of an upgrade, or took too long, or Spark couldn't be started.
+        options: The options of the new version's check.
+        earlier: The earlier version, its output mode, and its settings, if they are given.
+        expect: What the new version must emit after the upgrade; as `Job.upgrade`.
+        asked: Which histories are drawn.
+        from_pyspark: The PySpark that the earlier version runs on; None: this process's.
+        repartition: The number of partitions that its state is brought to; None: as many as it has.
     """
     __tracebackhide__ = True
-    given = {**locals(), "job": new}
-    if from_pyspark is not None:
-        require_earlier(from_pyspark)
-        require_named(old, from_pyspark)
-    options = check_options(given)
+    histories = asked.get("histories")
     tell_of_few(histories)
     with contextlib.ExitStack() as ended:
         on = None
         if from_pyspark is not None:
             on = ended.enter_context(PySparkProcess(python_of(from_pyspark), from_pyspark))
-        earlier = replace(_earlier(old, options, old_mode, old_settings, on), repartition=repartition)
-        return _Upgrades(options, earlier, expect).report(histories or HISTORIES, examples)
+        old, mode, settings = earlier
+        declared = replace(_earlier(old, options, mode, settings, on), repartition=repartition)
+        return Upgrades(options, declared, expect).report(histories or HISTORIES, asked.get("examples", ()))
 
 
 def _earlier(
@@ -167,7 +105,7 @@ def _earlier(
     return Earlier(job, mode or options.run.mode, own, on)
 
 
-class _Upgrades:
+class Upgrades:
     """The checks of one upgrade after each of several batches; they share the runs from the start."""
 
     def __init__(self, options: CheckOptions, earlier: Earlier, expect: Any) -> None:

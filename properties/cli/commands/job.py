@@ -223,8 +223,7 @@ def checking(
     Raises:
         BadInput: An input or the oracle can't be found or used.
     """
-    from ...checking.jobs.check import check_job
-    from ...checking.jobs.invariants import invariants
+    from ...checking.jobs.job import check_job, invariants
 
     noted = partial(_noted, options, common, outcomes)
     fixtures = {"check_job": partial(noted, check_job), "invariants": partial(noted, invariants)}
@@ -259,7 +258,7 @@ def upgrading(
     Raises:
         BadInput: A version, an input or what is expected can't be found or used.
     """
-    from ...checking.jobs.upgrade import upgrade
+    from ...checking.jobs.job import upgrade
 
     old, new = (job_named(name, options) for name in names)
     more = {**_more(options), "expect": None if options.expect is None else expected(options.expect)}
@@ -288,7 +287,7 @@ def replaying(
     Raises:
         BadInput: The job, an input, the output or what is expected can't be found or used.
     """
-    from ...checking.jobs.replay import replay
+    from ...checking.jobs.job import replay
 
     unused = [name for name in ("trigger", "out-of-order", "timeouts") if name in options.given]
     if unused:

@@ -132,7 +132,6 @@ def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
         law="changelog", sentence="", history=history, left=side, right=side, differences=[], mutant="merges_one"
     )
     assert test_to_paste(counterexample) == shown
-    assert "".join(f"    {line}\n" for line in history.to_text().splitlines()) in text_of("docs/tutorial.md")
 
 
 def parse(words: list[str], command: Any = STREAMPROOF) -> None:
@@ -336,9 +335,9 @@ def test_the_coverage_goals_of_laws_on_spark_are_those_that_they_ask_for(operato
                 assert {goal for goal in asked if f"`{goal}`" not in page["spark", law.name]} == set(), law.name
 
 
-def test_the_contracts_and_layers_in_contributing_are_those_that_are_checked() -> None:
+def test_the_contracts_and_layers_in_architecture_are_those_that_are_checked() -> None:
     contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    layout = text_of("CONTRIBUTING.md").split("## How the project is laid out")[1].split("\n## ")[0]
+    layout = text_of("ARCHITECTURE.md").split("## The folders")[1].split("\n## ")[0]
     named = re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", " ".join(layout.split("`make lint` checks")[1].split()))
     known = [contract["name"] for contract in contracts]
     assert len(named) > 5

@@ -11,7 +11,7 @@ from memory_jobs import RUN, MemoryRunner, copy, options
 from shared_player import play_in_memory
 from streamproof import Violated
 from streamproof.properties.checking.check import Check
-from streamproof.properties.checking.jobs.invariants import _Invariants
+from streamproof.properties.checking.jobs.invariants import Invariants
 from streamproof.properties.checking.recheck import witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import random_sample
@@ -54,6 +54,6 @@ class ForgetsWhenMoved(MemoryRunner):
 
 
 def test_it_judges_a_job() -> None:
-    assert _Invariants(options(copy)).report(20, ()).held["a move"] == 20
+    assert Invariants(options(copy)).report(20, ()).held["a move"] == 20
     with pytest.raises(Violated, match=r"moved, copy .* emits no such row"):
-        _Invariants(options(copy, ForgetsWhenMoved)).report(20, ())
+        Invariants(options(copy, ForgetsWhenMoved)).report(20, ())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.checking.jobs import check as of_jobs
+from streamproof.properties.checking.jobs import job as of_jobs
 from streamproof.properties.counterexamples.of_jobs import SAVED, folder_of
 from streamproof.properties.testing import pytest_plugin
 from suites import Ran, run_suite
@@ -53,7 +53,7 @@ print("LOADED", "pyspark" in sys.modules, "pandas" in sys.modules)
 
 CONFTEST = """\
 from streamproof import BadInput, Inconclusive, JobReport
-import streamproof.properties.checking.jobs.check as of_jobs
+import streamproof.properties.checking.jobs.job as of_jobs
 
 
 def check_job(job, *inputs, expect, histories=300, seed=0, seconds=120.0, folder=None):

@@ -190,7 +190,7 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"subject": "kafka"}, "subject is 'kafka', not spark or reference or job"),
+        ({"subject": "kafka"}, "subject is 'kafka', not spark or reference"),
         ({"operator": "table_aggregate"}, "operator is 'table_aggregate', not table_table_join"),
         ({"seed": True}, "seed is True, and must be int or null"),
         ({"confirmed": 1}, "confirmed is 1, and must be bool"),
@@ -220,7 +220,7 @@ OF_ANOTHER_VERSION = "streamproof 0.0.7, pyspark 4.3.0, Python 3.11.2"
     ("changed", "says"),
     [
         ({"law": None}, "law is None, and must be str: write it as it was"),
-        ({"subject": "flink"}, "subject is 'flink', not spark or reference or job: write it as it was"),
+        ({"subject": "flink"}, "subject is 'flink', not spark or reference: write it as it was"),
     ],
 )
 def test_a_format_of_another_version_is_named_as_that_and_new_ones_are_kept(

@@ -12,7 +12,7 @@ import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, copy, options
 from streamproof import BadInput, UpgradeRefused, Violated, as_batch
 from streamproof.properties.checking.jobs.job_check import JobCheck
-from streamproof.properties.checking.jobs.upgrade import _Upgrades
+from streamproof.properties.checking.jobs.upgrade import Upgrades
 from streamproof.properties.laws.expected.upgrading import UpgradeJudge
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.running import Earlier, NotContinued, Output
@@ -56,12 +56,12 @@ def first_of_user(batches: Batches) -> Batches:
     return [[row for row in rows if not (row["user"] in seen or seen.add(row["user"]))] for rows in batches]
 
 
-def upgrades(old: Job, new: Job, expect: Any = None, run: RunOptions = RUN, **more: Any) -> _Upgrades:
+def upgrades(old: Job, new: Job, expect: Any = None, run: RunOptions = RUN, **more: Any) -> Upgrades:
     given = options(new, more.pop("runner", UpgradedRunner), run=run, **more)  # type: ignore[arg-type]
-    return _Upgrades(given, Earlier(old), expect)  # type: ignore[arg-type]
+    return Upgrades(given, Earlier(old), expect)  # type: ignore[arg-type]
 
 
-def ran(checks: _Upgrades) -> list[Any]:
+def ran(checks: Upgrades) -> list[Any]:
     assert isinstance(checks.options.runner, UpgradedRunner)
     return checks.options.runner.ran
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -16,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
-from streamproof import BadInput, Inconclusive, Input, Sink, Violated, check_job, static_join
+from streamproof import BadInput, Inconclusive, Input, Sink, Violated, static_join
 from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
 from streamproof.properties.checking.jobs.arguments import CheckOptions, check_options
 from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
-from streamproof.properties.checking.jobs.invariants import _Invariants
+from streamproof.properties.checking.jobs.invariants import Invariants
 from streamproof.properties.checking.jobs.job_check import (
     MAX_WITHOUT_CLOCK,
     OF_PRODUCTION,
@@ -133,7 +132,7 @@ class LosingMany(MemoryRunner):
 @pytest.mark.usefixtures("unshrunk")
 def test_a_loss_that_no_history_alone_shows_is_found_by_several_together() -> None:
     with pytest.raises(Violated, match="dying in") as found:
-        _Invariants(options(copy, LosingMany), [law.of_jobs for law in laws() if law.of_jobs != "a crash"]).report(
+        Invariants(options(copy, LosingMany), [law.of_jobs for law in laws() if law.of_jobs != "a crash"]).report(
             20, ()
         )
     counterexample: Any = found.value.counterexample
@@ -309,7 +308,7 @@ def test_histories_that_run_alone_share_out_every_crash_among_them() -> None:
             crashed.update(given[-1].crash_in)
             return super().run(*given)
 
-    assert _Invariants(options(copy, Noting, alone=True)).report(30, ()).held["a crash"] == 30
+    assert Invariants(options(copy, Noting, alone=True)).report(30, ()).held["a crash"] == 30
     assert crashed == {*RUN.crashes_everywhere(6)}
 
 
@@ -395,7 +394,7 @@ def test_settings_and_triggers_of_the_job_are_told_in_the_first_lines() -> None:
     ]
     for report in (
         JobCheck(options(copy, Setting), Copies(), Variation(RUN)).check(20),
-        _Invariants(options(copy, Setting)).report(20, ()),
+        Invariants(options(copy, Setting)).report(20, ()),
     ):
         assert str(report).splitlines()[1:3] == told
         assert report.checked.notes[-len(told) - len(report.not_checked) :][:2] == told
@@ -422,7 +421,7 @@ def test_each_step_of_a_check_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(re.fullmatch(r"shrinking a history of \d+ rows: trying \d+ smaller histories", one) for one in more)
     failing = steps_of(monkeypatch, lambda: checked(refuses_large_amounts, Copies()))
     assert "searching the rows that make its query fail: trying 40 histories" in failing
-    of_crash = steps_of(monkeypatch, lambda: _Invariants(options(copy)).report(20, ()))
+    of_crash = steps_of(monkeypatch, lambda: Invariants(options(copy)).report(20, ()))
     assert "a crash: running 20 histories in one query" in of_crash
 
 
@@ -450,15 +449,13 @@ def test_fewer_than_half_of_the_histories_that_were_to_run_alone_are_inconclusiv
 
 @pytest.mark.parametrize(("histories", "least"), [(None, 15), (50, 25), (51, 26), (1, 1)])
 def test_half_of_the_histories_that_are_asked_for_must_run(histories: int | None, least: int) -> None:
-    defaults = {name: one.default for name, one in inspect.signature(check_job).parameters.items()}
-    given = {**defaults, "job": copy, "inputs": [CLICKS], "histories": histories}
-    assert check_options(given).least_alone == least
+    assert check_options(copy, [CLICKS], {}, {"histories": histories}).least_alone == least
 
 
 def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() -> None:
-    assert _Invariants(options(copy)).report(30, ()).held.keys() >= {"a crash", "the order within a batch"}
+    assert Invariants(options(copy)).report(30, ()).held.keys() >= {"a crash", "the order within a batch"}
     with pytest.raises(Violated, match="with a single cut between batches") as raised:
-        _Invariants(options(the_first)).report(30, ())
+        Invariants(options(the_first)).report(30, ())
     counterexample: Any = raised.value.counterexample
     assert len(counterexample.history.arrivals) == 2
 
@@ -494,13 +491,13 @@ LEFT_OUT = "Not compared: the columns at_second, id, which have other values in 
 
 @pytest.mark.parametrize("job", [with_id, with_second])
 def test_columns_that_have_other_values_in_each_run_are_left_out_and_listed(job: Any) -> None:
-    assert len(_Invariants(options(job, Stamping)).report(20, ()).held) > 4
+    assert len(Invariants(options(job, Stamping)).report(20, ()).held) > 4
     report = JobCheck(options(job, Stamping), Copies(), Variation(RUN)).check(20)
     assert report.limits[0].startswith(LEFT_OUT)
     # No plan shows what a function adds: two plain runs do, where no oracle says which values are right.
     added = JobCheck(options(job), JobOracle(job=job), Variation(RUN)).check(20)
     assert "which have other values in each run" in " ".join(added.limits)
-    kept = _Invariants(options(job)).report(20, ())
+    kept = Invariants(options(job)).report(20, ())
     assert len(kept.held) > 4
     assert str(kept).splitlines()[1].startswith("Not compared: the columns ")
     with pytest.raises(Violated):
@@ -512,10 +509,10 @@ def test_a_job_whose_runs_differ_in_other_ways_is_violated_and_told_so() -> None
         return [[row for row in rows if next(STAMPS) % 2] for rows in batches]
 
     with pytest.raises(Violated, match=TWO_RUNS):
-        _Invariants(options(every_other)).report(20, ())
+        Invariants(options(every_other)).report(20, ())
     for job, message in ((without_the_last, "a copy expects"), (the_first, "cut")):
         with pytest.raises(Violated, match=message) as raised:
-            checked(job, Copies()) if job is without_the_last else _Invariants(options(job)).report(30, ())
+            checked(job, Copies()) if job is without_the_last else Invariants(options(job)).report(30, ())
         assert TWO_RUNS not in str(raised.value)
 
 
@@ -542,7 +539,7 @@ def test_columns_that_the_user_leaves_out_are_not_compared_and_listed() -> None:
     with pytest.raises(BadInput, match="leaves out all columns of"):
         JobCheck(options(copy, without=frozenset({"user", "at", "amount"})), Copies(), Variation(RUN)).check(20)
     with pytest.raises(BadInput, match="'a flood', which is no invariant: leave out some of a restart, a crash"):
-        _Invariants(options(copy, without=frozenset({"a flood"})))
+        Invariants(options(copy, without=frozenset({"a flood"})))
 
 
 def test_a_column_of_the_clock_is_compared_where_batches_run_at_the_times_of_the_history() -> None:
@@ -568,14 +565,14 @@ def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
             return Declared(plan=Plan(frozenset({FORGETS})))
 
     forgets = "dropDuplicatesWithinWatermark forgets at the end of a batch"
-    report = _Invariants(options(copy, Forgetting, alone=True)).report(20, ())
+    report = Invariants(options(copy, Forgetting, alone=True)).report(20, ())
     assert [*report.held] == ["a restart", "a crash", "the number of partitions"]
     assert report.not_checked == [
         f"the cuts between batches: {forgets}",
         f"the order within a batch: {forgets}",
         "histories of other keys, for each runs in a query of its own: alone=True",
     ]
-    beside = _Invariants(options(copy)).report(20, ())
+    beside = Invariants(options(copy)).report(20, ())
     assert (beside.held["histories of other keys in the query"], beside.not_checked) == (3, [])
 
 
@@ -694,7 +691,7 @@ def test_each_example_is_run_and_those_of_each_invariant() -> None:
     with pytest.raises(Violated, match="1 of 2 histories that were found before still differ"):
         check.replay([text_of(("a", 1)), text_of(("a", 1), ("a", 2))])
     with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
-        _Invariants(options(the_first)).report(20, [text_of(("a", 1), ("a", 2), law="the order within a batch")])
+        Invariants(options(the_first)).report(20, [text_of(("a", 1), ("a", 2), law="the order within a batch")])
 
 
 @pytest.mark.parametrize(("unique", "refused"), [(["user"], True), (["user", "n"], False)])

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     VarcharType,
     VariantType,
 )
-from streamproof.properties.checking.jobs.check import check_job
+from streamproof.properties.checking.jobs.job import check_job
 from streamproof.properties.generators.columns.inputs import Input, values_hint
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.schemas import arrow_schema
