@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "examples/README.md")),
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "api"),
     *sorted((ROOT / "specs").glob("*.md")),
 ]

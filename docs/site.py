@@ -22,6 +22,7 @@ BESIDE = {
     "README.md": "readme.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "ARCHITECTURE.md": "architecture.md",
     "examples/README.md": "examples.md",
     "specs/README.md": "specifications.md",
     "specs/findings.md": "findings.md",

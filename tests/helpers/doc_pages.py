@@ -27,6 +27,7 @@ PAGES = sorted(
     for page in [
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
+        ROOT / "ARCHITECTURE.md",
         ROOT / "CHANGELOG.md",
         ROOT / "examples/README.md",
         *(ROOT / "docs").rglob("*.md"),

@@ -1,4 +1,4 @@
-"""The way of a history: those of operators and of jobs pass the same stages in the same order (`CONTRIBUTING.md`)."""
+"""The way of a history: those of operators and of jobs pass the same stages in the same order (`ARCHITECTURE.md`)."""
 
 from __future__ import annotations
 
