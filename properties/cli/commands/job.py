@@ -120,7 +120,7 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
     Raises:
         BadInput: The job is given with other names, or with an option of operators.
     """
-    job = next((name for name in names if ":" in name or name.endswith(".py")), None)
+    job = next((name for name in names if ":" in name or name.endswith((".py", ".ipynb"))), None)
     if job is not None and len(names) > 1:
         raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
     for option, value in of_operators.items():

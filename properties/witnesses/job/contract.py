@@ -12,6 +12,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
+from ...system.ipynb import line_in
 from ...system.visible import first_line, text_of, visible, visible_path
 from ..spark.platform import connect
 from .declaring import DECLARING
@@ -80,7 +81,7 @@ def raised(function: Any, error: BaseException) -> str:
     kind = "is refused by Spark" if isinstance(error, AnalysisException) else f"raised {type(error).__name__}"
     own = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
-    at = f", in line {frames[-1].lineno}: `{frames[-1].line}`" if frames else ""
+    at = f", in line {line_in(str(own), frames[-1].lineno or 0)}: `{frames[-1].line}`" if frames else ""
     return f"{location(function)} {kind}: {first_line(error).rstrip('.')}{at}{_of_jar(text_of(error))}"
 
 

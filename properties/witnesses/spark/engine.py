@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import StreamproofError
+from ...system.ipynb import line_in
 from ...system.visible import visible_path
 from ..run_options import BEFORE, BETWEEN, Crash, Moment, RunOptions
 from .failures import PlannedCrash, is_users, refused, reported_failures
@@ -275,6 +276,6 @@ def line_of_user(frame: FrameType | None) -> str:
     while frame is not None:
         module, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
         if is_users(file) and not (module.startswith(_OWN) or file.startswith("<")):
-            return f" (it was in line {frame.f_lineno} of {visible_path(file)})"
+            return f" (it was in line {line_in(file, frame.f_lineno)} of {visible_path(file)})"
         frame = frame.f_back
     return ""

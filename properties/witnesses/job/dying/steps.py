@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
+from ....system.ipynb import line_in
 from ....system.visible import visible_path
 from ...spark.failures import PlannedCrash, is_users
 
@@ -135,7 +136,7 @@ def line_of(frame: FrameType, more: str = "") -> str:
     path, number = frame.f_code.co_filename, frame.f_lineno
     code = linecache.getline(path, number, frame.f_globals).strip()
     shown = f": `{code}`" if code else ""
-    return f"line {number} of {visible_path(path)}{more}{shown}"
+    return f"line {line_in(path, number)} of {visible_path(path)}{more}{shown}"
 
 
 def dying_writer(writer: Any, batch_id: int, rows: int) -> Any:

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import inspect
 import io
+import linecache
 import re
 import sys
 import tokenize
@@ -19,6 +20,7 @@ from unittest import mock
 from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
+from ....system.ipynb import SUFFIX, line_in, text_of_notebook
 from ....system.visible import first_line, visible
 from ..declaring import PATCHING
 from .answers import answers
@@ -132,6 +134,8 @@ def _exec(lift: Lift) -> None:
     of_platform = types.ModuleType("pyspark.dbutils")
     vars(of_platform)["DBUtils"] = lambda *_: utilities
     code = compile(lift.text, str(path), "exec")
+    if path.suffix == SUFFIX:
+        linecache.cache[str(path)] = len(lift.text), None, lift.text.splitlines(keepends=True), str(path)
     with _in_place_of({"__main__": module, "pyspark.dbutils": of_platform}):
         exec(code, vars(module))
 
@@ -166,11 +170,14 @@ def _text_of(source: Source) -> str:
 
 
 def source_of(path: Path) -> str:
-    """Return the text of a file of Python, in the encoding that it declares, as Python reads it.
+    """Return the text of a notebook, or of a file of Python, in the encoding that it declares, as Python reads it.
 
     Raises:
         SyntaxError: The encoding is unknown, or the file isn't in it.
+        BadInput: It is no notebook of Python.
     """
+    if path.suffix == SUFFIX:
+        return text_of_notebook(path)
     with tokenize.open(path) as file:
         return file.read()
 
@@ -178,7 +185,7 @@ def source_of(path: Path) -> str:
 def _line(lift: Lift, error: BaseException) -> int:
     """Return the script's line in which an error was raised; 0 if none is known."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == lift.source.file]
-    return (frames[-1].lineno or 0) if frames else 0
+    return line_in(lift.source.file, frames[-1].lineno or 0) if frames else 0
 
 
 def _at(lift: Lift, error: BaseException) -> str:
@@ -202,7 +209,8 @@ def _rest(lift: Lift, error: BaseException) -> str:
 def _raised(lift: Lift, error: Exception) -> str:
     where = lift.source.where
     if isinstance(error, SyntaxError):
-        at = f", in line {error.lineno}" if error.lineno else ""  # an unknown encoding has none
+        line = line_in(lift.source.file, error.lineno or 0)
+        at = f", in line {line}" if line else ""  # an unknown encoding has none
         return f"{where} is no Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.')}"
     if isinstance(error, NameError) and lift.missing:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
 from ....generators.columns.forms.envelopes import ENVELOPES
+from ....system.ipynb import line_in
 from ....system.visible import first_line, visible, visible_path
 from ...spark.platform.connect import server_session
 from ..plan.plans import plan_of
@@ -159,7 +160,7 @@ class Lift:
         frame = sys._getframe()
         while frame is not None and frame.f_code.co_filename != self.source.file:
             frame = frame.f_back  # type: ignore[assignment]
-        return frame.f_lineno if frame is not None else 0
+        return line_in(self.source.file, frame.f_lineno) if frame is not None else 0
 
     def refuse(self, message: str) -> BadInput:
         """Note an error, which the script may catch, and return it."""
@@ -174,7 +175,8 @@ class Lift:
 
     def note_line(self, number: int, line: str) -> None:
         """Note a line of a notebook that isn't run."""
-        self.notes.append(f"line {number} of {self.source.where}: {visible(line)} isn't run")
+        at = line_in(self.source.file, number)
+        self.notes.append(f"line {at} of {self.source.where}: {visible(line)} isn't run")
 
     def stream(self, read: Read) -> DataFrame:
         """Answer a streaming read.

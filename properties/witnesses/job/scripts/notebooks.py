@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ....system.ipynb import SUFFIX
 from ....system.visible import visible
 from ...spark.platform.connect import to_check
 from .writes import Write
@@ -18,11 +19,11 @@ RUN = "__streamproof_run__"
 """The name of the function that runs another notebook in place of a magic."""
 SECRET = "secret"
 """The value of each secret of a notebook."""
-_MAGIC = re.compile(r"#\s*MAGIC\s+%(\w+)\b(.*)")
+_MAGIC = re.compile(r"#\s*MAGIC\s+[%!]+(\w+)\b(.*)")
 _RUN = re.compile(r"\s*(\"[^\"]+\"|'[^']+'|\S+)(.*)")
 _PARAMETER = re.compile(r"\$(\w+)\s*=\s*(\"[^\"]*\"|'[^']*'|\S+)")
 _SHELL = re.compile(r"[%!]+\w.*")
-_NOTED = ("conda", "fs", "pip", "r", "scala", "sh", "sql")
+_NOTED = ("bash", "conda", "configure", "fs", "pip", "r", "scala", "script", "sh", "sql", "writefile")
 """Magics that do something; others say in which language a cell is."""
 
 
@@ -45,8 +46,9 @@ def as_python(text: str, note: Callable[[int, str], None]) -> str:
             lines[number] = f"{RUN}({found[2]!r})"
         elif found or magics.match(line):
             lines[number] = f"# {line}"
-            if not found or found[1] in _NOTED:
-                note(number + 1, line.lstrip("# "))
+            shown = re.sub(r"#\s*MAGIC\s+", "", line)
+            if not found or found[1] in _NOTED or shown.startswith("!"):
+                note(number + 1, shown)
     return "\n".join(lines)
 
 
@@ -59,8 +61,8 @@ def notebook_of(given: str, folder: Path) -> tuple[Path | None, dict[str, str]]:
     parameters = {key: value.strip("\"'") for key, value in _PARAMETER.findall(found[2])}
     # A path of a workspace, such as /Repos/me/setup, may lie beside the notebook here.
     places = [folder / name, folder / Path(name).name]
-    files = [place.with_name(place.name + ending) for place in places for ending in (".py", "")]
-    return next((file for file in files if file.is_file() and file.suffix == ".py"), None), parameters
+    files = [place.with_name(place.name + ending) for place in places for ending in (".py", SUFFIX, "")]
+    return next((file for file in files if file.is_file() and file.suffix in (".py", SUFFIX)), None), parameters
 
 
 class Notebook:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .....reference.core.errors import BadInput
 from ....generators.columns.inputs import Input
 from ....system.arguments import checked
+from ....system.ipynb import SUFFIX, text_of_notebook
 from ....system.visible import visible
 from ..sinks.sink import Sink
 from .execution import compiled, run
@@ -54,7 +55,7 @@ class Findings:
 @checked
 @dataclass(frozen=True)
 class Script:
-    """A script as a job: it reads, writes and starts its queries itself; or a function or an exported notebook.
+    """A script as a job: it reads, writes and starts its queries itself; or a function or a notebook.
 
     The script runs unchanged in the check's session. Its streaming reads get drawn rows, its batch reads the given
     rows. `getOrCreate` gives the check's session, `awaitTermination` returns, `stop` does nothing. The rows that reach
@@ -62,7 +63,8 @@ class Script:
     runs with its own sink, and what `read` returns is compared.
 
     Args:
-        source: The path of a Python file, or a function without parameters, or with one for the Spark session.
+        source: The path of a Python file or of a notebook (.ipynb), or a function without parameters, or with one for
+            the Spark session.
         reads: The inputs that it reads, by name: an `Input` for a stream; rows (dicts), a pandas or an arrow table for
             a batch read. The name is a topic, a path, a table or the last part of a path or table, or the source's
             format. Streams without such a name are taken in the order in which they are read.
@@ -98,11 +100,11 @@ class Script:
         if not callable(self.source):
             path = Path(self.source)
             if not path.is_file():
-                raise BadInput(f"Script: there is no file {visible(path)}: give the path of a Python file")
-            if path.suffix == ".ipynb":
                 raise BadInput(
-                    f"Script: {visible(path)} is a notebook: export it as Python, jupyter nbconvert --to script"
+                    f"Script: there is no file {visible(path)}: give the path of a Python file or a notebook"
                 )
+            if path.suffix == SUFFIX:
+                text_of_notebook(path)
         if not self.inputs:
             raise BadInput(
                 f'Script: reads has no Input for {self.where}: give one for each stream, reads={{"clicks": Input(…)}}'

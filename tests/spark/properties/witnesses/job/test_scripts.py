@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,12 +36,16 @@ class Lifted:
 
     spark: SparkSession
     folder: Path
+    name: str = "job.py"
     notes: Sequence[str] = ()
     files: list[str] = field(default_factory=list)
 
     def __call__(self, text: str, reads: Mapping[str, Any], **given: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a script's query."""
-        path = self.folder / "job.py"
+        path = self.folder / self.name
+        if path.suffix == ".ipynb":
+            cells = [{"cell_type": "code", "source": cell} for cell in text.split("# COMMAND ----------\n")]
+            text = json.dumps({"cells": cells})
         path.write_text(text)
         script = Script(path, reads=reads, **given)
         tables = []
@@ -339,12 +344,18 @@ def test_a_notebook_has_its_utilities_and_runs_another_notebook(lifted: Lifted) 
     reads = {"orders": ORDERS, "customers": CUSTOMERS}
     assert lifted(NOTEBOOK, reads) == PAIRS
     assert [note.partition(": ")[2] for note in lifted.notes][:2] == [
-        "MAGIC %pip install nothing isn't run",
+        "%pip install nothing isn't run",
         "dbutils.fs.mkdirs(…) isn't run",
     ]
     assert lifted(NOTEBOOK, reads, widgets={"mode": "loud"}) == [("o1", "ANN2"), ("o2", "BO2")]
     bare = NOTEBOOK.replace("# MAGIC %run", "%run").replace("# MAGIC %pip", "%pip")
     assert lifted(bare, reads) == PAIRS
+    lifted.name = "job.ipynb"
+    assert lifted(bare, reads) == PAIRS
+    assert "line 4 of code cell 1 of" in lifted.notes[0]
+    wrong = bare.replace("found.writeStream", "\nfound.write_stream")
+    message = lifted.refused(wrong.replace("found.display()", ""), reads)
+    assert "job.ipynb raised AttributeError, in line 2 of code cell 2: " in message
 
 
 def test_a_notebook_that_is_not_there_is_named_where_its_names_are_missing(lifted: Lifted) -> None:

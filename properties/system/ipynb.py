@@ -1,0 +1,121 @@
+"""Jupyter's notebooks as scripts: their code cells, joined, and the cell of a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+from ...reference.core.errors import BadInput
+from .visible import visible, visible_path
+
+SUFFIX = ".ipynb"
+_MAGIC = re.compile(r"[%!]+\w.*")
+_CELL_MAGIC = re.compile(r"(%%?)(\w+)\b(.*)")
+_PYTHON = ("capture", "debug", "local", "prun", "pyspark", "python", "python3", "spark", "time", "timeit")
+"""Magics of cells that are Python below the magic."""
+_OF_A_LINE = ("cd", "conda", "config", "env", "fs", "load_ext", "matplotlib", "pip", "reload_ext", "run", "set_env")
+"""Magics with one `%` that stand above Python; others say the language of their cell."""
+
+
+class Line(int):
+    """A line's number in the text of a notebook; in messages it has its number in its cell.
+
+    Attributes:
+        cell: The number of its cell among the code cells.
+        first: The number of the first line of its cell.
+    """
+
+    cell: int
+    first: int
+
+    def __new__(cls, number: int, cell: int, first: int) -> Self:
+        """Make it."""
+        line = super().__new__(cls, number)
+        line.cell, line.first = cell, first
+        return line
+
+    def __getnewargs__(self) -> tuple[int, int, int]:  # type: ignore[override]
+        """Return what it is copied by."""
+        return int(self), self.cell, self.first
+
+    def __str__(self) -> str:
+        """Return its place in its cell."""
+        return f"{self - self.first + 1} of code cell {self.cell}"
+
+    def __format__(self, form: str) -> str:
+        """Return its place in its cell."""
+        return str(self)
+
+
+def text_of_notebook(path: Path) -> str:
+    """Return the code cells of a notebook as Python; their magics are comments, as in Databricks' exports.
+
+    Raises:
+        BadInput: The file is no notebook of Python, or of an old format.
+    """
+    return "\n".join(text for text in _cells(str(path), path.stat().st_mtime_ns))
+
+
+def line_in(file: str, number: int) -> int:
+    """Return a line of a script; in a notebook it is shown with its cell."""
+    path = Path(file)
+    if path.suffix != SUFFIX or number < 1 or not path.is_file():
+        return number
+    first = 1
+    for cell, text in enumerate(_cells(file, path.stat().st_mtime_ns), 1):
+        after = first + text.count("\n") + 1
+        if number < after:
+            return Line(number, cell, first)
+        first = after
+    return number
+
+
+@lru_cache(8)
+def _cells(file: str, mtime_ns: int) -> list[str]:
+    """Return the text of each code cell."""
+    shown = visible_path(file)
+    try:
+        notebook = json.loads(Path(file).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{shown} is no notebook of Jupyter's ({visible(error)}): give one, or a Python file") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise BadInput(f"{shown} is no notebook of Jupyter's format 4: save it by a newer Jupyter, or as a Python file")
+    language = _language(notebook)
+    if language != "python":
+        raise BadInput(f"{shown} is a notebook of {visible(language)}: give one of Python")
+    cells = [one for one in notebook["cells"] if isinstance(one, dict) and one.get("cell_type") == "code"]
+    return [_as_python("".join(one.get("source") or "")) for one in cells]
+
+
+def _language(notebook: dict[str, Any]) -> str:
+    metadata = notebook.get("metadata") or {}
+    kernel, language = metadata.get("kernelspec") or {}, metadata.get("language_info") or {}
+    named = str(kernel.get("language") or language.get("name") or "python").lower()
+    return "python" if named in ("python", "ipython", "pyspark") else named
+
+
+def _as_python(cell: str) -> str:
+    lines = cell.split("\n")
+    begun = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    magic = _CELL_MAGIC.fullmatch(lines[begun].strip())
+    if magic is None or (magic[1] == "%" and magic[2] in _OF_A_LINE):
+        magics = {number for number, line in enumerate(lines) if _MAGIC.match(line)} if _needs_magic(cell) else ()
+        return "\n".join(f"# MAGIC {line}" if number in magics else line for number, line in enumerate(lines))
+    first = f"# MAGIC %{magic[2]}{magic[3]}"
+    rest = lines[begun + 1 :]
+    if magic[2] in _PYTHON:
+        return "\n".join(
+            [*lines[:begun], first, *_as_python("\n".join(rest)).split("\n")] if rest else [*lines[:begun], first]
+        )
+    return "\n".join([*lines[:begun], first, *(f"# {line}" for line in rest)])
+
+
+def _needs_magic(cell: str) -> bool:
+    try:
+        compile(cell, "", "exec")
+    except (SyntaxError, ValueError):
+        return True
+    return False
