@@ -93,3 +93,10 @@ def test_code_of_libraries_is_not_followed_and_constants_have_an_end() -> None:
 
 def test_a_module_s_code_has_its_constants() -> None:
     assert constants_in([compile("LIMIT = 42\ndef f(x):\n    return x > 43", "script.py", "exec")]) == [42, 43]
+
+
+def test_zero_one_and_an_empty_text_are_no_constants_and_others_are() -> None:
+    assert constants_in([lambda x: x in (0, 1, -1, "", True, None), 0, 1, -1, "", "a > 0 OR b = 1 OR c = ''"]) == [
+        "a > 0 OR b = 1 OR c = ''"
+    ]
+    assert constants_in([2, -2, 0.5, "0", " "]) == [2, -2, 0.5, "0", " "]

@@ -355,7 +355,7 @@ def test_a_notebook_has_its_utilities_and_runs_another_notebook(lifted: Lifted) 
     assert "line 4 of code cell 1 of" in lifted.notes[0]
     wrong = bare.replace("found.writeStream", "\nfound.write_stream")
     message = lifted.refused(wrong.replace("found.display()", ""), reads)
-    assert "job.ipynb raised AttributeError, in line 2 of code cell 2: " in message
+    assert "job.ipynb raised PySparkAttributeError, in line 2 of code cell 2: " in message
 
 
 def test_a_notebook_that_is_not_there_is_named_where_its_names_are_missing(lifted: Lifted) -> None:

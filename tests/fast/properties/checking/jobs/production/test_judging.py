@@ -1,0 +1,136 @@
+"""The comparison of a run's rows with those that are expected: in each mode, by each kind of oracle, a row of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
+from streamproof.properties.generators.columns.forms.rows import Row
+from streamproof.properties.generators.columns.model import Expected
+from streamproof.properties.laws.expected.oracles import JobOracle, ModelOracle, SqlOracle
+from streamproof.properties.outcomes.equality import TWELVE_DIGITS
+
+NUMBERS = [3, 4, 5]
+"""The micro-batches of the run; what is expected has one more, which may not have run."""
+
+
+def row(at: int, user: str = "a", n: int = 1) -> Row:
+    return {"user": user, "at": datetime(2024, 7, 15, tzinfo=UTC) + timedelta(minutes=at), "n": n}
+
+
+BATCHES = [[row(10 * batch + at) for at in range(2)] for batch in range(4)]
+
+
+def judging(mode: str, oracle: type[Any], with_batches: bool, unique: Sequence[str] | None = None) -> Judging:
+    found = object.__new__(Judging)
+    found.options = SimpleNamespace(equality=TWELVE_DIGITS)  # type: ignore[assignment]
+    found.run = SimpleNamespace(numbers=NUMBERS)  # type: ignore[assignment]
+    found.judge = SimpleNamespace(oracle=object.__new__(oracle), unique_columns=unique)  # type: ignore[assignment]
+    found.sources = [SimpleNamespace(key=("user",))]  # type: ignore[list-item]
+    found.mode = mode  # type: ignore[assignment]
+    found.exact = found.by_batch = with_batches
+    return found
+
+
+def wrong(judge: Judging, expected: Expected, written: Sequence[tuple[int | None, Row]]) -> list[Wrong]:
+    judge.run.written = SimpleNamespace(batches=[number for number, _ in written])  # type: ignore[misc, assignment]
+    return judge.differing(expected, [one for _, one in written])
+
+
+def numbered(batches: Sequence[Sequence[Row]], numbers: Sequence[int | None]) -> list[tuple[int | None, Row]]:
+    return [(number, one) for number, rows in zip(numbers, batches, strict=True) for one in rows]
+
+
+def test_rows_of_known_batches_are_compared_in_each_of_them() -> None:
+    judge, expected = judging("append", JobOracle, True), Expected("batches", BATCHES)
+    right = numbered(BATCHES[:3], NUMBERS)
+    assert wrong(judge, expected, right) == []
+    for at, (number, one) in enumerate(right):
+        rest = right[:at] + right[at + 1 :]
+        other = NUMBERS[(NUMBERS.index(number or 0) + 1) % 3]
+        assert wrong(judge, expected, rest) == [Wrong(number, one, True)]
+        assert wrong(judge, expected, [*right, right[at]]) == [Wrong(number, one, False)]
+        moved = wrong(judge, expected, [*rest, (other, one)])
+        assert sorted(moved) == sorted([Wrong(number, one, True), Wrong(other, one, False)], key=lambda one: one.batch)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "comparing", "must", "may"),
+    [
+        # A model closes in a batch what Spark closes in the next, so the last batch's rows needn't be there.
+        (ModelOracle, "batches", BATCHES[:2], BATCHES[:3]),
+        (JobOracle, "batches", BATCHES[:3], BATCHES[:3]),
+        (SqlOracle, "cuts", BATCHES[:2], BATCHES[:3]),
+    ],
+    ids=["a model", "a job", "a statement after each cut"],
+)
+def test_of_unknown_batches_rows_must_or_may_be_written(
+    oracle: type[Any], comparing: Any, must: list[list[Row]], may: list[list[Row]]
+) -> None:
+    rows = BATCHES if comparing == "batches" else [[*chain(*BATCHES[: cut + 1])] for cut in range(len(BATCHES))]
+    judge, expected = judging("append", oracle, False), Expected(comparing, rows)
+    needed, allowed, beyond = ([*chain(*one)] for one in (must, may, BATCHES[len(may) :]))
+    assert wrong(judge, expected, [(None, one) for one in allowed]) == []
+    assert wrong(judge, expected, [(None, one) for one in needed]) == []
+    for one in needed:
+        found = wrong(judge, expected, [(None, other) for other in allowed if other is not one])
+        assert [(each.row, each.is_expected) for each in found] == [(one, True)]
+    for one in [*beyond, row(99), *allowed]:
+        assert wrong(judge, expected, [*((None, other) for other in allowed), (None, one)]) == [Wrong(None, one, False)]
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_a_table_is_compared_as_it_is_after_the_last_batch_that_has_run(mode: str) -> None:
+    batches = [[row(0, n=1)], [row(0, n=2), row(1)], [row(2)], [row(0, n=9)]]
+    if mode == "complete":
+        batches = [[row(0, n=1)], [row(0, n=2), row(1)], [row(0, n=2), row(1), row(2)], [row(9)]]
+    judge, expected = judging(mode, JobOracle, False, ["user", "at"]), Expected("batches", batches)
+    table = [row(0, n=2), row(1), row(2)]
+    assert wrong(judge, expected, [(None, one) for one in table]) == []
+    for at in range(3):
+        found = wrong(judge, expected, [(None, one) for one in table[:at] + table[at + 1 :]])
+        assert [(one.row, one.is_expected) for one in found] == [(table[at], True)]
+    assert wrong(judge, expected, [(None, one) for one in [*table, row(9)]]) == [Wrong(None, row(9), False)]
+
+
+def test_wrong_rows_come_by_batch_then_by_key_and_those_of_no_batch_last() -> None:
+    judge = judging("append", JobOracle, False)
+    written = [(4, row(9, "b")), (None, row(9, "a")), (4, row(9, "a")), (3, row(9, "c"))]
+    found = wrong(judge, Expected("batches", [[]] * 4), written)
+    assert [(one.batch, one.row["user"]) for one in found] == [(3, "c"), (4, "a"), (4, "b"), (None, "a")]
+
+
+def test_a_missing_row_is_named_with_the_batch_that_must_have_written_it() -> None:
+    for oracle, later in ((JobOracle, 0), (ModelOracle, 1)):
+        found = wrong(judging("append", oracle, False), Expected("batches", BATCHES), [])
+        expected = numbered(BATCHES[: 3 - later], NUMBERS[later:])
+        assert [(one.batch, one.row) for one in found] == expected
+
+
+@pytest.mark.parametrize("cuts", [2, 3, 4])
+def test_what_the_batch_before_the_last_had_closed_must_be_written_however_few_there_are(cuts: int) -> None:
+    rows = [[*chain(*BATCHES[: cut + 1])] for cut in range(cuts)]
+    found = wrong(judging("append", SqlOracle, False), Expected("cuts", rows), [])
+    assert [one.row for one in found] == (rows[cuts - 3] if cuts > 2 else [])
+
+
+@pytest.mark.parametrize(("delays", "durations", "must"), [((), (), 6), ((1,), (), 3), ((0,), (60_000_000,), 2)])
+def test_rows_whose_times_the_watermark_has_not_passed_may_be_missing(
+    delays: tuple[int, ...], durations: tuple[int, ...], must: int
+) -> None:
+    judge = judging("append", SqlOracle, False)
+    judge.declared = SimpleNamespace(plan=SimpleNamespace(delays_us=delays, durations_us=durations))  # type: ignore[assignment]
+    rows = [row(at) for at in range(6)]
+    judge.run.watermarks_ms = [0, int(rows[3]["at"].timestamp() * 1_000)]
+    judge.not_checked = []
+    expected = Expected("end", [rows])
+    for count in range(7):
+        found = wrong(judge, expected, [(None, one) for one in rows[count:]])
+        assert [(one.row, one.is_expected) for one in found] == [(one, True) for one in rows[: min(count, must)]]
+    assert bool(judge.not_checked) == (must < 6)
+    assert all(note.startswith(f"{6 - must} expected rows whose times") for note in judge.not_checked)
