@@ -21,10 +21,12 @@ from streamproof import (
     invariants,
     other_job,
     reference_of,
+    replay,
     session_windows,
     sql,
     static_join,
     stream_join,
+    upgrade,
     windows,
     write_report,
 )
@@ -216,3 +218,20 @@ def test_of_a_type_that_is_imported_for_type_checkers_alone_anything_is_taken() 
         return one
 
     assert checked(function)(5, "x", more=7) == 5
+
+
+def test_an_argument_has_the_same_default_in_every_function_that_takes_it() -> None:
+    functions = (check_job, invariants, upgrade, replay)
+    defaults: dict[str, dict[str, Any]] = {}
+    for function in functions:
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.default is not inspect.Parameter.empty:
+                defaults.setdefault(name, {})[function.__name__] = parameter.default
+    assert defaults.pop("seconds") == {"check_job": 120, "invariants": 120, "upgrade": 120, "replay": 600}
+    shared = {name: {*map(repr, of.values())} for name, of in defaults.items() if len(of) > 1}
+    assert {name for name, found in shared.items() if found != {"None"}} == {
+        *("seed", "digits", "trigger", "alone", "timeouts", "without", "examples")
+    }
+    assert (shared["seed"], shared["digits"], shared["trigger"]) == ({"0"}, {"12"}, {"'default'"})
+    assert (shared["alone"], shared["timeouts"], shared["without"]) == ({"False"}, {"()"}, {"()"})
+    assert shared["examples"] == {"()"}

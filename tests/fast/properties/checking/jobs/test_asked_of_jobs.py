@@ -1,0 +1,110 @@
+"""Which columns a check may be given, and of which jobs a variation isn't asked, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from memory_jobs import RUN, MemoryRunner, copy, options
+from streamproof.properties.checking.jobs.invariants import _why_not_asked
+from streamproof.properties.checking.jobs.job_check import JobCheck
+from streamproof.properties.laws.all import variations_of
+from streamproof.properties.laws.expected.oracles import FunctionOracle
+from streamproof.properties.laws.variation import Variation
+from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.running import Declared
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
+from streamproof.reference.core.errors import BadInput
+
+NAMES = ("user", "at", "window")
+
+
+@dataclass(frozen=True)
+class NamedRunner(MemoryRunner):
+    """Runs a job whose columns are known."""
+
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
+        return Declared(names=NAMES, columns=("user", "at", "start", "end"))
+
+
+def named(clicks: Any) -> Any:
+    return clicks
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"unique": ["user", "start"]}, ""),
+        ({"unique": ["window"]}, ""),
+        (
+            {"unique": ["user", "nope"]},
+            r"^unique has 'nope', and the result of copy .* has the columns user, at, window, st",
+        ),
+        ({"without": frozenset({"at"})}, ""),
+        ({"without": frozenset({"nope", "at"})}, "^without has 'nope', which is none of the columns of copy"),
+        ({"without": frozenset(NAMES)}, "^without leaves out all columns of copy"),
+    ],
+)
+def test_columns_that_a_result_lacks_are_refused_before_a_history_runs(more: dict[str, Any], reason: str) -> None:
+    def check() -> JobCheck:
+        return JobCheck(options(copy, NamedRunner, **more), FunctionOracle(named), Variation(RUN))
+
+    if not reason:
+        check()
+        return
+    with pytest.raises(BadInput, match=reason):
+        check()
+
+
+UPDATES = replace(RUN, mode="update")
+OF_FUNCTION = Plan(operators=frozenset({"TransformWithStateInPySpark"}), ends_in_function=True)
+
+
+def before(plan: Plan = OF_FUNCTION, unique: Any = ("user",), why_alone: str = "") -> Any:
+    judge = SimpleNamespace(
+        declared=SimpleNamespace(plan=plan), met=SimpleNamespace(plan=plan), unique_columns=unique, is_sink=False
+    )
+    return SimpleNamespace(judge=judge, why_alone=why_alone)
+
+
+HELD = ("a restart", "a crash", "the order within a batch")
+FORGETTING = Plan(operators=frozenset({"DeduplicateWithinWatermark"}))
+
+
+@pytest.mark.parametrize(
+    ("law", "run", "of", "held", "reason"),
+    [
+        ("a restart", RUN, before(FORGETTING), (), ""),
+        ("the cuts between batches", RUN, before(), (), ""),
+        (
+            "the cuts between batches",
+            RUN,
+            before(FORGETTING),
+            (),
+            "dropDuplicatesWithinWatermark forgets at the end of",
+        ),
+        ("the cuts between batches", replace(RUN, processing_time=True), before(), (), "a row's batch says at which"),
+        ("rows one at a time", RUN, before(Plan(), None), (), ""),
+        ("rows one at a time", UPDATES, before(), HELD, ""),
+        ("rows one at a time", UPDATES, before(), HELD[:2], "it is asked after the order within a batch alone"),
+        ("rows one at a time", UPDATES, before(unique=None), HELD, "it isn't known which rows update each other"),
+        ("rows one at a time", UPDATES, before(Plan()), HELD, "an operator behind the function may change the order"),
+        ("histories of other keys in the query", RUN, before(), (), ""),
+        (
+            "histories of other keys in the query",
+            RUN,
+            before(why_alone="it has no key"),
+            (),
+            "each runs in a query of its",
+        ),
+    ],
+)
+def test_a_variation_is_asked_unless_the_plan_forbids_it(
+    law: str, run: RunOptions, of: Any, held: tuple[str, ...], reason: str
+) -> None:
+    (variation,) = [one for one in variations_of(run, 0, 6) if one.law == law]
+    why = _why_not_asked(variation, of, dict.fromkeys(held, 1))
+    assert reason in why
+    assert bool(why) == bool(reason)
