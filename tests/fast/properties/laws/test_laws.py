@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, d
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Verdict, Violation, worst
 from streamproof.properties.laws.case import Case
+from streamproof.properties.laws.causes import played_with_causes
 from streamproof.properties.laws.metamorphic.keys import Keys, concerning
 from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeaning
 from streamproof.properties.laws.on_spark.changelog import Changelog
+from streamproof.properties.laws.on_spark.labels import CAUSED, expected_labels
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import registration_of
@@ -86,6 +90,46 @@ def test_a_history_with_another_outcome_breaks_the_law_and_no_other_history(name
     assert judged(LAWS["spark"][name], sample, Given(right)) == (10, [])
     wrong = {**right, "h3": without_last(right["h3"]), "h7": without_last(right["h7"])}
     assert judged(LAWS["spark"][name], sample, Given(wrong)) == (10, ["h3", "h7"])
+
+
+@dataclass
+class Again(Given):
+    """Answers in each way but the first with the outcomes of others, as far as they have the history."""
+
+    others: Mapping[str, Outcome] = field(default_factory=dict)
+    first: RunOptions | None = None
+
+    def answers(self, histories: Sequence[History], options: RunOptions) -> Answers:
+        self.first = options if self.first is None else self.first
+        given = super().answers(histories, options)
+        others = {} if options == self.first else self.others
+        named = zip(histories, given.outcomes, strict=True)
+        return replace(given, outcomes=[others.get(history.name, one) for history, one in named])
+
+
+@pytest.mark.parametrize(("name", "ways"), [("restart", 1), ("replay", 1), ("partitions", 2)])
+def test_a_history_that_emits_otherwise_when_it_runs_again_breaks_the_law_and_no_other_history(
+    name: str, ways: int
+) -> None:
+    sample = Sample(SESSIONS, Kind.RANDOM, "update", SESSIONS.profiles["update"], DRAWN[:10], is_first=True)
+    law, right = LAWS["spark"][name], {history.name: right_outcome(history) for history in DRAWN[:10]}
+    assert judged(law, sample, Again(right)) == (2 * ways, [])
+    wrong = Again(right, others={"h1": without_last(right["h1"])})
+    assert judged(law, sample, wrong) == (2 * ways, ["h1"] * ways)
+
+
+def test_labels_are_compared_in_each_drawn_history() -> None:
+    histories, labels = DRAWN[:10], [expected_labels(history) for history in DRAWN[:10]]
+    played, causes = zip(*map(played_with_causes, histories), strict=True)
+    run: Any = SimpleNamespace(histories=histories, played=played, causes=causes, drawn=9)
+    run.outcomes = [*map(right_outcome, histories)]
+    for wrong in range(10):
+        given = [own[:-1] if number == wrong else own for number, own in enumerate(labels)]
+        run.answers = SimpleNamespace(labels=given)
+        result = LawResult(LAWS["spark"]["labels"])
+        broken = [one.case.history.name for one in LAWS["spark"]["labels"].judge(run, result)]  # type: ignore[arg-type]
+        assert (result.judged, broken) == (9, [f"h{wrong}"] * (wrong < 9))
+        assert result.covered.keys() == {CAUSED}
 
 
 @pytest.mark.parametrize("lacks", [{"judged": 0}, {"goals": ("two keys", "unmet")}, {"unfinished": True}])
