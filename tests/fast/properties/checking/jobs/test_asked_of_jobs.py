@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
+from streamproof.properties.checking.jobs.boundary_values import _code_of
 from streamproof.properties.checking.jobs.invariants import _why_not_asked
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.laws.all import variations_of
@@ -108,3 +109,16 @@ def test_a_variation_is_asked_unless_the_plan_forbids_it(
     why = _why_not_asked(variation, of, dict.fromkeys(held, 1))
     assert reason in why
     assert bool(why) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("plan", "looked_at"),
+    [
+        (Plan(), True),
+        (Plan(operators=frozenset({"Project"})), False),
+        (Plan(operators=frozenset({"TransformWithStateInPySpark"}), has_function=True), True),
+        (Plan(operators=frozenset({"Project"}), in_functions=frozenset({"user"})), True),
+    ],
+)
+def test_the_code_of_a_job_is_looked_at_where_its_plan_does_not_show_all(plan: Plan, looked_at: bool) -> None:
+    assert [*_code_of(copy, plan)] == [copy] * looked_at

@@ -106,3 +106,23 @@ def test_a_column_that_is_a_word_of_sql_is_to_be_quoted_where_the_statement_has_
 ) -> None:
     with pytest.raises(BadInput, match=remedy):
         oracle_of(statement).expected([JobHistory(((ROW,),))], [SOURCE], RunOptions())
+
+
+@pytest.mark.parametrize(
+    ("statement", "refused"),
+    [
+        ("CREATE TEMP TABLE t AS SELECT 1 AS n; SELECT n FROM t", ""),
+        ("SELECT 1 AS n; CREATE TEMP TABLE t (n int)", "ends in CREATE, which"),
+        ("SELECT 1 AS n; SELECT 2 AS n; DROP TABLE IF EXISTS t", "ends in DROP, which"),
+        ("-- nothing", "is empty, and"),
+    ],
+)
+def test_the_last_of_several_statements_must_have_the_rows(statement: str, refused: str) -> None:
+    def expected() -> Any:
+        return oracle_of(statement).expected([JobHistory(((ROW,),))], [SOURCE], RunOptions())[0].rows
+
+    if not refused:
+        assert expected() == [[{"n": 1}]]
+        return
+    with pytest.raises(BadInput, match=f"the SQL statement {refused} has no rows"):
+        expected()
