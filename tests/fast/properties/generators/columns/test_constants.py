@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.histories.constants import Compares, compares, unreached, with_constants
+from streamproof.properties.generators.columns.histories.constants import (
+    Compares,
+    _near_number,
+    compares,
+    unreached,
+    with_constants,
+)
 from streamproof.properties.generators.columns.histories.drawing import draw_histories, start_of
 from streamproof.properties.generators.columns.histories.goals import covered, goals
 from streamproof.properties.generators.columns.inputs import Constants, Input, ResolvedInput
@@ -265,3 +273,39 @@ def test_the_opposite_of_a_comparison_is_said_as_sql(comparison: Term, text: str
 )
 def test_expressions_are_what_they_are_on_spark(made: Term, expected: Any) -> None:
     assert outcome(Term("EqualTo", (made, constant(expected))), {}) is True
+
+
+@pytest.mark.parametrize(
+    "value", [Fraction(0), Fraction(7), Fraction(-3), Fraction(5, 2), Fraction(-1, 4), Fraction(127)]
+)
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [
+        (pa.int8(), 1),
+        (pa.int64(), 1),
+        (pa.decimal128(9, 0), 1),
+        (pa.decimal128(9, 2), Fraction(1, 100)),
+        (pa.decimal128(38, 2), Fraction(1, 100)),
+        (pa.string(), 1),
+    ],
+    ids=str,
+)
+def test_the_nearest_numbers_of_a_type_are_drawn_on_both_sides_of_a_constant(
+    kind: pa.DataType, unit: Fraction, value: Fraction
+) -> None:
+    found = {Fraction(one) for one in _near_number(value, kind, exact=True)}
+    below, above = math.ceil(value / unit) * unit - unit, math.floor(value / unit) * unit + unit
+    wanted = {below, above, *([value] if (value / unit).denominator == 1 else [])}
+    if pa.types.is_string(kind) and value.denominator > 1:
+        wanted = set()
+    assert found == {one for one in wanted if kind != pa.int8() or abs(one) < 128}
+
+
+@pytest.mark.parametrize("value", [Fraction(0), Fraction(3), Fraction(-5, 2), Fraction(1, 3), Fraction(2**30)])
+def test_numbers_beside_a_constant_are_near_it_and_the_constant_comes_where_sums_stay_exact(value: Fraction) -> None:
+    for exact in (True, False):
+        found = [Fraction(one) for one in _near_number(value, pa.float64(), exact)]
+        near = [one for one in found if one != Fraction(float(value))]
+        assert min(near) < value < max(near)
+        assert all(abs(one - value) <= max(abs(value), 1) / 2**8 or value == 0 for one in near)
+        assert (Fraction(float(value)) in found) == (not exact or value.denominator != 3)
