@@ -153,6 +153,7 @@ def played(
     see: Callable[[Stage, Groups], None] = lambda stage, groups: None,
     handed_over: Collection[int] = (),
     nan: int | None = None,
+    timeless: bool = False,
 ) -> Outcome:
     """Play a history through the stages, in memory.
 
@@ -162,6 +163,7 @@ def played(
         see: Is shown what each stage has stored, after each batch.
         handed_over: The batches before which a new checkpoint takes the state over.
         nan: Texts are floating-point numbers in the columns, and the text of this rank in frequency is NaN.
+        timeless: Whether a row without a time comes before each row, the same in all else.
     """
     spelled = None if nan is None else Spelled(history, nan)
     definition, shared = one.definition, binding_of(history.operator).shared
@@ -182,6 +184,8 @@ def played(
             key = (record.key,)
             if spelled is not None:
                 key, packed = spelled.written(key), spelled.written(packed)
+            if timeless:
+                rows[stage].append(Row(key, None, place, packed, side))
             rows[stage].append(Row(key, record.timestamp, place, packed, side))
             order += 1
         for at, (stage, timed) in enumerate(zip(one.stages, one.timed, strict=True)):

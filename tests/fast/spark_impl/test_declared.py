@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -74,6 +75,16 @@ def test_records_without_a_key_are_taken_as_the_reference_takes_them(operator: s
         )
         history = history.with_lines(lines)
         assert not differences(Outcome.of_play(history.name, play(history)), played(history, one)), history
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_rows_without_a_time_are_dropped_and_change_nothing(operator: str) -> None:
+    for history, one in islice(drawn(operator), 0, None, 4):
+        found = played(history, one, timeless=True)
+        dropped = [entry for entry in found.entries if getattr(entry.output, "reason", "") == "null timestamp"]
+        assert len(dropped) == len(history.records)
+        rest = replace(found, entries=[entry for entry in found.entries if entry not in dropped])
+        assert not differences(Outcome.of_play(history.name, play(history)), rest), history
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
