@@ -25,7 +25,7 @@ from ...spark.platform.connect import server_session
 from ..plan.plans import plan_of
 from .beside import beside, files, finding, folders_of, modules
 from .reads import Frames, Read, as_declared, of_topics, renewed
-from .statements import relations_of, renamed
+from .statements import relations_of, renamed, streamed_call, without_streams
 from .writes import EndedQuery, Write
 
 if TYPE_CHECKING:
@@ -328,13 +328,21 @@ class Lift:
 
     def statement(self, text: str) -> tuple[str, Read | None]:
         """Return a statement that reads the given tables where it names them, and the first table that isn't given."""
+        if (call := streamed_call(text)) is not None:
+            raise self.refuse(
+                f"line {self.line} of {self.source.where} reads STREAM {visible(call)}(…), a function of its platform: "
+                "read it by spark.readStream, or as a table that reads= gives"
+            )
+        given = {name.casefold() for name in (*self.inputs.frames, *self.tables.frames, *self.views)}
+        text, streamed = (text, frozenset[int]()) if "stream" in given else without_streams(text)
         answers, unanswered = [], None
         own = {view.casefold() for view in self.views} - {view.casefold() for view in self.answering}
         for relation in relations_of(server_session(self.spark), text):
             if relation.name.casefold() in own or relation.name.startswith("global_temp."):
                 continue
             read = Read(target=relation.name, line=self.line)
-            frame = self.stream(read) if relation.streams else self.table(read) or self.schema_of(read)
+            streams = relation.streams or relation.start in streamed
+            frame = self.stream(read) if streams else self.table(read) or self.schema_of(read)
             if frame is None:
                 unanswered = unanswered or read
                 continue

@@ -21,6 +21,35 @@ VIEW = re.compile(r"\s*create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+view\s+(?:i
 """A statement that makes a temporary view."""
 _READ = re.compile(r"\b(?:from|join)\s+([\w`.]+)", re.IGNORECASE)
 _LITERAL = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/"
+_NAME = r"(?:\w+|`[^`]+`)(?:\s*\.\s*(?:\w+|`[^`]+`))*"
+_STREAM = re.compile(
+    rf"(?P<literal>{_LITERAL})|(?P<before>\b(?:from|join)\s+)stream\s*"
+    rf"(?:\(\s*(?P<within>{_NAME})\s*\)|(?<=\s)(?P<bare>{_NAME})(?!\w|\s*\())",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A table that a statement reads as a stream: `STREAM t` or `STREAM(t)`, behind FROM or JOIN."""
+_CALL = re.compile(
+    rf"(?P<literal>{_LITERAL})|\b(?:from|join)\s+stream\s*\(?\s*(?P<call>\w+)\s*\(", re.IGNORECASE | re.DOTALL
+)
+_NO_NAMES = (
+    *(
+        "anti",
+        "as",
+        "cluster",
+        "cross",
+        "distribute",
+        "except",
+        "full",
+        "group",
+        "having",
+        "inner",
+        "intersect",
+        "join",
+    ),
+    *("lateral", "left", "limit", "minus", "natural", "on", "order", "pivot", "right", "semi", "sort", "tablesample"),
+    *("union", "unpivot", "using", "where", "window"),
+)
+"""The words that may follow a table called `stream`."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +69,27 @@ class Relation:
     end: int
     aliased: bool
     streams: bool
+
+
+def without_streams(statement: str) -> tuple[str, frozenset[int]]:
+    """Return a statement without `STREAM` before the names of tables, and where the names begin in it."""
+    starts: set[int] = set()
+    parts, length, end = [], 0, 0
+    for found in _STREAM.finditer(statement):
+        name = found["within"] or found["bare"]
+        if name is None or (found["within"] is None and name.casefold() in _NO_NAMES):
+            continue
+        kept = statement[end : found.start()] + found["before"]
+        starts.add(length + len(kept))
+        parts += [kept, name]
+        length, end = length + len(kept) + len(name), found.end()
+    return "".join([*parts, statement[end:]]), frozenset(starts)
+
+
+def streamed_call(statement: str) -> str | None:
+    """Return the function of which a statement reads a stream, as in `STREAM read_files(…)`; None: there is none."""
+    calls = (found["call"] for found in _CALL.finditer(statement) if found["literal"] is None)
+    return next(calls, None)
 
 
 def tables_of(query: str) -> list[str]:

@@ -103,6 +103,7 @@ STATEMENTS = {
         "JOIN orders USING (customer)",
         "shop.customers",
     ),
+    "as a stream": (JOIN.format("customers").replace("FROM orders", "FROM STREAM(shop.orders)"), "customers"),
     "with text of more than one unit": (f"/* 😀 */ {JOIN.format('shop.customers')}", "shop.customers"),
 }
 

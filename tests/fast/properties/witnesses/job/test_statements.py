@@ -1,0 +1,49 @@
+"""The statements of SQL of a script: the tables that they read as streams, with and without parentheses."""
+
+from __future__ import annotations
+
+import pytest
+from streamproof.properties.witnesses.job.scripts.statements import streamed_call, without_streams
+
+
+@pytest.mark.parametrize(
+    ("statement", "plain", "streamed"),
+    [
+        ("SELECT * FROM STREAM(orders)", "SELECT * FROM orders", ["orders"]),
+        ("SELECT * FROM STREAM orders o", "SELECT * FROM orders o", ["orders o"]),
+        ("select id from stream ( shop . orders ) as o", "select id from shop . orders as o", ["shop . orders as o"]),
+        ("SELECT * FROM STREAM `my shop`.orders WHERE a", "SELECT * FROM `my shop`.orders WHERE a", ["`my shop`."]),
+        (
+            "SELECT * FROM STREAM(a) JOIN b ON x JOIN STREAM c ON y",
+            "SELECT * FROM a JOIN b ON x JOIN c ON y",
+            ["a JOIN b", "c ON y"],
+        ),
+        ("SELECT a, stream b, stream(c) FROM d", "SELECT a, stream b, stream(c) FROM d", []),
+        ("SELECT * FROM (SELECT * FROM\nSTREAM\norders)", "SELECT * FROM (SELECT * FROM\norders)", ["orders)"]),
+        ("SELECT * FROM stream WHERE a", "SELECT * FROM stream WHERE a", []),
+        ("SELECT * FROM stream AS s", "SELECT * FROM stream AS s", []),
+        ("SELECT * FROM streams s, upstream u", "SELECT * FROM streams s, upstream u", []),
+        ("SELECT stream, b FROM a", "SELECT stream, b FROM a", []),
+        ("SELECT 'FROM STREAM a' FROM b -- FROM STREAM c", "SELECT 'FROM STREAM a' FROM b -- FROM STREAM c", []),
+        ("SELECT * FROM STREAM read_files('/x')", "SELECT * FROM STREAM read_files('/x')", []),
+    ],
+)
+def test_a_table_that_is_read_as_a_stream_is_told_from_others(statement: str, plain: str, streamed: list[str]) -> None:
+    text, starts = without_streams(statement)
+    assert text == plain
+    assert len(starts) == len(streamed)
+    assert all(text[start:].startswith(name) for start, name in zip(sorted(starts), streamed, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("statement", "call"),
+    [
+        ("SELECT * FROM STREAM read_files('/x')", "read_files"),
+        ("SELECT * FROM STREAM(cloud_files('/x'))", "cloud_files"),
+        ("SELECT * FROM a JOIN stream read_kafka (b)", "read_kafka"),
+        ("SELECT 'FROM STREAM f(x)' FROM STREAM(orders)", None),
+        ("SELECT count(*) FROM STREAM orders", None),
+    ],
+)
+def test_a_function_that_is_read_as_a_stream_is_named(statement: str, call: str | None) -> None:
+    assert streamed_call(statement) == call
