@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from memory_runtime import Groups, Row, came, decode, stage_of
+from pyspark.sql import types as T
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.aggregates import COUNT
 from streamproof.reference.definitions.joins import ForeignKeyJoin, TableTableJoin
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.spark_impl.foreign_key_stages import SenderLogic, foreign_key_hops
 from streamproof.spark_impl.runtime import processor
+from streamproof.spark_impl.runtime.processor import AFTER, BEFORE, WITHIN
+from streamproof.spark_impl.runtime.required import StatefulProcessorHandleState
 from streamproof.spark_impl.session_windows import SessionLogic
 from streamproof.spark_impl.table_table_join import TableTableLogic
 
@@ -61,3 +65,74 @@ def test_what_the_clock_closes_comes_by_end_and_of_one_end_by_key() -> None:
         groups.batch(stage, [Row((key,), ends[key], order) for order, key in enumerate(keys)], 0)
         found = [(one.emitted.end, one.key[0]) for one in came(groups.batch(stage, [], 50))]
         assert found == sorted((ends[key], key) for key in keys)
+
+
+def test_dropped_rows_are_emitted_where_they_are_asked_for() -> None:
+    for asked in (True, False):
+        stage = replace(stage_of(TableTableLogic(TableTableJoin("outer")), SIDES), report_dropped=asked)
+        rows = [Row((None,), 1, 0, "x"), Row(("a",), None, 1, "x"), Row(("a",), 1, 2, "x")]
+        found = [(one.key, one.emitted.reason) for one in came(Groups(1).batch(stage, rows, 0))]
+        dropped = [(("a",), "null timestamp"), ((None,), "null key")]
+        assert sorted(found, key=repr) == sorted([(("a",), None), *dropped * asked], key=repr)
+
+
+def test_a_change_says_whether_the_clock_a_row_or_the_end_has_set_it_off() -> None:
+    windows = SessionWindows(gap_ms=5, grace_ms=0, retention_ms=5, aggregate=COUNT, emit="close", late="merged")
+    stage, groups = stage_of(SessionLogic(windows)), Groups(1)
+    groups.batch(stage, [Row(("a",), 1, 0)], 0)
+    (by_clock,) = groups.batch(stage, [], 50)
+    (by_row,) = groups.batch(stage, [Row(("a",), None, 1)], 50)
+    (at_end,) = Groups(1).serve(0, replace(stage, ended=True), [Row(("a",), 1, 0)], 0)
+    assert [decode(one)[-2] for one in (by_clock, by_row, at_end)] == [[BEFORE], [WITHIN], [AFTER]]
+
+
+class Partition:
+    """A partition of the state, of which a processor's guard asks for the declaration."""
+
+    def __init__(self) -> None:
+        self.stored: tuple[str] | None = None
+        self._statefulProcessorApiClient = self
+        self.handle_state = StatefulProcessorHandleState.INITIALIZED
+        self.keys: list[tuple[int] | None] = []
+
+    def getValueState(self, name: str, kind: T.StructType) -> Partition:
+        return self
+
+    def get(self) -> tuple[str] | None:
+        return self.stored
+
+    def update(self, stored: tuple[str]) -> None:
+        self.stored = stored
+
+    def set_implicit_key(self, key: tuple[int]) -> None:
+        self.keys.append(key)
+
+    def remove_implicit_key(self) -> None:
+        self.keys.append(None)
+
+
+def guarded(partition: Partition, declaration: str, key: str = "a: string", state: str = "n: long") -> None:
+    """Let a processor of a declaration and of such columns look at a partition."""
+    kinds = [
+        T.StructType([T.StructField(name, getattr(T, f"{kind.title()}Type")()) for name, kind in [one.split(": ")]])
+        for one in (key, state)
+    ]
+    stage = replace(stage_of(TableTableLogic(TableTableJoin("outer")), SIDES), key=kinds[0].fields, state=kinds[1])
+    processor.KeyedProcessor(stage).guard(partition, declaration)  # type: ignore[arg-type]
+
+
+def test_a_partition_goes_on_under_its_own_declaration_and_columns_alone() -> None:
+    declaration = "table_table_join(join=outer) with state_groups=100, form 2"
+    partition = Partition()
+    for _ in range(2):
+        guarded(partition, declaration)
+    assert partition.keys == [(0,), None] * 2
+    for at in range(len(declaration)):
+        other = declaration[:at] + ("x" if declaration[at] != "x" else "y") + declaration[at + 1 :]
+        with pytest.raises(BadInput, match="the checkpoint was written by"):
+            guarded(partition, other)
+    for columns in ({"key": "a: long"}, {"key": "b: string"}, {"state": "n: string"}, {"state": "m: long"}):
+        with pytest.raises(BadInput, match="the checkpoint stores"):
+            guarded(partition, declaration, **columns)
+    partition.handle_state = StatefulProcessorHandleState.PRE_INIT
+    guarded(partition, "another")  # the driver has no state
