@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from memory_runtime import Groups, Row, came, sent, stage_of
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from streamproof.reference.definitions.aggregates import COUNT
 from streamproof.reference.definitions.joins import ForeignKeyJoin, OneToManyJoin, TableTableJoin
@@ -16,6 +17,7 @@ from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.spark_impl.foreign_key_stages import foreign_key_hops, foreign_key_stages
 from streamproof.spark_impl.one_to_many_join import one_to_many_stages
 from streamproof.spark_impl.runtime.codec import encode
+from streamproof.spark_impl.runtime.columns import same_bits
 from streamproof.spark_impl.runtime.logic import NAN, NotANumber
 from streamproof.spark_impl.runtime.processor import Side, Stage
 from streamproof.spark_impl.session_windows import SessionLogic
@@ -105,3 +107,15 @@ def test_a_row_that_refers_to_nan_goes_on_referring_to_it() -> None:
     for at in range(2):
         (message,) = sent(groups.batch(stage, [Row(("l",), at, [at, at], [msgspec.Raw(encode(at)), nan])], 0))
         assert repr(message.key) == "(nan,)"
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "long", "string", "boolean", "date", "decimal(5,2)"])
+def test_a_key_has_the_same_bits_for_both_zeros_and_for_all_nans(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    field = T.StructType().add("k", kind).fields[0]
+    shown = str(same_bits(F.col("k"), field))
+    if kind not in ("float", "double"):
+        assert shown == "Column<'k'>"
+        return
+    # Adding a zero makes 0.0 of -0.0.
+    assert shown == f"Column<'CAST(CASE WHEN isnan(k) THEN nan ELSE +(k, 0.0) END AS {kind.upper()})'>"
