@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .plans import DELAY_MS, SESSION, class_of, members, walk
@@ -36,13 +36,11 @@ def divergences_of(spark: SparkSession, analyzed: Any, clock: str, nullable: Col
         clock: The column that says which rows below a watermark are a check's own; no filter moves past its filter.
         nullable: The columns of the inputs that may be null, in lower case.
     """
-    optimizer = spark._jsparkSession.sessionState().optimizer()
-    written, planned = ([*walk(plan)] for plan in (analyzed, optimizer.execute(analyzed)))
+    optimizer, in_production = spark._jsparkSession.sessionState().optimizer(), _without(clock, analyzed, spark)
+    written, planned = ([*walk(plan)] for plan in (in_production, optimizer.execute(in_production)))
     counts = {PRUNED_TIME: _timed, REDUNDANT_SESSIONS: _of_sessions}
     found = [name for name, count in counts.items() if sum(map(count, planned)) < sum(map(count, written))]
-    in_production = _without(clock, analyzed, spark)
-    as_written = _below_watermarks(in_production, optimizer.execute)
-    moved = _below_watermarks(optimizer.execute(in_production)) - as_written
+    moved = _below_watermarks(planned) - _below_watermarks(written, optimizer.execute)
     return found + [FILTERED_WATERMARK] * any(one.not_null is None or one.not_null & {*nullable} for one in moved)
 
 
@@ -69,9 +67,9 @@ def _without(clock: str, plan: Any, spark: SparkSession) -> Any:
     return plan.withNewChildren(spark._jvm.PythonUtils.toSeq(below))  # type: ignore[union-attr]
 
 
-def _below_watermarks(plan: Any, change: Callable[[Any], Any] = lambda below: below) -> set[_Condition]:
+def _below_watermarks(nodes: Iterable[Any], change: Callable[[Any], Any] = lambda below: below) -> set[_Condition]:
     """Return the conditions of the filters in each plan below a watermark, changed first."""
-    watermarks = (node for node in walk(plan) if class_of(node) == "EventTimeWatermark")
+    watermarks = (node for node in nodes if class_of(node) == "EventTimeWatermark")
     return {condition for node in watermarks for condition in _conditions(change(node.child()))}
 
 

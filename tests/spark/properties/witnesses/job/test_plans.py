@@ -16,6 +16,8 @@ from streamproof import Input
 from streamproof.properties.checking.jobs.arguments import runner_of
 from streamproof.properties.generators.columns import terms
 from streamproof.properties.generators.columns.terms import shown
+from streamproof.properties.witnesses.job.clock import IS_CLOCK, TIME, clock_behind_watermarks
+from streamproof.properties.witnesses.job.plan.optimized import FILTERED_WATERMARK, PRUNED_TIME, divergences_of
 from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan, plan_of
 from streamproof.properties.witnesses.job.plan.tables import tables_used
 from streamproof.properties.witnesses.run_options import RunOptions
@@ -54,6 +56,51 @@ def of_windows(clicks: DataFrame) -> DataFrame:
 def sessions(clicks: DataFrame) -> DataFrame:
     gap = F.when(F.col("user") == "a", "5 seconds").otherwise("3 minutes")
     return late(clicks).groupBy(F.session_window("at", gap)).count()
+
+
+def joined_by_amount(clicks: DataFrame) -> DataFrame:
+    other = clicks.toDF("user2", "at2", "amount2").withWatermark("at2", "1 minute")
+    return late(clicks).join(other, F.expr("user = user2 AND amount = amount2 AND at2 > at"))
+
+
+def joined_to_a_constant(clicks: DataFrame) -> DataFrame:
+    other = clicks.toDF("user2", "at2", "amount2").withWatermark("at2", "1 minute")
+    constant = late(clicks).select(F.lit("x").alias("user"), "at")
+    return constant.join(other, F.expr("user = user2 AND at2 BETWEEN at AND at + INTERVAL 1 HOUR"), "left")
+
+
+@pytest.mark.parametrize(
+    ("job", "names"),
+    [
+        (
+            lambda clicks: late(clicks).where("amount > 0").groupBy(F.window("at", "1 hour")).count(),
+            [FILTERED_WATERMARK],
+        ),
+        (lambda clicks: hourly(late(clicks)).where("user = 'x'"), [FILTERED_WATERMARK]),
+        (lambda clicks: hourly(late(clicks)).where("count > 2"), []),
+        (lambda clicks: hourly(late(clicks.where("amount > 1 + 1").selectExpr("user", "at"))), []),
+        (lambda clicks: late(clicks.where("amount > 0")).where("amount > 0").dropDuplicates(["at"]), []),
+        (lambda clicks: late(clicks).where("at > '2020-01-01'").dropDuplicates(["user", "at"]), []),
+        (lambda clicks: joined(clicks), []),
+        (joined_by_amount, [FILTERED_WATERMARK]),
+        (joined_to_a_constant, [FILTERED_WATERMARK]),
+        (lambda clicks: late(clicks).dropDuplicates(["user"]).select("user"), [PRUNED_TIME]),
+        (lambda clicks: clicks.where("amount > 0").groupBy("user").count(), []),
+    ],
+)
+@pytest.mark.parametrize("clock", [True, False])
+def test_known_divergences_are_those_of_the_plan_without_the_clock(
+    clicks: DataFrame, job: Callable[[DataFrame], DataFrame], names: list[str], clock: bool
+) -> None:
+    times = clicks.select(F.col("at").alias(TIME))
+    with clock_behind_watermarks((lambda: times) if clock else None):
+        result = job(clicks)
+    analyzed = result._jdf.queryExecution().analyzed()
+    assert divergences_of(clicks.sparkSession, analyzed, IS_CLOCK, {"amount"}) == names
+
+
+def hourly(clicks: DataFrame) -> DataFrame:
+    return clicks.groupBy("user", F.window("at", "1 hour")).count()
 
 
 def joined(clicks: DataFrame) -> DataFrame:

@@ -49,7 +49,7 @@ def judging(**of_run: Any) -> Any:
         name="totals",
         oracle=SimpleNamespace(name="the rule"),
         witness=SimpleNamespace(runner=SimpleNamespace(job=copy)),
-        **{"without": (), "met": Met(), "declared": Declared()},
+        **{"without": (), "met": Met(), "declared": Declared(), "divergences": ()},
     )
     options = SimpleNamespace(equality=TWELVE_DIGITS)
     return SimpleNamespace(run=run, judge=judge, options=options, not_checked=[], by_batch=True, mode="append")
