@@ -12,8 +12,8 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   `invariants`, `upgrade` and `replay` do both in one call. They return `JobReport`, `InvariantsReport`, `UpgradeReport`
   and `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
   `Script` (a script as it is). Expected are the rules of Spark's own operators (`session_windows`, `windows`,
-  `drop_duplicates`, `stream_join`, `static_join`), `reference_of` (one of the ten operators), a function or a class
-  (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`.
+  `drop_duplicates`, `stream_join`, `static_join`, `union`), `reference_of` (one of the ten operators), a function or a
+  class (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`.
   `write_report` writes what came of it as a page, text, JSON and JUnit XML.
 - Checking: `check` (an operator's Spark implementation), `assert_holds` (one of its counterexamples again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
@@ -47,7 +47,14 @@ if TYPE_CHECKING:
     from .properties.generators.registering import register
     from .properties.laws.expected.oracles import as_batch, other_job, sql
     from .properties.laws.expected.reference import reference_of
-    from .properties.laws.expected.rules import drop_duplicates, session_windows, static_join, stream_join, windows
+    from .properties.laws.expected.rules import (
+        drop_duplicates,
+        session_windows,
+        static_join,
+        stream_join,
+        union,
+        windows,
+    )
     from .properties.registration.bindings import Binding
     from .properties.registration.coverage import Coverage
     from .properties.registration.domain import Domain, Number
@@ -142,6 +149,7 @@ __all__ = [
     "sql",
     "static_join",
     "stream_join",
+    "union",
     "upgrade",
     "windows",
     "write_report",
@@ -165,7 +173,14 @@ _HOMES = {
     ".properties.generators.columns.inputs": ("Input",),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
     ".properties.laws.expected.reference": ("reference_of",),
-    ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
+    ".properties.laws.expected.rules": (
+        "drop_duplicates",
+        "session_windows",
+        "static_join",
+        "stream_join",
+        "union",
+        "windows",
+    ),
     ".properties.witnesses.job.scripts.script": ("Script",),
     ".properties.witnesses.job.sinks.sink": ("Sink",),
     ".properties.report.making": ("write_report",),

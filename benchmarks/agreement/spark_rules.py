@@ -27,6 +27,7 @@ from streamproof.properties.laws.expected.rules import (
     session_windows,
     static_join,
     stream_join,
+    union,
     windows,
 )
 from streamproof.properties.system.installed.spark_versions import arrow_table_of
@@ -387,6 +388,79 @@ def _windows_of_distinct(mode: Mode) -> Case:
 
 
 BOTH = {"left": "4 seconds", "right": "2 seconds"}
+COUNT = {"rows": "count"}
+TEN_SECONDS = (10_000_000, 10_000_000)
+
+
+def _by_windows(frame: DataFrame, time: str, size: str, *more: str) -> DataFrame:
+    """Return the number of rows of each window, with the window's columns that are named."""
+    from pyspark.sql import functions as F
+
+    return frame.groupBy("key", F.window(time, size)).agg(F.count("*").alias("rows")).select("key", *more, "rows")
+
+
+def _sides(inputs: Mapping[str, DataFrame], delay: str | None = None) -> tuple[DataFrame, DataFrame]:
+    left, right = (frame.withWatermark("at", delay or BOTH[side]) for side, frame in inputs.items())
+    return left, right.selectExpr("key as other", "at as seen")
+
+
+def _windows_of_windows() -> Case:
+    def job(inputs: Mapping[str, DataFrame]) -> DataFrame:
+        small = _by_windows(inputs["events"].withWatermark("at", "4 seconds"), "at", "10 seconds", "window")
+        return _by_windows(small, "window", "30 seconds", "window.start", "window.end")
+
+    rule = windows("10 seconds", delay="4 seconds") >> windows("30 seconds", aggregates=COUNT)
+    return Case(rule.name, rule, job, ends=TEN_SECONDS)
+
+
+def _windows_of_joined(join: StreamJoinKind) -> Case:
+    def job(inputs: Mapping[str, DataFrame]) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        left, right = _sides(inputs)
+        near = "key = other and seen >= at - interval 3 seconds and seen <= at + interval 10 seconds"
+        return _by_windows(left.join(right, F.expr(near), join), "at", "10 seconds", "window.start", "window.end")
+
+    columns = {"key": "left.key", "at": "left.at", "seen": "right.at"}
+    rule = stream_join(join, "key", "3 seconds", "10 seconds", BOTH, columns=columns)
+    rule = rule >> windows("10 seconds", aggregates=COUNT)
+    return Case(rule.name, rule, job, inputs=("left", "right"), ends=TEN_SECONDS)
+
+
+def _windows_joined(join: StreamJoinKind) -> Case:
+    def job(inputs: Mapping[str, DataFrame]) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        left, right = _sides(inputs, "4 seconds")
+        counted = _by_windows(left, "at", "10 seconds", "window")
+        closed = counted.select("key", "window.end", "rows", F.window_time("window").alias("closed"))
+        near = "key = other and seen >= closed - interval 10 seconds and seen <= closed + interval 3 seconds"
+        return closed.join(right, F.expr(near), join).select("key", "end", "rows", "seen")
+
+    columns = {"key": "left.key", "end": "left.end", "rows": "left.rows", "seen": "right.at"}
+    counted = windows("10 seconds", delay="4 seconds", aggregates=COUNT, input="left")
+    rule = counted >> stream_join(join, "key", "10 seconds", "3 seconds", columns=columns)
+    return Case(rule.name, rule, job, inputs=("left", "right"), ends=TEN_SECONDS)
+
+
+def _distinct_of_both() -> Case:
+    def job(inputs: Mapping[str, DataFrame]) -> DataFrame:
+        left, right = (frame.withWatermark("at", BOTH[side]) for side, frame in inputs.items())
+        return left.union(right).dropDuplicates(["key", "at"]).select("key", "at")
+
+    rule = union(delay=BOTH) >> drop_duplicates(["key", "at"], result=["key", "at"])
+    return Case(rule.name, rule, job, inputs=("left", "right"))
+
+
+def _windows_of_both() -> Case:
+    def job(inputs: Mapping[str, DataFrame]) -> DataFrame:
+        left, right = (frame.withWatermark("at", BOTH[side]) for side, frame in inputs.items())
+        return _by_windows(left.union(right), "at", "10 seconds", "window.start", "window.end")
+
+    rule = union(delay=BOTH) >> windows("10 seconds", aggregates=COUNT)
+    return Case(rule.name, rule, job, inputs=("left", "right"), ends=TEN_SECONDS)
+
+
 CASES = (
     _sessions("10 seconds", "4 seconds", "append"),
     _sessions("1 second", "0 seconds", "append"),
@@ -414,4 +488,11 @@ CASES = (
     _windows_of_distinct("append"),
     _windows_of_distinct("update"),
     _windows_of_distinct("complete"),
+    _windows_of_windows(),
+    _windows_of_joined("inner"),
+    _windows_of_joined("left"),
+    _windows_joined("inner"),
+    _windows_joined("left"),
+    _distinct_of_both(),
+    _windows_of_both(),
 )

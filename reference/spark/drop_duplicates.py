@@ -32,11 +32,6 @@ class DropDuplicates:
     delay_us: int | None = None
     within_watermark: bool = False
 
-    @property
-    def asks_for_batch_without_data(self) -> bool:
-        """Whether a batch without data follows where the watermark has moved: always."""
-        return True
-
     def expires_us(self, row: Row) -> int | None:
         """Return the watermark (microseconds) at which a row is forgotten; None for never."""
         time_us: int | None = row[self.time]

@@ -30,11 +30,6 @@ class Groups:
     aggregates: Mapping[str, Aggregate]
     mode: Literal["append", "update", "complete"] = "append"
 
-    @property
-    def asks_for_batch_without_data(self) -> bool:
-        """Whether a batch without data follows where the watermark has moved."""
-        return self.mode != "complete"
-
 
 class State:
     """The rows of each group that hasn't been closed."""

@@ -260,15 +260,23 @@ class Aggregation(Stateful):
     Attributes:
         by: The reference model of the aggregation.
         time: The column of a window's `window_time`; empty: it is dropped.
+        bounds: Whether a window's `start` and `end` are columns, too.
     """
 
     by: windows.Windows | session_windows.SessionWindows | groups.Groups
     time: str = ""
+    bounds: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
-        own = self.by.columns if isinstance(self.by, groups.Groups) else (*self.by.keys, *filter(None, [self.time]))
-        return (*own, *self.by.aggregates)
+        if isinstance(self.by, groups.Groups):
+            return (*self.by.columns, *self.by.aggregates)
+        return (
+            *self.by.keys,
+            *(("start", "end") if self.bounds else ()),
+            *filter(None, [self.time]),
+            *self.by.aggregates,
+        )
 
     @property
     def event_times(self) -> tuple[EventTime, ...]:
@@ -283,7 +291,7 @@ class Aggregation(Stateful):
 
     @property
     def asks_for_batch_without_data(self) -> bool:
-        return self.by.asks_for_batch_without_data
+        return self.by.mode != "complete"
 
     def start(self) -> Step:
         if isinstance(self.by, groups.Groups):

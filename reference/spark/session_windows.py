@@ -38,11 +38,6 @@ class SessionWindows:
     mode: Literal["append", "complete"] = "append"
     merges_early: bool = False
 
-    @property
-    def asks_for_batch_without_data(self) -> bool:
-        """Whether a batch without data follows where the watermark has moved."""
-        return self.mode == "append"
-
 
 class State:
     """The sessions that haven't been evicted: by key, each session's rows in order of time."""

@@ -33,8 +33,8 @@ class StaticJoin:
     added: tuple[str, ...]
     table: tuple[Row, ...]
 
-    def batch(self, rows: Iterable[Row], late_ms: int = 0, eviction_ms: int = 0) -> list[Row]:
-        """Take the rows of a micro-batch, and return the emitted rows; watermarks play no part."""
+    def batch(self, rows: Iterable[Row]) -> list[Row]:
+        """Take the rows of a micro-batch, and return the emitted rows."""
         emitted: list[Row] = []
         for row in rows:
             matches = [of_table for of_table in self.table if self.matches(row, of_table)]

@@ -37,11 +37,6 @@ class Windows:
     aggregates: Mapping[str, Aggregate]
     mode: Literal["append", "update", "complete"] = "append"
 
-    @property
-    def asks_for_batch_without_data(self) -> bool:
-        """Whether a batch without data follows where the watermark has moved."""
-        return self.mode != "complete"
-
     def starts(self, time_us: int) -> list[int]:
         """Return the starts of the windows that a time falls into, the last first."""
         last = time_us - (time_us - self.start_us) % self.slide_us

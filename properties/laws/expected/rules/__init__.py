@@ -1,4 +1,4 @@
-"""The rules of Spark's own operators, as expectations: windows, sessions, deduplication and joins.
+"""The rules of Spark's own operators, as expectations: windows, sessions, deduplication, joins and unions.
 
 Each function declares the operator that the job means to run, its watermark included, and returns an oracle: Spark's
 own rules as a reference model, from `reference/spark`. `>>` puts one rule after another.
@@ -9,6 +9,7 @@ from .duplicates import drop_duplicates
 from .rule import Rule
 from .static_joins import StaticJoinKind, static_join
 from .stream_joins import StreamJoinKind, stream_join
+from .unions import union
 
 __all__ = [
     "Rule",
@@ -18,5 +19,6 @@ __all__ = [
     "session_windows",
     "static_join",
     "stream_join",
+    "union",
     "windows",
 ]

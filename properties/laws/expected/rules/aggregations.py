@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import starmap
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from .....reference.core.errors import BadInput
-from .....reference.spark import session_windows as sessions
-from .....reference.spark import windows as time_windows
 from .....reference.spark.aggregates import FUNCTIONS, Aggregate
 from .....reference.spark.durations import Duration, microseconds_of
-from ....generators.columns.forms.rows import Row
-from ....generators.columns.model import Source
+from .....reference.spark.plans import Aggregation
+from .....reference.spark.session_windows import SessionWindows
+from .....reference.spark.windows import Windows
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (
@@ -28,11 +29,10 @@ from .declared import (
     positive_us,
     result_columns,
 )
-from .rule import Rule, Stage, stepping
+from .rule import WINDOW_TIME, Rule, Stream
 
 Aggregates: TypeAlias = Mapping[str, str | Sequence[str]]
 """Aggregates by the name of the output column: `count` for `count(*)`, or a function of Spark SQL and its column."""
-Aggregation: TypeAlias = sessions.SessionWindows | time_windows.Windows
 
 
 @checked
@@ -70,16 +70,14 @@ def session_windows(
     functions, wanted = _aggregates("session_windows", aggregates), result_columns("session_windows", result)
     gap_us = positive_us("session_windows", "gap", gap)
 
-    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
-        source = only_input(name, sources, input)
-        by = source.key if given is None else given
-        _require_known(name, source, by, functions)
+    def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
+        stream = only_input(name, streams, input)
+        by = stream.key if given is None else given
+        _require(name, stream, by, functions, mode)
         look_among(name, [*by, "start", "end", *functions], wanted)
-        _require_watermark(name, mode, watermark)
         if mode == "update":
             raise BadInput(f'{name}: Spark refuses session windows in update mode: use "append" or "complete"')
-        rule = sessions.SessionWindows(source.time, by, gap_us, functions, mode)
-        return [_stage(source, rule, lambda: sessions.State(rule).batch)]
+        return _aggregated(stream, SessionWindows(stream.time, by, gap_us, functions, mode))
 
     return Rule(name, delays_us, bind, sorted({gap_us, *delays_us.values()}), result=wanted)
 
@@ -130,49 +128,59 @@ def windows(
     given = None if keys is None else column_names("windows", "keys", keys)
     functions, wanted = _aggregates("windows", aggregates), result_columns("windows", result)
 
-    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
-        source = only_input(name, sources, input)
-        by = source.key if given is None else given
-        _require_known(name, source, by, functions)
+    def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
+        stream = only_input(name, streams, input)
+        by = stream.key if given is None else given
+        _require(name, stream, by, functions, mode)
         look_among(name, [*by, "start", "end", *functions], wanted)
-        _require_watermark(name, mode, watermark)
-        rule = time_windows.Windows(source.time, by, size_us, slide_us, start_us, functions, mode)
-        return [_stage(source, rule, lambda: time_windows.State(rule).batch)]
+        return _aggregated(stream, Windows(stream.time, by, size_us, slide_us, start_us, functions, mode))
 
     distances_us = sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0})
     return Rule(name, delays_us, bind, distances_us, result=wanted)
 
 
-def _require_known(name: str, source: Source, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
-    """Refuse an input without the columns, and an aggregate that the rules don't know."""
+def _require(name: str, stream: Stream, keys: Sequence[str], aggregates: Mapping[str, Aggregate], mode: Mode) -> None:
+    """Refuse a stream without the columns or the event time, and an aggregate that the rules don't know."""
     columns = [*keys, *(aggregate.column for aggregate in aggregates.values() if aggregate.column is not None)]
-    look_for(name, source, columns)
+    look_for(name, stream, columns)
     for column, aggregate in aggregates.items():
-        decimal = aggregate.column and pa.types.is_decimal(source.schema.field(aggregate.column).type)
+        decimal = aggregate.column and pa.types.is_decimal(stream.schema.field(aggregate.column).type)
         if aggregate.function == "avg" and decimal:
             raise BadInput(
                 f"{name}: the rules don't define the rounding of {column!r}, an average of decimals: expect their "
                 "sum and count instead"
             )
-
-
-def _require_watermark(name: str, mode: Mode, watermark: bool) -> None:
-    if mode == "append" and not watermark:
+    if not stream.time:
+        raise BadInput(f"{name}: the rule before it doesn't keep an event time: name one in columns= of the join")
+    if mode == "append" and not stream.plan.event_times:
         raise BadInput(
             f"{name} has no delay, and Spark aggregates in append mode only with a watermark: "
             'give it delay="10 minutes", or the job the mode "update" or "complete"'
         )
 
 
-def _stage(source: Source, rule: Aggregation, start: Callable[[], Callable[..., Sequence[Row]]]) -> Stage:
+def _aggregated(stream: Stream, by: Windows | SessionWindows) -> Stream:
+    """Return the output of an aggregation: its event time is the window's, beside the columns of its rows."""
+    plan = Aggregation((stream.plan,), by, WINDOW_TIME, bounds=True)
+    own = {
+        name: pa.int64() if aggregate.function == "count" else stream.schema.field(aggregate.column).type
+        for name, aggregate in by.aggregates.items()
+    }
     times = {
         name
-        for name, aggregate in rule.aggregates.items()
-        if aggregate.column == source.time and aggregate.function != "count"
+        for name, aggregate in by.aggregates.items()
+        if aggregate.column in stream.times and aggregate.function != "count"
     }
-    why = "the event time is then a window: it is the last operator in what a rule can say"
-    follows = rule.asks_for_batch_without_data
-    return Stage(stepping(start, source.name), follows, frozenset({"start", "end", *times}), None, why)
+    bounds = {"start": pa.timestamp("us", "UTC"), "end": pa.timestamp("us", "UTC")}
+    schema = pa.schema([*map(stream.schema.field, by.keys), *starmap(pa.field, {**bounds, **own}.items())])
+    return replace(
+        stream,
+        plan=plan,
+        schema=schema,
+        key=by.keys,
+        time=WINDOW_TIME,
+        times=frozenset({"start", "end", *times, *stream.times.intersection(by.keys)}),
+    )
 
 
 def _aggregates(rule: str, given: Aggregates | None) -> dict[str, Aggregate]:

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from .....reference.core.errors import BadInput
 from .....reference.spark.durations import Duration, microseconds_of
-from ....generators.columns.model import Source
 from ....system.installed.requirements import PYSPARKS, listed, minor, release
 from ....system.installed.spark_versions import spark_version
+from .rule import WINDOW_TIME, Stream
 
 On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
 """The columns that are equal: their names, or the names on each side in the same order."""
@@ -58,6 +58,13 @@ def delays_of(rule: str, delay: Duration | None) -> dict[str, int]:
     return {} if delay is None else {"": watermark_delay_us(rule, "delay", delay)}
 
 
+def each_delay(rule: str, delay: Duration | Mapping[str, Duration] | None) -> dict[str, int]:
+    """As `delays_of`; the delays may be given by the names of the inputs."""
+    if not isinstance(delay, Mapping):
+        return delays_of(rule, delay)
+    return {name: watermark_delay_us(rule, f"the delay of {name}", one) for name, one in delay.items()}
+
+
 def watermark_delay_us(rule: str, name: str, delay: Duration) -> int:
     """Return the delay of a watermark in microseconds."""
     delay_us = microseconds_of(f"{rule}: {name}", delay)
@@ -94,17 +101,28 @@ def both_sides(rule: str, on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return sides[0], sides[1]
 
 
-def only_input(rule: str, sources: Sequence[Source], name: str | None) -> Source:
-    """Return the input of a rule with a single input."""
-    names = ", ".join(source.name for source in sources)
-    if name is None and len(sources) == 1:
-        return sources[0]
+def only_input(rule: str, streams: Sequence[Stream], name: str | None) -> Stream:
+    """Return the stream that a rule with one input reads: the named one, in a chain the output of the rule before."""
+    names = ", ".join(stream.name for stream in streams)
+    if name is None and (len(streams) == 1 or not streams[0].is_input):
+        return streams[0]
     if name is None:
-        raise BadInput(f'{rule} takes one input, and the job has {names}: name it, as input="{sources[0].name}"')
-    for source in sources:
-        if source.name == name:
-            return source
+        raise BadInput(f'{rule} takes one input, and the job has {names}: name it, as input="{streams[0].name}"')
+    for stream in streams:
+        if stream.name == name:
+            return stream
     raise BadInput(f"{rule}: there is no input {name!r}: use one of {names}")
+
+
+def refuse_several_times(rule: str, stream: Stream) -> None:
+    """Refuse a stream with several event times, of which Spark can't tell by which a row is late."""
+    times = {time.column for time in stream.plan.event_times}
+    timed = sorted("that of a window" if time.endswith(WINDOW_TIME) else time for time in times)
+    if len(timed) > 1:
+        raise BadInput(
+            f"{rule}: the rule before it keeps several event times, {' and '.join(timed)}, and Spark refuses that: let "
+            "columns= of the join keep one of them"
+        )
 
 
 def look_among(rule: str, emitted: Sequence[str], result: Mapping[str, str]) -> None:
@@ -114,10 +132,11 @@ def look_among(rule: str, emitted: Sequence[str], result: Mapping[str, str]) -> 
         raise BadInput(f"{rule}: result has {missing[0]!r}, and its rows have the columns {', '.join(emitted)}")
 
 
-def look_for(rule: str, source: Source, columns: Sequence[str]) -> None:
-    """Refuse columns that the input doesn't have."""
-    missing = [column for column in columns if column not in source.schema.names]
+def look_for(rule: str, stream: Stream, columns: Sequence[str]) -> None:
+    """Refuse columns that a stream doesn't have."""
+    missing = [column for column in columns if column not in stream.schema.names]
     if missing:
         counts = '; "count" alone, {"n": "count"}, counts rows' if missing[0] == "*" else ""
-        names = ", ".join(source.schema.names)
-        raise BadInput(f"{rule}: the input {source.name} has no column {missing[0]!r}: use one of {names}{counts}")
+        names = ", ".join(stream.schema.names)
+        where = f"the input {stream.name}" if stream.is_input else "the rule before it"
+        raise BadInput(f"{rule}: {where} has no column {missing[0]!r}: use one of {names}{counts}")

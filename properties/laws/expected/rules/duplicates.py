@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .....reference.core.errors import BadInput
-from .....reference.spark import drop_duplicates as duplicates
 from .....reference.spark.durations import Duration
-from ....generators.columns.model import Source
+from .....reference.spark.plans import Deduplication
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (
@@ -19,9 +19,10 @@ from .declared import (
     look_for,
     named,
     only_input,
+    refuse_several_times,
     result_columns,
 )
-from .rule import Rule, Stage, delay_us_of, stepping
+from .rule import Rule, Stream
 
 
 @checked
@@ -64,14 +65,15 @@ def drop_duplicates(
     delays_us = delays_of("drop_duplicates", delay)
     wanted = result_columns("drop_duplicates", result)
 
-    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
-        source = only_input(name, sources, input)
-        equal = tuple(source.schema.names) if given is None else given
-        look_for(name, source, equal)
-        look_among(name, source.schema.names, wanted)
-        rule = duplicates.DropDuplicates(equal, source.time, delay_us_of(delays_us, source.name), within_watermark)
-        start = stepping(lambda: duplicates.State(rule).batch, source.name)
-        return [Stage(start, rule.asks_for_batch_without_data, frozenset({source.time}), source)]
+    def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
+        stream = only_input(name, streams, input)
+        equal = tuple(stream.schema.names) if given is None else given
+        look_for(name, stream, equal)
+        look_among(name, stream.schema.names, wanted)
+        refuse_several_times(name, stream)
+        if within_watermark and not stream.plan.event_times:
+            raise BadInput(f"{name}: the rule before it doesn't keep the event time: name it in columns= of the join")
+        return replace(stream, plan=Deduplication((stream.plan,), equal, within_watermark))
 
     # A job must leave out the columns in which duplicates differ.
     return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)

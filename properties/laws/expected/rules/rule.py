@@ -1,4 +1,4 @@
-"""A rule: one or several of Spark's operators in a row, and their output for a history."""
+"""A rule: one or several of Spark's operators as a plan of `reference/spark`, and their output for a history."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from .....reference.core.errors import BadInput
+from .....reference.spark import plans
+from .....reference.spark.execution import Execution
 from .....reference.spark.watermarks import micro_batches
 from .....spark_impl.runtime.logic import with_one_nan
 from ....generators.columns.forms.rows import Row, from_microseconds, microseconds
@@ -14,33 +18,45 @@ from ....generators.columns.model import Expected, JobHistory, Source
 from ....witnesses.run_options import Mode, RunOptions
 from ..oracle import Oracle
 
-Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
-"""Takes the rows of a micro-batch by input, its watermarks for late rows and for eviction (ms); returns the emitted
-rows. All event times are integers, of microseconds since 1970."""
+WINDOW_TIME = "__streamproof_window_time"
+"""The event time of a window's rows, as `window_time` has it."""
 
 
 @dataclass(frozen=True)
-class Stage:
-    """An operator, as it is run over the rows of its inputs.
+class Stream:
+    """The rows that a rule reads or emits.
 
     Attributes:
-        start: Returns the operator without any state.
-        follows: Whether it asks for a batch without data when the watermark has moved.
-        times: The columns of its output that are times.
-        output: Its output as an input of the next operator; None if no operator can follow.
-        why_none: The reason why no operator can follow.
+        name: The name of the input; of a rule's output, the name of the first input that it is made of.
+        plan: The operators over the job's inputs.
+        schema: Its columns and their types, in order.
+        key: The columns of its key.
+        time: The column of its event time, which may be one more than the schema has; empty if it has none.
+        times: The columns whose values are microseconds since 1970.
+        inputs: The names of the inputs that it is made of.
     """
 
-    start: Callable[[], Step]
-    follows: bool
+    name: str
+    plan: plans.Node
+    schema: pa.Schema
+    key: tuple[str, ...]
+    time: str
     times: frozenset[str]
-    output: Source | None
-    why_none: str = ""
+    inputs: frozenset[str]
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is an input of the job's, which no rule has read."""
+        return isinstance(self.plan.input if isinstance(self.plan, plans.Watermark) else self.plan, plans.Source)
+
+    def shown(self, row: Row) -> Row:
+        """Return a row with its own columns alone, and times as times."""
+        return {name: _as_time(row[name]) if name in self.times else row[name] for name in self.schema.names}
 
 
-Bind: TypeAlias = Callable[[Sequence[Source], Mode, bool], list[Stage]]
-"""Takes the inputs, the output mode and whether there is a watermark; returns the operators over these inputs. Raises
-BadInput if the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
+Bind: TypeAlias = Callable[[Sequence[Stream], Mode], Stream]
+"""Takes the inputs, in a chain after the output of the rule before, and the output mode; returns the rule's output.
+Raises BadInput if the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class Rule(Oracle):
         name: Its name in reports.
         delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all inputs under an
             empty name; empty without a watermark.
-        bind: Returns its operators over the job's inputs.
+        bind: Returns its output over the job's inputs, as a plan.
         distances_us: The durations that it depends on, in microseconds, sorted.
         allows_fewer_columns: Whether a job's result may lack some of the emitted columns; it may if these are the
             inputs' columns.
@@ -75,25 +91,22 @@ class Rule(Oracle):
         return False
 
     def __rshift__(self, after: Rule) -> Rule:
-        """Return this rule followed by another rule over its output."""
+        """Return this rule followed by another rule over its output, and over inputs that it doesn't read."""
         if not isinstance(after, Rule):
             return NotImplemented
         if self.delays_us and after.delays_us and self.delays_us != after.delays_us:
             raise BadInput(
                 f"{self.name} >> {after.name} has two watermarks, and an input takes one: leave out the second delay"
             )
-        name = f"{self.name} >> {after.name}"
 
-        def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
-            stages = self.bind(sources, mode, watermark)
-            output = stages[-1].output
-            if output is None:
-                raise BadInput(f"{name}: no operator can follow here, for {stages[-1].why_none}")
-            return [*stages, *after.bind([output], mode, watermark)]
+        def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
+            output = self.bind(streams, mode)
+            return after.bind([output, *(one for one in streams if one.name not in output.inputs)], mode)
 
         distances_us = sorted({*self.distances_us, *after.distances_us})
         of_result = after.allows_fewer_columns, after.result
-        return Rule(name, {**self.delays_us, **after.delays_us}, bind, distances_us, *of_result)
+        delays_us = {**self.delays_us, **after.delays_us}
+        return Rule(f"{self.name} >> {after.name}", delays_us, bind, distances_us, *of_result)
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Compute Spark's output for each history: the rows of each batch, or the table after it in complete mode.
@@ -105,71 +118,65 @@ class Rule(Oracle):
         if unknown:
             names = ", ".join(source.name for source in sources)
             raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which is no input: the inputs are {names}")
-        stages = self.bind(sources, run.mode, bool(self.delays_us))
-        if run.mode == "complete" and stages[-1].output is not None:
+        output = self.bind([self._input(source) for source in sources], run.mode)
+        stateful = [node for node in output.plan.walk() if node.is_stateful]
+        if run.mode == "complete" and not any(isinstance(node, plans.Aggregation) for node in stateful):
             raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')
-        expected = [self._of(history, sources, run, stages) for history in histories]
+        if run.mode != "append" and any(isinstance(node, plans.Aggregation) for node in stateful[:-1]):
+            raise BadInput(
+                f"{self.name}: Spark lets an operator with state follow an aggregation in append mode alone: use "
+                'mode="append"'
+            )
+        expected = [self._of(history, sources, run, output) for history in histories]
         return [*map(self._as_result, expected)] if self.result else expected
+
+    def _input(self, source: Source) -> Stream:
+        plan: plans.Node = plans.Source(source.name, tuple(source.schema.names))
+        if (delay_us := self.delays_us.get(source.name, self.delays_us.get(""))) is not None:
+            plan = plans.Watermark((plan,), source.time, delay_us)
+        times, inputs = frozenset({source.time}), frozenset({source.name})
+        return Stream(source.name, plan, source.schema, source.key, source.time, times, inputs)
 
     def _as_result(self, expected: Expected) -> Expected:
         rows = [[{name: row[of] for name, of in self.result.items()} for row in batch] for batch in expected.rows]
         return replace(expected, rows=rows)
 
-    def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions, stages: Sequence[Stage]) -> Expected:
+    def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions, output: Stream) -> Expected:
         batches: list[dict[str, list[Row]]] = []
         largest_us: list[dict[str, int | None]] = []
-        time_of = {source.name: source.time for source in sources}
+        nodes = enumerate(output.plan.walk())
+        watermarks = {str(place): node for place, node in nodes if isinstance(node, plans.Watermark)}
+        by_name = {source.name: source for source in sources}
         for number, batch in enumerate(history.batches):
-            rows: dict[str, list[Row]] = {name: [] for name in time_of}
+            rows: dict[str, list[Row]] = {name: [] for name in by_name}
             for arrival in batch:
-                rows[arrival.input].append(_read(arrival.row, time_of[arrival.input]))
+                rows[arrival.input].append(_read(arrival.row, by_name[arrival.input].time))
             batches.append(rows)
-            own = {source.name: source.latest_us(batch) for source in sources}
-            largest_us.append(dict.fromkeys(rows, history.clock[number]) if history.clock else own)
-        delays_us = {name: delay_us for name in time_of if (delay_us := delay_us_of(self.delays_us, name)) is not None}
-        steps = [stage.start() for stage in stages]
-        emitted: list[list[Row]] = [[] for _ in batches]
+            largest_us.append({})
+            for place, node in watermarks.items():
+                below = [by_name[one.name].latest_us(batch) for one in node.walk() if isinstance(one, plans.Source)]
+                own = max((time_us for time_us in below if time_us is not None), default=None)
+                largest_us[-1][place] = history.clock[number] if history.clock else own
         by_force = run.empty_batches and run.trigger == "default"
         executed = micro_batches(
             largest_us,
-            delays_us,
+            {place: node.delay_us for place, node in watermarks.items()},
             policy=run.watermark_policy,
             trigger=run.trigger,
-            follows=by_force or any(stage.follows for stage in stages),
+            follows=by_force or any(node.asks_for_batch_without_data for node in output.plan.walk()),
         )
-        for micro in executed:
-            given: Mapping[str, Sequence[Row]] = batches[micro.data] if micro.has_data else {}
-            for step in steps:
-                out = step(given, micro.late_ms, micro.eviction_ms)
-                given = {"": out}
-            shown = [_with_times(row, stages[-1].times) for row in out]
-            emitted[micro.data] = shown if run.mode == "complete" else [*emitted[micro.data], *shown]
+        watermarks_ms = [(micro.has_data, micro.eviction_ms) for micro in executed]
+        emitted: list[list[Row]] = [[] for _ in batches]
+        for micro in Execution(output.plan).run_at(watermarks_ms, batches):
+            shown = [*map(output.shown, micro.rows)]
+            emitted[micro.batch] = shown if run.mode == "complete" else [*emitted[micro.batch], *shown]
         return Expected("cuts" if run.mode == "complete" else "batches", emitted)
-
-
-def delay_us_of(delays_us: Mapping[str, int], input: str) -> int | None:
-    """Return the delay of an input's watermark in microseconds; None without a watermark."""
-    return delays_us.get(input, delays_us.get(""))
-
-
-def stepping(start: Callable[[], Callable[..., Sequence[Row]]], name: str) -> Callable[[], Step]:
-    """Return the operator of a single input: the rows of a later stage come under an empty name."""
-
-    def started() -> Step:
-        batch = start()
-        return lambda rows, late_ms, eviction_ms: batch(rows.get(name, rows.get("", ())), late_ms, eviction_ms)
-
-    return started
 
 
 def _read(row: Row, time: str) -> Row:
     """Return a row with its event time in microseconds, and with NaNs that are equal, as Spark's are."""
     read = {name: with_one_nan(value) for name, value in row.items()}
     return read if row[time] is None else {**read, time: microseconds(row[time])}
-
-
-def _with_times(row: Row, times: frozenset[str]) -> Row:
-    return {name: _as_time(value) if name in times else value for name, value in row.items()}
 
 
 def _as_time(value: Any) -> Any:

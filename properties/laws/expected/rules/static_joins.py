@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from .....reference.core.errors import BadInput
-from .....reference.spark import static_join as lookups
-from ....generators.columns.model import Source
+from .....reference.spark.plans import Lookup
+from .....reference.spark.static_join import StaticJoin
 from ....system.arguments import checked
 from ....witnesses.job.rows import rows_of
 from ....witnesses.run_options import Mode
@@ -25,7 +25,7 @@ from .declared import (
     only_input,
     result_columns,
 )
-from .rule import Rule, Stage, stepping
+from .rule import Rule, Stream
 
 StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
 
@@ -71,19 +71,20 @@ def static_join(
     whole = tuple({name: row.get(name) for name in columns} for row in rows)
     name = named("static_join", on="+".join(sides[0]), join=join)
 
-    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
-        source = only_input(name, sources, input)
-        look_for(name, source, sides[0])
+    def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
+        stream = only_input(name, streams, input)
+        look_for(name, stream, sides[0])
         shared = [one for one, two in zip(*sides, strict=True) if one == two]
         added = [] if join in ("left_semi", "left_anti") else [column for column in columns if column not in shared]
-        twice = sorted(set(added) & set(source.schema.names))
+        twice = sorted(set(added) & set(stream.schema.names))
         if twice:
             raise BadInput(f"{name}: both the input and the table have a column {twice[0]!r}: rename the table's")
-        rule = lookups.StaticJoin(join, *sides, tuple(added), whole)
         types = pa.Table.from_pylist([dict(row) for row in whole]).schema if whole else pa.schema([])
         fields = [types.field(column) if column in types.names else pa.field(column, pa.null()) for column in added]
-        output = replace(source, schema=pa.schema([*source.schema, *fields]))
-        look_among(name, output.schema.names, wanted)
-        return [Stage(stepping(lambda: rule.batch, source.name), False, frozenset({source.time}), output)]
+        schema = pa.schema([*stream.schema, *fields])
+        look_among(name, schema.names, wanted)
+        return replace(
+            stream, plan=Lookup((stream.plan,), StaticJoin(join, *sides, tuple(added), whole)), schema=schema
+        )
 
     return Rule(name, {}, bind, allows_fewer_columns=result is None, result=wanted)

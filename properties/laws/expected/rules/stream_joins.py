@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Literal, TypeAlias
+
+import pyarrow as pa
 
 from .....reference.core.errors import BadInput
 from .....reference.spark import stream_join as joins
 from .....reference.spark.durations import Duration, microseconds_of
-from ....generators.columns.forms.rows import Row
-from ....generators.columns.model import Source
+from .....reference.spark.expressions import Expression, column
+from .....reference.spark.plans import Join, Project
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (
@@ -18,14 +22,14 @@ from .declared import (
     both_sides,
     check_semantics,
     column_names,
-    delays_of,
+    each_delay,
     look_for,
     named,
     only_input,
+    refuse_several_times,
     version_of,
-    watermark_delay_us,
 )
-from .rule import Rule, Stage, Step, delay_us_of
+from .rule import Rule, Stream
 
 Sides: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """Columns of the left and of the right input, in the same order."""
@@ -38,17 +42,17 @@ Columns: TypeAlias = Mapping[str, tuple[str, ...]] | None
 columns of both sides."""
 
 
-def _inputs(rule: str, sources: Sequence[Source], left: str | None, right: str | None) -> tuple[Source, Source]:
+def _inputs(rule: str, streams: Sequence[Stream], left: str | None, right: str | None) -> tuple[Stream, Stream]:
     """Return the inputs that are joined: the named inputs, otherwise the first and the second."""
-    if len(sources) < 2:
-        raise BadInput(f"{rule} joins two inputs, and the job has {len(sources)}: give it a second one")
+    if len(streams) < 2:
+        raise BadInput(f"{rule} joins two inputs, and the job has {len(streams)}: give it a second one")
     return (
-        only_input(rule, sources, sources[0].name if left is None else left),
-        only_input(rule, sources, sources[1].name if right is None else right),
+        only_input(rule, streams, streams[0].name if left is None else left),
+        only_input(rule, streams, streams[1].name if right is None else right),
     )
 
 
-def _missing(rule: joins.StreamJoin, columns: Columns, left: Source, right: Source) -> list[str]:
+def _missing(rule: joins.StreamJoin, columns: Columns, left: Stream, right: Stream) -> list[str]:
     """Return the arguments without which Spark refuses a join, and why."""
     bounded = {side for side in SIDES if rule.reach_us(side) is not None}
     on = rule.keys if rule.keys[0] else _keys(left, right)
@@ -68,7 +72,7 @@ def _missing(rule: joins.StreamJoin, columns: Columns, left: Source, right: Sour
     return missing
 
 
-def _suggested(join: StreamJoinKind, left: Source, right: Source, on: Sides) -> dict[str, str | list[str]]:
+def _suggested(join: StreamJoinKind, left: Stream, right: Stream, on: Sides) -> dict[str, str | list[str]]:
     """Return the columns of an output that has all columns of both sides, equal ones once."""
     equal = [one for one, two in zip(*on, strict=False) if one == two]
     columns: dict[str, str | list[str]] = {}
@@ -84,7 +88,7 @@ def _suggested(join: StreamJoinKind, left: Source, right: Source, on: Sides) -> 
     return columns
 
 
-def _parts(rule: str, columns: Columns, sides: Sequence[Source]) -> dict[str, list[tuple[int, str]]]:
+def _parts(rule: str, columns: Columns, sides: Sequence[Stream]) -> dict[str, list[tuple[int, str]]]:
     """Return the source columns of each output column: 0 or 1 for the side, and the column there."""
     if columns is None:
         return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
@@ -104,34 +108,46 @@ def _parts(rule: str, columns: Columns, sides: Sequence[Source]) -> dict[str, li
     return parts
 
 
-def _output_row(parts: Mapping[str, Sequence[tuple[int, str]]], pair: joins.Pair) -> Row:
-    values = {
-        name: [row[column] for n, column in of if (row := pair[n]) is not None and row[column] is not None]
-        for name, of in parts.items()
-    }
-    return {name: found[0] if found else None for name, found in values.items()}
-
-
-def _stage(name: str, rule: joins.StreamJoin, columns: Columns, left: Source, right: Source) -> Stage:
+def _joined(name: str, rule: joins.StreamJoin, columns: Columns, left: Stream, right: Stream) -> Stream:
+    """Return the output of a join: its event time is the left side's, if the output has it, otherwise the right's."""
     if missing := _missing(rule, columns, left, right):
         raise BadInput(f"{name}: give it {'; and '.join(missing)}")
     sides = [left] if rule.join == "left_semi" else [left, right]
     parts = _parts(name, columns, sides)
-    times = frozenset(name for name, of in parts.items() if any(column == sides[n].time for n, column in of))
+    timed = {n: [to for to, of in parts.items() if of == [(n, side.time)]] for n, side in enumerate(sides)}
+    made = dict(parts)
+    for n, side in enumerate(sides):
+        if side.time not in side.schema.names and any(of in ([(n, "start")], [(n, "end")]) for of in parts.values()):
+            made[_named(n, side.time)] = [(n, side.time)]  # a window goes with its start or its end
+            timed[n] = [_named(n, side.time)]
+    keys = tuple(tuple(_named(n, key) for key in rule.keys[n]) for n in (0, 1))
+    times = _named(0, left.time), _named(1, right.time)
+    renamed = (
+        Project((side.plan,), tuple((_named(n, one), column(one)) for one in side.plan.columns))
+        for n, side in enumerate((left, right))
+    )
+    plan = Join(tuple(renamed), replace(rule, keys=(keys[0], keys[1]), times=times))
+    return Stream(
+        left.name,
+        Project((plan,), tuple((to, _first([column(_named(*one)) for one in of])) for to, of in made.items())),
+        pa.schema([pa.field(to, sides[of[0][0]].schema.field(of[0][1]).type) for to, of in parts.items()]),
+        tuple(next((to for to, of in parts.items() if (0, key) in of), key) for key in left.key),
+        next(chain(*timed.values()), ""),
+        frozenset(to for to, of in parts.items() if any(one in sides[n].times for n, one in of)),
+        left.inputs | right.inputs,
+    )
 
-    def start() -> Step:
-        state = joins.State(rule)
 
-        def step(rows: Mapping[str, Sequence[Row]], late_ms: int, eviction_ms: int) -> list[Row]:
-            sided = rows.get(left.name, ()), rows.get(right.name, ())
-            return [_output_row(parts, pair) for pair in state.batch(*sided, late_ms, eviction_ms)]
-
-        return step
-
-    return Stage(start, rule.asks_for_batch_without_data, times, None, "both sides have an event time")
+def _named(side: int, name: str) -> str:
+    """Return the name of a side's column below the output's columns."""
+    return f"{SIDES[side]}.{name}"
 
 
-def _keys(left: Source, right: Source) -> Sides:
+def _first(values: Sequence[Expression]) -> Expression:
+    return values[0] if len(values) == 1 else Expression("coalesce", tuple(values))
+
+
+def _keys(left: Stream, right: Stream) -> Sides:
     """Return the columns that could be equal: the left key's, if both sides have them, otherwise both keys'."""
     return left.key, left.key if all(name in right.schema.names for name in left.key) else right.key
 
@@ -174,10 +190,7 @@ def stream_join(
         BadInput: The version is unknown, a duration can't be read, or Spark refuses the kind of join.
     """
     check_semantics("stream_join", semantics)
-    if isinstance(delay, Mapping):
-        delays = {name: watermark_delay_us("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
-    else:
-        delays = delays_of("stream_join", delay)
+    delays = each_delay("stream_join", delay)
     sides = both_sides("stream_join", on) if on else ((), ())  # the check refuses it with all that is missing
     name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
     before_us = None if before is None else microseconds_of("stream_join: before", before)
@@ -185,17 +198,20 @@ def stream_join(
     dialect = joins.dialect_of(version_of("stream_join", spark))
     made_of = None if columns is None else {to: column_names("stream_join", to, of) for to, of in columns.items()}
 
-    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
-        inputs = _inputs(name, sources, left, right)
-        for source, keys in zip(inputs, sides, strict=True):
-            look_for(name, source, keys)
+    def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
+        inputs = _inputs(name, streams, left, right)
+        for stream, keys in zip(inputs, sides, strict=True):
+            look_for(name, stream, keys)
+            refuse_several_times(name, stream)
         if mode != "append":
             raise BadInput(f'{name}: Spark joins two streams in append mode alone: use mode="append"')
-        delayed = [delay_us_of(delays, source.name) is not None for source in inputs]
-        have = frozenset(side for side, has_watermark in zip(SIDES, delayed, strict=True) if has_watermark)
+        timed = [stream.time in dict(stream.plan.event_times) for stream in inputs]
+        have = frozenset(side for side, has_watermark in zip(SIDES, timed, strict=True) if has_watermark)
         times = inputs[0].time, inputs[1].time
+        if (before, after) != (None, None) and "" in times:
+            raise BadInput(f"{name}: the rule before it doesn't keep an event time: name one in columns= of the join")
         rule = joins.StreamJoin(join, sides, times, before_us, after_us, watermarks=have, dialect=dialect)
-        return [_stage(name, rule, made_of, *inputs)]
+        return _joined(name, rule, made_of, *inputs)
 
     reaches = {abs(reach_us) for reach_us in (before_us, after_us) if reach_us is not None}
     return Rule(name, delays, bind, sorted({*reaches, *delays.values()} - {0}))

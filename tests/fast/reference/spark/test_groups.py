@@ -33,12 +33,10 @@ def test_in_update_mode_the_groups_of_new_rows_come_and_a_closed_group_begins_an
 
 
 def test_in_complete_mode_all_groups_come_in_each_batch_and_nothing_is_late() -> None:
-    groups = Groups(("k", "at"), "at", COUNT, "complete")
-    state = State(groups)
+    state = State(Groups(("k", "at"), "at", COUNT, "complete"))
     assert emitted(state, rows(5_000), 9, 9) == [("a", 5_000, 1)]
     assert emitted(state, rows(6_000), 9, 9) == [("a", 5_000, 1), ("a", 6_000, 1)]
     assert emitted(state, [], 9, 9) == [("a", 5_000, 1), ("a", 6_000, 1)]
-    assert not groups.asks_for_batch_without_data
 
 
 def test_without_an_event_time_no_group_is_late_or_forgotten_and_null_is_a_group() -> None:

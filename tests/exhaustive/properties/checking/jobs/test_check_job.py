@@ -17,6 +17,7 @@ from streamproof import (
     check_job,
     session_windows,
     sql,
+    stream_join,
     windows,
 )
 
@@ -78,6 +79,34 @@ def test_a_filter_before_the_watermark_doesn_t_hold_it_up() -> None:
     with pytest.raises(Violated) as failure:
         check_job(job, CLICKS, expect=expect)
     assert failure.value.counterexample.emitted == [[]] * len(failure.value.counterexample.history.batches)
+
+
+def payments_by_hour(orders: DataFrame, payments: DataFrame) -> DataFrame:
+    ordered, paid = orders.withWatermark("at", "10 minutes"), payments.withWatermark("paid", "20 minutes")
+    soon = F.expr("user = payer AND paid BETWEEN at AND at + INTERVAL 30 MINUTES")
+    by_hour = ordered.join(paid, soon, "left").groupBy("user", F.window("at", "1 hour"))
+    return by_hour.agg(F.count("paid").alias("payments"))
+
+
+@pytest.mark.weekly(
+    "20 s: benchmarks/agreement/spark_rules.py has the rules of several operators, here is a check of them"
+)
+@pytest.mark.usefixtures("unshrunk")
+def test_windows_above_a_join_are_checked_by_the_rules_of_both() -> None:
+    orders = Input("user string, at timestamp", key="user", name="orders")
+    payments = Input("payer string, paid timestamp", key="payer", name="payments")
+
+    def expect(join: Any) -> Any:
+        columns = {"user": "orders.user", "at": "orders.at", "paid": "payments.paid"}
+        delays = {"orders": "10 minutes", "payments": "20 minutes"}
+        joined = stream_join(join, (["user"], ["payer"]), "0 seconds", "30 minutes", delays, columns=columns)
+        return joined >> windows("1 hour", aggregates={"payments": ("count", "paid")})
+
+    report = check_job(payments_by_hour, orders, payments, expect=expect("left"))
+    assert (report.histories, report.comparing, report.alone) == (300, "batches", "")
+    assert "filter below" not in str(report)
+    with pytest.raises(Violated, match="payments 0"):
+        check_job(payments_by_hour, orders, payments, expect=expect("inner"), histories=40)
 
 
 def test_keys_of_the_user_s_own_run_alone() -> None:

@@ -14,14 +14,24 @@ from typing import NamedTuple
 import pytest
 from paths import ROOT
 from streamproof.properties.generators.columns.model import Source
-from streamproof.properties.laws.expected.rules import aggregations, duplicates, rule, stream_joins
+from streamproof.properties.laws.expected.rules import aggregations, rule, stream_joins
 from streamproof.properties.witnesses.run_options import RunOptions
-from streamproof.reference.spark import drop_duplicates, session_windows, stream_join, watermarks, windows
+from streamproof.reference.spark import (
+    drop_duplicates,
+    execution,
+    plans,
+    session_windows,
+    stream_join,
+    watermarks,
+    windows,
+)
 
 COHORTS, HISTORIES = 4, 150
 SESSIONS, WINDOWS = "session_windows(gap=10", "windows(size=10 seconds, slide=4 seconds, start"
 JOIN = "stream_join(join={}, on=key+sub, before=10"
 OVER, NOW = "default", "available_now"
+OWN = ("Execution", "SessionWindows", "Windows", "micro_batches")
+"""The names that other modules import from those of the models."""
 
 
 class Mutant(NamedTuple):
@@ -64,7 +74,8 @@ MUTANTS = [
     Mutant(watermarks, "time_us // 1_000", "(time_us + 1_000) // 1_000", SESSIONS),
     Mutant(watermarks, 'trigger == "default" or last', "last", SESSIONS),
     Mutant(watermarks, 'trigger == "default" or last', 'trigger == "default"', WINDOWS, NOW),
-    Mutant(watermarks, "        before = watermark\n        for", "        for", WINDOWS, NOW),
+    Mutant(execution, "self.before_ms = self.watermark_ms", "pass", WINDOWS, NOW),
+    Mutant(execution, "self.inputs_ms(self.before_ms), self", "self.inputs_ms(self.watermark_ms), self", WINDOWS, NOW),
 ]
 
 
@@ -92,10 +103,11 @@ def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, mutant: Mutant) 
     way = RunOptions(trigger="available_now" if mutant.trigger == NOW else "default", mode=case.mode)
     right = case.rule.expected(histories, sources, way)
     module = mutated(mutant)
-    for user in (aggregations, duplicates, rule, stream_joins):
+    changed = {id(value): vars(module)[name] for name, value in vars(mutant.module).items() if name in OWN}
+    for user in (aggregations, plans, rule, stream_joins):
         for name, value in [*vars(user).items()]:
-            if value is mutant.module or value is getattr(mutant.module, "micro_batches", None):
-                monkeypatch.setattr(user, name, module if value is mutant.module else module.micro_batches)
+            if value is mutant.module or id(value) in changed:
+                monkeypatch.setattr(user, name, module if value is mutant.module else changed[id(value)])
     wrong = case.rule.expected(histories, sources, way)
     assert [
         history

@@ -19,6 +19,7 @@ from streamproof.properties.laws.expected.rules import (
     session_windows,
     static_join,
     stream_join,
+    union,
     windows,
 )
 from streamproof.properties.witnesses.run_options import RunOptions
@@ -165,6 +166,81 @@ def test_rules_follow_one_another_under_one_watermark() -> None:
     assert rule.distances_us == [SECOND, 10 * SECOND]
 
 
+def test_windows_may_be_aggregated_again_by_their_own_time() -> None:
+    rule = windows("10 seconds", delay="0 seconds") >> windows("20 seconds", aggregates={"total": ("sum", "count")})
+    found = expected(rule, history([row(1), row(2), row(11)], [row(20)], [], clock=(11, 20, 40))).rows
+    # The window from 10 s to 20 s is closed at 20 s, and counts for the one that ends then; that is closed as it comes.
+    assert found == [
+        [],
+        [{"user": "a", "start": row(0)["at"], "end": row(20)["at"], "total": 3}],
+        [{"user": "a", "start": row(20)["at"], "end": row(40)["at"], "total": 1}],
+    ]
+
+
+def test_a_join_may_be_followed_by_windows_of_the_event_time_that_it_keeps() -> None:
+    columns = {"who": "clicks.user", "seen": "views.seen"}
+    join = stream_join("inner", BOTH, "5 seconds", "5 seconds", "0 seconds", columns=columns)
+    given = joined([row(8), row(12)], [seen(9), seen(11)], 12, 30, 40)
+    found = expected(join >> windows("10 seconds"), given, None, (CLICKS, VIEWS)).rows
+    # The views at 9 s and at 11 s have two clicks each; a window waits for rows that the join may still emit.
+    assert [[(one["who"], one["start"], one["count"]) for one in rows] for rows in found] == [
+        [],
+        [("a", row(0)["at"], 2), ("a", row(10)["at"], 2)],
+        [],
+    ]
+
+
+def test_a_join_may_follow_windows_and_reads_an_input_that_they_do_not() -> None:
+    columns = {"user": "clicks.user", "count": "clicks.count", "seen": "views.seen"}
+    join = stream_join("inner", BOTH, "0 seconds", "5 seconds", columns=columns)
+    rule = windows("10 seconds", delay="0 seconds", input="clicks") >> join >> drop_duplicates("user")
+    given = joined([row(1), row(2)], [seen(9), seen(10), seen(14)], 14, 30)
+    found = expected(replace(rule, result={"user": "user", "n": "count"}), given, None, (CLICKS, VIEWS))
+    assert found.rows == [[{"user": "a", "n": 2}], []]
+
+
+@pytest.mark.parametrize("bound", ["start", "end"])
+def test_a_window_goes_through_a_join_with_its_start_or_its_end(bound: str) -> None:
+    columns = {"user": "clicks.user", "bound": f"clicks.{bound}", "id": "views.id"}
+    join = stream_join("inner", BOTH, columns=columns)
+    rule = windows("10 seconds", delay="0 seconds", input="clicks") >> join >> windows("20 seconds")
+    given = joined([row(1)], [seen(9)], 10, 20, 30)
+    found = expected(rule, given, None, (CLICKS, VIEWS)).rows
+    assert found == [[], [{"user": "a", "start": row(0)["at"], "end": row(20)["at"], "count": 1}], []]
+
+
+def test_a_union_has_the_rows_of_its_inputs_and_may_be_followed_by_any_rule() -> None:
+    clicks = (CLICKS, replace(CLICKS, name="more"))
+    given = JobHistory(((Arrival("clicks", row(1)), Arrival("more", row(2))), (Arrival("more", row(1)),)))
+    assert expected(union(), given, None, clicks).rows == [[row(1), row(2)], [row(1)]]
+    assert expected(union(result="user"), given, None, clicks).rows[1] == [{"user": "a"}]
+    distinct = union(["more", "clicks"], delay={"more": "0 seconds", "clicks": "1 second"}) >> drop_duplicates("user")
+    assert expected(distinct, given, None, clicks).rows == [[row(2)], []]
+    assert distinct.name == (
+        "union(inputs=more+clicks, delay=more 0 seconds+clicks 1 second) >> drop_duplicates(columns=user)"
+    )
+
+
+def test_a_union_has_a_watermark_of_its_own_if_a_later_rule_has_the_delay_and_a_quiet_input_holds_none_back() -> None:
+    clicks = (CLICKS, replace(CLICKS, name="more"))
+    quiet = JobHistory(((Arrival("clicks", row(1)),), (Arrival("clicks", row(20)),)))
+    for rule, count in (
+        (union() >> windows("10 seconds", delay="0 seconds"), 1),
+        (union(delay="0 seconds") >> windows("10 seconds"), 0),
+        (windows("10 seconds", delay="0 seconds", input="clicks"), 1),  # nothing reads the other input
+    ):
+        found = expected(rule, quiet, RunOptions(empty_batches=True), clicks).rows
+        assert sum(map(len, found)) == count
+
+
+def test_an_operator_without_state_may_follow_windows_in_every_mode() -> None:
+    rule = windows("10 seconds") >> static_join([{"user": "a", "city": "Rome"}], "user")
+    for mode, cities in (("update", [1, 1]), ("complete", [1, 2])):
+        found = expected(rule, history([row(1), row(1, "b")], [row(11)]), RunOptions(mode=mode)).rows  # type: ignore[arg-type]
+        assert [len(rows) for rows in found] == cities
+        assert found[1][-1] == {"user": "a", "start": row(10)["at"], "end": row(20)["at"], "count": 1, "city": "Rome"}
+
+
 def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> None:
     rule = drop_duplicates(["user"], "0 seconds") >> windows("10 seconds")
     found = expected(rule, history([row(1)], [row(2), row(3, "b")]), RunOptions(mode="complete")).rows
@@ -202,12 +278,14 @@ def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str
 
 
 TWO, UPDATE = {"sources": (CLICKS, VIEWS)}, {"mode": "update"}
+NAMES = {"user": "clicks.user", "id": "views.id"}
 
 
 @pytest.mark.parametrize(
     ("rule", "more", "said"),
     [
         (windows("1 second"), {}, "only with a watermark: give it delay="),
+        (session_windows("1 second"), {}, "only with a watermark: give it delay="),
         (session_windows("1 second", "1 second"), UPDATE, "refuses session windows in update mode"),
         (windows("1 second", aggregates={"n": ("sum", "price")}), UPDATE, "no column 'price': use one of"),
         (stream_join("left", BOTH, "1 second"), TWO, 'give it after="1 hour"'),
@@ -230,7 +308,35 @@ TWO, UPDATE = {"sources": (CLICKS, VIEWS)}, {"mode": "update"}
             {**UPDATE, "sources": (PRICES,)},
             "expect their sum and count",
         ),
-        (windows("1 second") >> windows("1 second"), UPDATE, "no operator can follow here, for the event time"),
+        (windows("1 second") >> windows("1 second"), UPDATE, "with state follow an aggregation in append mode alone"),
+        (windows("1 second", keys=["at"]) >> windows("1 second", keys=["user"]), UPDATE, "the rule before it has no"),
+        (stream_join("inner", BOTH, delay="1 second", columns=NAMES) >> windows("1 second"), TWO, "keep an event time"),
+        (
+            stream_join("inner", BOTH, columns=NAMES) >> drop_duplicates("user", "1 second", within_watermark=True),
+            TWO,
+            "doesn't keep the event time: name it in columns=",
+        ),
+        (
+            windows("1 second", delay="1 second", input="clicks")
+            >> stream_join("inner", BOTH, columns=NAMES)
+            >> stream_join("inner", BOTH, "1 second"),
+            {"sources": (CLICKS, VIEWS, replace(VIEWS, name="more"))},
+            "doesn't keep an event time: name one in columns=",
+        ),
+        (
+            stream_join("inner", BOTH, delay="1 second") >> drop_duplicates("user"),
+            TWO,
+            "several event times, at and seen",
+        ),
+        (
+            stream_join("inner", BOTH, delay="1 second") >> stream_join("inner", "user", columns=NAMES),
+            {"sources": (CLICKS, VIEWS, replace(CLICKS, name="more"))},
+            "several event times, at and seen",
+        ),
+        (union(result="price"), {"sources": (CLICKS, replace(CLICKS, name="more"))}, "result has 'price'"),
+        (union(), {}, "unites two inputs or more, and has clicks alone"),
+        (union(["clicks"]), TWO, "unites two inputs or more"),
+        (union(), TWO, "views has the columns id, seen and the event time seen, and clicks user, at, amount and at"),
         (windows("1 second"), {**UPDATE, "sources": (CLICKS, CLICKS)}, "takes one input"),
         (windows("1 second", input="orders"), UPDATE, "no input 'orders': use one of clicks"),
     ],

@@ -1,0 +1,66 @@
+"""The rule of a union of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from .....reference.core.errors import BadInput
+from .....reference.spark import plans
+from .....reference.spark.durations import Duration
+from ....system.arguments import checked
+from ....witnesses.run_options import Mode
+from .declared import Result, check_semantics, column_names, each_delay, look_among, named, only_input, result_columns
+from .rule import Rule, Stream
+
+
+@checked
+def union(
+    inputs: Sequence[str] | None = None,
+    delay: Duration | Mapping[str, Duration] | None = None,
+    *,
+    result: Result = None,
+    semantics: str = "spark",
+) -> Rule:
+    """Expect the rows of `union` of streams with the same columns, whose event time is the first stream's.
+
+    Args:
+        inputs: The names of the inputs, in order; all by default.
+        delay: The delay of the watermark of each input, or the delays by the names of the inputs. If a later rule has
+            the delay instead, the watermark is that of the union.
+        result: As in `drop_duplicates`.
+        semantics: The system whose rules apply: `spark`.
+
+    Raises:
+        BadInput: The delay can't be read.
+    """
+    check_semantics("union", semantics)
+    given = None if inputs is None else column_names("union", "inputs", inputs)
+    delays_us, wanted = each_delay("union", delay), result_columns("union", result)
+    name = named("union", inputs=given and "+".join(given), delay=delay)
+
+    def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
+        united = [*streams] if given is None else [only_input(name, streams, one) for one in given]
+        first, *others = united
+        if not others:
+            raise BadInput(f"{name} unites two inputs or more, and has {first.name} alone: give it a second one")
+        for other in others:
+            if (other.plan.columns, other.time, other.times) != (first.plan.columns, first.time, first.times):
+                raise BadInput(
+                    f"{name}: {other.name} has the columns {', '.join(other.schema.names)} and the event time "
+                    f"{other.time}, and {first.name} {', '.join(first.schema.names)} and {first.time}: both must be "
+                    "alike"
+                )
+        look_among(name, first.schema.names, wanted)
+        # A later rule's delay is that of the union's rows: `a.union(b).withWatermark(…)`.
+        above = not delays_us and all(one.is_input and one.plan.event_times == first.plan.event_times for one in united)
+        times = first.plan.event_times if above else ()
+        below = (one.plan.input if times else one.plan for one in united)
+        plan: plans.Node = reduce(lambda one, two: plans.Union((one, two)), below)
+        if times:
+            plan = plans.Watermark((plan,), *times[0])
+        inputs_of = frozenset(name for one in united for name in one.inputs)
+        return replace(first, plan=plan, inputs=inputs_of)
+
+    return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)
