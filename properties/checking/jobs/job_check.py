@@ -455,7 +455,7 @@ class JobCheck:
             oracle=self.judge.oracle.name,
             history=replace(history, variation=variation.saved),
             sources=judge.witness.sources,
-            expected=compared.expected,
+            expected=judge.as_written(compared.expected),
             emitted=compared.emitted,
             difference=compared.difference,
             run=replace(run, mode="complete") if judge.is_sink else run,

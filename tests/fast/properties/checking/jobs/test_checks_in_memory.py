@@ -201,6 +201,21 @@ def test_a_report_first_names_the_filter_below_the_watermark_and_how_it_was_judg
     assert OTHER_MOMENTS in str(JobCheck(options(copy, Filtered), AllRows(), Variation(RUN)).check(40))
 
 
+class LosingSink(MemoryRunner):
+    """What the sink holds at the end lacks the first row."""
+
+    def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+        return Output([[row for batch in batches for table in batch.values() for row in table.to_pylist()][1:]])
+
+
+def test_a_row_that_a_sink_lacks_is_shown_in_whatever_batch_it_is_expected() -> None:
+    given = replace(options(copy, LosingSink), runner=LosingSink(Sink(copy, copy), options(copy).runner.sources))
+    check = JobCheck(given, Copies(), Variation(RUN))
+    early = JobHistory(((Arrival("clicks", {"user": "a", "at": AT, "amount": 1}),), ()), (0, 0))
+    shown = check.counterexample(early, check.variation, check.judge.compare_alone(early, check.variation))
+    assert [one.side for one in shown.results] == ["only expected"]
+
+
 class AllRows(Oracle):
     """All rows are expected by the end, however late; it knows nothing of late rows."""
 
