@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+import re
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.plans.drawing import KINDS
-from ...system.installed.environments import python_of
+from ...system.installed.environments import python_of, require_supported
 from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import PySparkProcess
 from .corpus import SEEDS
@@ -27,6 +28,8 @@ SEED_SECONDS = 420.0
 PLANS_OF_A_PROCESS = 200
 """After so many seeds a process is started anew, for a session grows with each query."""
 HISTORIES = 200
+SHOWING = 0.5
+"""How long scripts of differences with a name are made after a run, as a share of its time."""
 AGAINST = "another PySpark"
 STATEFUL = (
     *("windows", "session windows", "groups", "deduplication"),
@@ -46,6 +49,7 @@ class Options:
         only: The relation that is asked alone; empty: any.
         against: The version of another PySpark that judges the same seeds; empty: none.
         histories: The number of histories of each plan.
+        shown: The divergences that have a script already, by `file_name`.
     """
 
     minutes: float = 10.0
@@ -54,6 +58,12 @@ class Options:
     only: str = ""
     against: str = ""
     histories: int = HISTORIES
+    shown: frozenset[str] = frozenset()
+
+
+def file_name(named: Sequence[str]) -> str:
+    """Return the name of a script, without its suffix."""
+    return re.sub(r"\W+", "_", "-".join(named))
 
 
 @dataclass
@@ -120,12 +130,16 @@ def run(
         keep: Takes each finding as soon as it is there.
 
     Raises:
-        BadInput: The relation is unknown, or the other PySpark can't be had.
+        BadInput: The relation is unknown, or the other PySpark is unknown or can't be had.
         StreamproofError: Spark can't be started.
     """
     if options.only not in ("", REFERENCE.name, *NAMES):
         raise BadInput(f"--only is {options.only!r}: give one of {', '.join((REFERENCE.name, *NAMES))}")
+    if options.against:
+        require_supported("--against", options.against)
     python = python_of(options.against) if options.against else None
+    if python == Path(sys.executable):
+        raise BadInput(f"--against is {options.against}, the PySpark that is installed: give another version")
     _Campaign(options, tally, say, keep, python).run()
 
 
@@ -145,7 +159,7 @@ class _Campaign:
         self.lock, self.stopped = threading.Lock(), threading.Event()
         self.done: queue.Queue[Judged | BaseException | None] = queue.Queue()
         self.processes: set[PySparkProcess] = set()
-        self.showing: set[tuple[str, ...]] = set()
+        self.showing: set[str] = set()
 
     def run(self) -> None:
         threads = [threading.Thread(target=self.work, daemon=True) for _ in range(self.options.jobs)]
@@ -199,10 +213,12 @@ class _Campaign:
         return not self.stopped.is_set() and (time.monotonic() < self.until or bool(self.to_show()))
 
     def to_show(self) -> list[Difference]:
-        """Return the first finding of each divergence of which there is no script yet."""
-        first = {one.named: one for one in reversed(self.tally.differences) if one.named}
-        shown = {one.named for one in self.tally.differences if one.script} | self.showing
-        return [one for named, one in first.items() if named not in shown]
+        """Return the first finding of each divergence of which there is no script yet; none if it is too late."""
+        if time.monotonic() > self.until + 60 * SHOWING * self.options.minutes:
+            return []
+        first = {file_name(one.named): one for one in reversed(self.tally.differences) if one.named}
+        made = {file_name(one.named) for one in self.tally.differences if one.script}
+        return [one for name, one in first.items() if name not in made | self.showing | self.options.shown]
 
     def next_seed(self) -> Seed | None:
         """Return the next seed; when the time is up, one that shows a divergence that came up; None: all is done."""
@@ -215,7 +231,7 @@ class _Campaign:
             left = self.to_show()
             if not left:
                 return None
-            self.showing.add(left[0].named)
+            self.showing.add(file_name(left[0].named))
             return replace(of_run, seed=left[0].seed, shows=left[0].named)
 
     def judge_with(self, one: PySparkProcess, other: PySparkProcess | None) -> None:
@@ -261,9 +277,16 @@ class _Campaign:
 
 
 def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
-    """Return the result of a seed on two PySparks: other rows are a finding, which the divergences of both name."""
+    """Return the result of a seed on two PySparks: other rows are a finding, which the divergences of both name.
+
+    A plan that one of them alone refuses is counted by its condition.
+    """
     here, there = answers
     runs = here.runs + Counter({AGAINST: 1})
+    alone = (
+        *(f"{one} by PySpark {version} alone" for one in there.refusals if here.digest and not there.digest),
+        *(f"{one} not by PySpark {version}" for one in here.refusals if there.digest and not here.digest),
+    )
     differences = [
         *here.differences,
         *(replace(one, relation=f"{one.relation}, {version}") for one in there.differences),
@@ -271,7 +294,8 @@ def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
     if here.digest and there.digest and here.digest != there.digest:
         names = sorted({name for one in differences for name in one.named})
         differences.append(Difference(seed.seed, f"{AGAINST}, {version}", tuple(names), here.plan))
-    return replace(here, runs=runs, pairs=here.pairs + there.pairs, differences=differences)
+    pairs, refusals = here.pairs + there.pairs, here.refusals + Counter(alone)
+    return replace(here, runs=runs, pairs=pairs, refusals=refusals, differences=differences)
 
 
 def progress(tally: Tally) -> str:

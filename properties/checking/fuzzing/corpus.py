@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from ....reference.spark.aggregates import Aggregate
 from ....reference.spark.expressions import column, constant
 from ....reference.spark.groups import Groups
@@ -86,6 +88,7 @@ CORPUS: dict[str, Query] = {
             Aggregation((_sessions(_timed(_A)),), Groups(("h", "ts"), "ts", {"w": Aggregate("count", None)})), "h", "ts"
         )
     ),
+    "inner join": Query(keep(_join("inner", _timed(_A), _timed(_B)))),
     "sessions": Query(_sessions(_timed(_A))),
     "windows above windows": Query(_windows(_windows(_timed(_A), 5))),
     "windows above a join": Query(_windows(keep(_join("left", _timed(_A), _timed(_B))))),
@@ -95,14 +98,38 @@ CORPUS: dict[str, Query] = {
 """Each plan by its name."""
 FIRST = {
     "limit above windows": "rocksdb",
-    "zero for null": "join state version 1",
+    "inner join": "join state version 1",
     "sessions": "sessions merged early",
 }
 """The relation that a plan of the corpus is asked first."""
+SHOW = {
+    "filter below the watermark": "filter after windows",
+    "event time pruned": "no time above a deduplication",
+    "session windows removed": "groups above sessions",
+    "semi join above a union": "semi join above a union",
+    "null keys joined": "full join",
+    "semi join loses an evicted row": "semi join",
+    "semi join takes left rows first": "semi join",
+    "evicted row unjoined": "left join",
+    "subtract repeats rows": "subtract a table",
+    "limit above an aggregate": "limit above windows",
+    "zero for null": "zero for null",
+    "limit below an outer join": "limit above a join",
+    "plan below a false filter removed": "false above a watermark",
+    "aggregate of one row removed": "subtract in a union",
+    "constant of one side for both": "constants counted",
+    "deduplication without its time": "no time above a deduplication within the watermark",
+    "join state version 1": "inner join",
+    "late rows in sessions merged early": "sessions",
+}
+"""The plan that shows a divergence, by the name of that."""
 DRAWS = len(SILENCES)
 """How often rows are drawn for each plan."""
-SEEDS = tuple(f"{name} #{number}" for number in range(1, DRAWS + 1) for name in CORPUS)
-"""The seeds of the corpus, each the name of a plan and a number."""
+
+
+def seeds_of(plan: str) -> list[str]:
+    """Return the seeds of a plan."""
+    return [f"{plan} #{number}" for number in range(1, DRAWS + 1)]
 
 
 def plan_of(seed: str) -> str:
@@ -114,3 +141,7 @@ def silence_of(seed: str) -> float | None:
     """Return the share of the batches of a seed in which inputs are silent: one draw of a plan has each; None: any."""
     number = seed.partition(" #")[2]
     return SILENCES[int(number) % len(SILENCES)] if number else None
+
+
+SEEDS = tuple(itertools.chain(*zip(*map(seeds_of, CORPUS), strict=True)))
+"""The seeds of the corpus, each the name of a plan and a number: first one of each plan."""

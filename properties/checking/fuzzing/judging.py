@@ -40,6 +40,8 @@ INTERNAL = (
     *("NoSuchElementException", "IllegalStateException", "ClassCastException", "IndexOutOfBounds"),
 )
 """Texts of errors that no plan should meet."""
+UNSUPPORTED = ("UNSUPPORTED_", "not supported", "SPARK-26154")
+"""Texts of refusals: of some plans Spark refuses the first batch, not the query."""
 Explanation: TypeAlias = "tuple[Divergence, ...] | None"
 """The divergences by which the reference explains a run: none if it is as it is written; None: nothing explains it."""
 
@@ -212,7 +214,8 @@ class Judge:
     def refused(self, case: Case, refused: Refused) -> Iterator[Finding]:
         """Judge a refusal: an internal error is a finding, and so is the death of a query that Spark has accepted."""
         self.refusals[refused.condition or "no condition"] += 1
-        if refused.has_started or any(one in refused.details for one in INTERNAL):
+        dies = refused.has_started and not any(one in str(refused) for one in UNSUPPORTED)
+        if dies or any(one in refused.details for one in INTERNAL):
             said = (one for one in ALL if one.message and one.message in refused.details and one.is_of_this_spark)
             named = tuple(said) or self.by_rules(case) or ()
             yield Finding(REFUSED, case, named=named, error=f"{refused.condition} {refused}".strip())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -53,11 +52,12 @@ def fuzz(
 
     Each plan is judged by the reference of plans, by relations between queries, and by the batch query where nothing is
     late. What differs is shrunk, and written as a PySpark script that shows it. Exits 0 if all that differs has a name,
-    1 if something has none, 2 if too few plans ran.
+    1 if something has none, 2 if too few plans ran. A divergence that has a script in the folder of findings keeps it.
     """
     from ...checking.fuzzing.campaign import Options, Tally, run
 
-    options = Options(minutes, seed, jobs or os.cpu_count() or 1, only, against, histories)
+    shown = frozenset(path.stem for path in findings.glob("*.py"))
+    options = Options(minutes, seed, jobs or os.cpu_count() or 1, only, against, histories, shown)
     tally = Tally()
     paths: Paths = {}
     try:
@@ -108,17 +108,20 @@ def _report(options: Options, tally: Tally, paths: Paths, json_file: Path | None
 
 def _kept(one: Difference, folder: Path, paths: Paths) -> None:
     """Write the script of a finding; a file that is there stays. Findings without a name are named by their seed."""
+    from ...checking.fuzzing.campaign import file_name
+
+    name = file_name(one.named or ("unnamed", one.relation, one.seed))
+    key, path, number = one.named or (one.relation, one.seed), folder / f"{name}.py", 1
     if not one.script:
+        if one.named and path.exists():
+            paths.setdefault(key, path)
         return
-    named = "-".join(one.named) or f"unnamed {one.relation} {one.seed}"
-    name = re.sub(r"\W+", "_", named)
     folder.mkdir(parents=True, exist_ok=True)
-    path, number = folder / f"{name}.py", 1
     while path.exists() and path.read_text(encoding="utf-8") != one.script:
         number += 1
         path = folder / f"{name}-{number}.py"
     write_whole(path, one.script)
-    paths[one.named or (one.relation, one.seed)] = path
+    paths[key] = path
     if not one.named:
         messages.out(f"a difference without a name: {path}", style="bold red")
 
@@ -129,7 +132,7 @@ def _write_json(options: Options, tally: Tally, paths: Paths, file: Path) -> Non
         for one in tally.differences
     ]
     content = {
-        "options": asdict(options),
+        "options": {name: value for name, value in asdict(options).items() if name != "shown"},
         "seconds": round(tally.seconds),
         "plans": len(tally.plans),
         "pairs": tally.pairs,

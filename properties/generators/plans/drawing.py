@@ -212,7 +212,9 @@ class _Drawer:
             return subtraction(node)
         if mode in ("update", "complete"):
             return self.aggregation(node, mode)
-        match self.choice((*["aggregation"] * 5, *["duplicates"] * 4, *["within"] * last, *["limit"] * last)):
+        # Without an event time Spark refuses an aggregation in append mode.
+        aggregations = 5 if node.event_times or self.chance(0.1) else 0
+        match self.choice((*["aggregation"] * aggregations, *["duplicates"] * 4, *["within", "limit"] * last)):
             case "aggregation":
                 return self.aggregation(node, mode)
             case "within":

@@ -41,22 +41,36 @@ import os, site; [*map(site.addsitedir, filter(None, os.environ.get("{BEHIND}", 
 _NOTE = f"# {_BEHIND}"
 
 
+def require_supported(name: str, version: str) -> None:
+    """Make sure that a version is of a supported PySpark; `name` is its name in messages.
+
+    Raises:
+        BadInput: It isn't; the message has the remedy.
+    """
+    _require_version(name, version)
+    if minor(version) not in PYSPARKS:
+        raise BadInput(f"{name} is {version}, and PySpark {listed(PYSPARKS)} are supported: give one of these")
+
+
 def require_earlier(version: str) -> None:
     """Make sure that a PySpark is supported, and isn't newer than the installed PySpark.
 
     Raises:
         BadInput: It is no version, or not supported, or newer; the message has the remedy.
     """
-    if not re.fullmatch(r"\d+\.\d+(\.\d+)?", version):
-        raise BadInput(f'from_pyspark is {short(version)}: give the version of a PySpark, such as "4.1.4"')
+    _require_version("from_pyspark", version)
     here = installed("pyspark")
     if release(version) > release(here)[: len(release(version))]:
         raise BadInput(
             f"from_pyspark is {version}, and PySpark {here} is installed, which doesn't go on from the checkpoint of a "
             f"newer Spark: install PySpark {version} or newer, or give an older version"
         )
-    if minor(version) not in PYSPARKS:
-        raise BadInput(f"from_pyspark is {version}, and PySpark {listed(PYSPARKS)} are supported: give one of these")
+    require_supported("from_pyspark", version)
+
+
+def _require_version(name: str, version: str) -> None:
+    if not re.fullmatch(r"\d+\.\d+(\.\d+)?", version):
+        raise BadInput(f'{name} is {short(version)}: give the version of a PySpark, such as "4.1.4"')
 
 
 def python_of(version: str) -> Path:

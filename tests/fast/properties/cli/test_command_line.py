@@ -18,6 +18,10 @@ from commands import Command, Said, caller
 from report_contents import counterexample_of
 from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking import rounds
+from streamproof.properties.checking.fuzzing.corpus import CORPUS, FIRST, SHOW
+from streamproof.properties.checking.fuzzing.divergences import ALL
+from streamproof.properties.checking.fuzzing.relations import NAMES
+from streamproof.properties.checking.fuzzing.seeds import Difference, Judged, Seed
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round
 from streamproof.properties.cli.commands import doctor
@@ -29,6 +33,7 @@ from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.system import resources
 from streamproof.properties.system.installed import requirements
+from streamproof.properties.system.installed.requirements import installed
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, parse_history, read_history
@@ -225,6 +230,10 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
             ("--client-config is for a cluster that runs already: name it by --bootstrap too",),
         ),
         (("divergences", "nope"), ("unknown divergence 'nope': use one of session-forgotten-early, ",)),
+        (
+            ("divergences", "--on", "spark", "nope"),
+            ("there is no divergence 'nope' of Spark: give one of ",),
+        ),
         (("run", "{file}", "--on", "protocol"), ("h1: protocol plays the messages of foreign_key_join",)),
     ],
 )
@@ -317,6 +326,36 @@ def test_another_answer_than_the_recorded_one_is_a_violation(command: Command, t
     assert said.code == 1
     assert "recorded" in said.out
     assert "violated: 3 recorded histories" in said.out
+
+
+def test_each_divergence_of_spark_is_asked_by_its_plan_until_it_is_seen(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def answer(seed: Seed) -> Judged:
+        asked.append(seed.seed)
+        named = ("limit below an outer join",) * (seed.seed == "limit above a join #2")
+        return Judged(seed.seed, differences=[Difference(seed.seed, "reference", named, "plan")])
+
+    monkeypatch.setattr(Seed, "answer", answer)
+    said = command(
+        "divergences", "--on", "spark", "limit below an outer join", "null keys joined", "evicted row unjoined"
+    )
+    assert asked == ["limit above a join #1", "limit above a join #2", *(f"full join #{one}" for one in (1, 2, 3))]
+    here = f"PySpark {installed('pyspark')}"
+    assert [line for line in said.out.splitlines() if not line.startswith(" ")] == [
+        f"limit below an outer join (not reported): seen on {here}",
+        f"null keys joined (not reported): not seen on {here}",
+        f"evicted row unjoined (SPARK-49829, until 3.5.4): repaired before {here}",
+    ]
+    assert said.code == 0
+
+
+def test_a_plan_of_the_corpus_shows_each_divergence_of_spark() -> None:
+    assert {*SHOW} == {one.name for one in ALL}
+    assert {*SHOW.values(), *FIRST} <= {*CORPUS}
+    assert {*FIRST.values()} <= {*NAMES}
 
 
 def test_without_kafka_its_divergences_are_listed_and_inconclusive(

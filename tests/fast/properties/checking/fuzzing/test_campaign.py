@@ -3,6 +3,8 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +13,14 @@ from streamproof.properties.checking.fuzzing import campaign
 from streamproof.properties.checking.fuzzing.campaign import Options, Tally, run
 from streamproof.properties.checking.fuzzing.corpus import SEEDS
 from streamproof.properties.checking.fuzzing.seeds import Difference, Judged, Seed
+from streamproof.properties.system.installed.requirements import installed
 from streamproof.reference.core.errors import BadInput, StreamproofError
 
 Answer = Callable[[Seed], Judged]
+THERE = "4.1.4"
 
 
-def fake(answer: Answer, ended: list[str]) -> type:
+def fake(answer: Answer, ended: list[str], there: Answer | None = None) -> type:
     class Process:
         def __init__(self, python: object, version: str, start: object) -> None:
             self.version, self.process = version, self
@@ -34,7 +38,7 @@ def fake(answer: Answer, ended: list[str]) -> type:
             return None
 
         def ask(self, seed: Seed) -> Judged:
-            return answer(seed)
+            return there(seed) if there and self.version == THERE else answer(seed)
 
     return Process
 
@@ -72,6 +76,25 @@ def test_a_finding_without_a_name_is_kept_at_once_and_one_with_a_name_is_shown_a
     assert [one.script for one in kept if one.named and one.script] == ["script"]
 
 
+def test_a_divergence_that_has_a_script_is_not_shown_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(seed: Seed) -> Judged:
+        named = ("a name",) if int(seed.seed[-1]) % 2 else ("another", "and more")
+        return judged(seed, Difference(seed.seed, "batch", named, "plan", script=" ".join(seed.shows)))
+
+    _, kept = ran(monkeypatch, answer, shown=frozenset({"another_and_more"}))
+    assert {one.named for one in kept if one.script} == {("a name",)}
+
+
+def test_no_script_of_a_divergence_is_begun_long_after_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "SHOWING", 0.0)
+    _, kept = ran(
+        monkeypatch,
+        lambda seed: judged(seed, Difference(seed.seed, "batch", ("a name",), "plan", "", " ".join(seed.shows))),
+    )
+    assert kept
+    assert not any(one.script for one in kept)
+
+
 def test_a_process_that_ends_is_a_finding_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(seed: Seed) -> Judged:
         if seed.seed == "2":
@@ -83,6 +106,54 @@ def test_a_process_that_ends_is_a_finding_and_the_others_go_on(monkeypatch: pyte
         ("2", "ended", "the process ended")
     ]
     assert "plan 3" in tally.plans
+
+
+def test_each_seed_is_judged_by_a_process_of_either_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    def there(seed: Seed) -> Judged:
+        if seed.seed == "2":
+            raise StreamproofError("the process ended")
+        done = judged(seed, *[Difference(seed.seed, "batch", ("a name",), "plan")] * (seed.seed == "3"))
+        return replace(done, digest="other rows" if seed.seed in ("3", "4") else done.digest)
+
+    monkeypatch.setattr(campaign, "PySparkProcess", fake(judged, ended, there))
+    monkeypatch.setattr(campaign, "python_of", lambda version: Path(version))
+    tally = Tally()
+    run(Options(minutes=0.002, jobs=1, against=THERE), tally, lambda step: None)
+    found = [(one.seed, one.relation, one.named) for one in tally.differences]
+    assert found[:4] == [
+        ("2", f"ended, {THERE}", ()),
+        ("3", f"batch, {THERE}", ("a name",)),
+        ("3", f"another PySpark, {THERE}", ("a name",)),
+        ("4", f"another PySpark, {THERE}", ()),
+    ]
+    assert tally.runs["another PySpark"] == tally.runs["reference"] > len(SEEDS) + 4
+    assert THERE in ended
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("newest", "--against is 'newest': give the version of a PySpark"),
+        ("3.4.1", "--against is 3.4.1, and PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give one of these"),
+        (installed("pyspark"), "the PySpark that is installed: give another version"),
+    ],
+)
+def test_a_pyspark_that_cannot_be_compared_with_is_refused(version: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        run(Options(against=version), Tally(), lambda step: None)
+
+
+def test_a_plan_that_one_pyspark_alone_refuses_is_counted() -> None:
+    seed = Seed("5", 10)
+    here, there = judged(seed), replace(judged(seed), digest="", refusals=Counter(UNSUPPORTED=1))
+    assert campaign._compared(seed, [here, there], THERE).refusals == {"UNSUPPORTED by PySpark 4.1.4 alone": 1}
+    assert campaign._compared(seed, [there, here], THERE).refusals == {
+        "UNSUPPORTED": 1,
+        "UNSUPPORTED not by PySpark 4.1.4": 1,
+    }
+    assert campaign._compared(seed, [there, there], THERE).refusals == {"UNSUPPORTED": 1}
 
 
 def test_rows_that_differ_on_another_pyspark_are_a_finding() -> None:
