@@ -21,8 +21,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from .pytla import Function, ModelValue, Trace, Value, to_tla
 from .steps import ending, read_module, readable_steps, sequence_difference, written
 
-State: TypeAlias = Mapping[str, Value]
-Keys: TypeAlias = tuple[Value, ...]
+ChartState: TypeAlias = Mapping[str, Value]
+ChartKeys: TypeAlias = tuple[Value, ...]
 
 LINE = 18
 """The height of a line of text, in pixels."""
@@ -52,7 +52,7 @@ class Channel:
     sender: str
     receiver: str
     lines: tuple[str, ...]
-    discards: Callable[[Keys, Value, State, State], bool] = lambda keys, message, before, after: False
+    discards: Callable[[ChartKeys, Value, ChartState, ChartState], bool] = lambda keys, message, before, after: False
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ class Description:
     note: str = ""
 
 
-def _stale(keys: Keys, message: Value, before: State, after: State) -> bool:
+def _stale(keys: ChartKeys, message: Value, before: ChartState, after: ChartState) -> bool:
     """Whether a response has another hash than the present row, and changed nothing."""
     left = before["left"]
     row = left[keys[1]] if isinstance(left, Function) else None
     return isinstance(message, Function) and message["hash"] != row and before["result"] == after["result"]
 
 
-def _older(keys: Keys, message: Value, before: State, after: State) -> bool:
+def _older(keys: ChartKeys, message: Value, before: ChartState, after: ChartState) -> bool:
     """Whether a result is older than the newest result that came, if that is a reason to discard it."""
     newest = before["newest"]
     of_key = newest[keys[1]] if isinstance(newest, Function) else 0
@@ -169,7 +169,7 @@ DESCRIPTIONS: dict[str, Description] = {
 @dataclass
 class _Message:
     channel: Channel
-    keys: Keys
+    keys: ChartKeys
     content: Value
     sent_at: float
     delivered_at: float | None = None
@@ -283,7 +283,7 @@ class _Drawing:
                         names.add(_filled(template, keys, None))
         return sorted(names, key=_natural)
 
-    def _rows_of(self, lane: str) -> Iterator[tuple[Table, Keys, Value]]:
+    def _rows_of(self, lane: str) -> Iterator[tuple[Table, ChartKeys, Value]]:
         """Return every row that is ever written on a lifeline."""
         for step in self.trace.steps:
             for table in self.description.tables if self.description else ():
@@ -319,9 +319,9 @@ class _Drawing:
             self._step(before.state, step.state)
             self._close_band(band)
 
-    def _step(self, before: State, after: State) -> None:
+    def _step(self, before: ChartState, after: ChartState) -> None:
         assert self.description is not None
-        sent: list[tuple[Channel, Keys, Value]] = []
+        sent: list[tuple[Channel, ChartKeys, Value]] = []
         for channel in self.description.channels:
             now = dict(_leaves(after[channel.variable], channel.depth))
             for keys, queue in _leaves(before[channel.variable], channel.depth):
@@ -374,10 +374,10 @@ class _Drawing:
 
     # -- what stands on the lifelines --------------------------------------------------------------------------------
 
-    def _lane(self, template: str, keys: Keys) -> float:
+    def _lane(self, template: str, keys: ChartKeys) -> float:
         return self.picture.lanes[_filled(template, keys, None)]
 
-    def _event(self, table: Table, keys: Keys, row: Value) -> None:
+    def _event(self, table: Table, keys: ChartKeys, row: Value) -> None:
         line = table.gone if table.gone and isinstance(row, ModelValue) else table.line
         x, text = self._lane(table.lane, keys), _filled(line, keys, row)
         self.picture.y += 4
@@ -391,12 +391,12 @@ class _Drawing:
             self.picture.arrows.append(_arrow("output", start, y, end, y, ()))
         self.right_edge = max(self.right_edge, x + width / 2)
 
-    def _send(self, channel: Channel, keys: Keys, message: Value) -> None:
+    def _send(self, channel: Channel, keys: ChartKeys, message: Value) -> None:
         self.picture.y += LINE * len(channel.lines)
         self.messages.append(_Message(channel, keys, message, self.picture.y))
         self.picture.y += 6
 
-    def _deliver(self, message: _Message, before: State, after: State) -> None:
+    def _deliver(self, message: _Message, before: ChartState, after: ChartState) -> None:
         message.delivered_at = self._next_line()
         message.discarded = message.channel.discards(message.keys, message.content, before, after)
 
@@ -519,7 +519,7 @@ def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple
     }
 
 
-def _fits(description: Description, state: State) -> bool:
+def _fits(description: Description, state: ChartState) -> bool:
     """Whether a state has the described variables: a user's module may have the name of a module of ours."""
     parts: list[Table | Channel] = [*description.tables, *description.channels]
     return all(part.variable in state for part in parts)
@@ -530,7 +530,7 @@ def _is_there(row: Value) -> bool:
     return isinstance(row, Function | tuple | frozenset) and bool(row)
 
 
-def _leaves(value: Value, depth: int) -> Iterator[tuple[Keys, Value]]:
+def _leaves(value: Value, depth: int) -> Iterator[tuple[ChartKeys, Value]]:
     """Yield the values that `depth` keys lead to, each with its keys."""
     if depth == 0:
         yield (), value
@@ -575,7 +575,7 @@ def _taken(waiting: list[_Message], queue: Value, index: int) -> _Message:
     return next(message for message in waiting if message.content == content and message.delivered_at is None)
 
 
-def _filled(template: str, keys: Keys, value: Value | None) -> str:
+def _filled(template: str, keys: ChartKeys, value: Value | None) -> str:
     fields = {}
     if isinstance(value, Function):
         fields = {name: short(within) for name, within in value.items() if isinstance(name, str)}

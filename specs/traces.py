@@ -27,7 +27,7 @@ from ..reference.core.errors import BadInput
 from ..reference.core.records import Key, Value
 from ..reference.foreign_key_protocol import Instruction
 
-Kind: TypeAlias = Literal[
+EventKind: TypeAlias = Literal[
     "left",
     "right",
     "subscription sent",
@@ -81,7 +81,7 @@ class Event:
     """
 
     line: int
-    kind: Kind
+    kind: EventKind
     key: Key
     foreign_key: Any = None
     value: Value = None
@@ -264,7 +264,7 @@ def _event(line: str, number: int, where: str, order: str) -> Event:
     return Event(number, kind, **content)
 
 
-def _is_kind(value: object) -> TypeGuard[Kind]:
+def _is_kind(value: object) -> TypeGuard[EventKind]:
     return isinstance(value, str) and value in _FIELDS
 
 

@@ -22,13 +22,13 @@ from ..reference.foreign_key_protocol import Protocol, Route, Subscription, dige
 from .catalogue import FOLDER
 from .pytla import Function, Model, ModelValue, Progress, StateGraph, Tools, Value, state_graph
 from .replays.foreign_key_kafka import WITHOUT_KEY
-from .traces import STEPS, UNKNOWN, Event, JoinTrace, Kind
+from .traces import STEPS, UNKNOWN, Event, EventKind, JoinTrace
 
 MODULE = FOLDER / "ForeignKeyJoin" / "ForeignKeyJoinTrace.tla"
 BATCH = 200
 """The most traces that TLC gets at a time."""
 NONE = ModelValue("None")
-_KIND_OF: Mapping[str, Kind] = {step: kind for kind, step in STEPS.items()}  # type: ignore[misc]
+_KIND_OF: Mapping[str, EventKind] = {step: kind for kind, step in STEPS.items()}  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class _Part:
         self.values: dict[Value, Row] = {NONE: None, **dict(self.rows.values()), **self.right_rows}
         self.groups = list(_grouped(trace.events)) if trace.order == "total" else []
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: EventKind) -> int:
         """Count the events of a kind."""
         return sum(event.kind == kind for event in self.trace.events)
 
@@ -488,7 +488,7 @@ def record_trace(history: History, protocol: type[Protocol] = Protocol, named: s
     values: dict[bytes | None, Row] = {None: None}
     events: list[Event] = []
 
-    def add(kind: Kind, key: Key, **fields: Any) -> None:
+    def add(kind: EventKind, key: Key, **fields: Any) -> None:
         events.append(Event(len(events) + 2, kind, key, **fields))
 
     for line in history.lines:
@@ -504,7 +504,7 @@ def record_trace(history: History, protocol: type[Protocol] = Protocol, named: s
             route: Route = (line.channel, line.foreign_key, line.key)
             if route in before:
                 message = before[route].pop(0)
-                kind: Kind = "subscription delivered" if line.channel == "subscription" else "response delivered"
+                kind: EventKind = "subscription delivered" if line.channel == "subscription" else "response delivered"
                 add(kind, message.key, foreign_key=line.foreign_key)
             emitted = machine.deliver(*line)
         else:

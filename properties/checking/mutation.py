@@ -15,8 +15,8 @@ from ..laws.all import AS_OF_REFERENCE, ON_SPARK, asked_of
 from ..laws.base import Law, LawResult
 from ..laws.case import Case
 from ..laws.metamorphic.packing import Packing
-from ..laws.on_spark.native import Native
-from ..laws.on_spark.retention import Retention
+from ..laws.on_spark.native import NativeLaw
+from ..laws.on_spark.retention import RetentionLaw
 from ..laws.runs import Pool, Run
 from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
@@ -27,7 +27,7 @@ from .running import AnyRun, Progress, cohort_run, run_sample
 from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
-ALL_LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Native | Retention))
+ALL_LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | NativeLaw | RetentionLaw))
 """The laws that can check mutants: not the laws that would cost queries for each mutant, and not `Native`."""
 LAWS = tuple(law for law in ALL_LAWS if law.name not in AS_OF_REFERENCE)
 """The laws that check mutants: of those, the laws that `streamproof check` asks of Spark."""

@@ -71,9 +71,9 @@ def plan_pools(
         records: The number of records in a history.
         all_laws: Whether there is a pool in which nothing is late, for the laws that need it.
     """
-    by_clock: list[Definition] = []
-    others: list[Definition] = []
-    timely: list[Definition] = []
+    by_clock: list[PooledDefinition] = []
+    others: list[PooledDefinition] = []
+    timely: list[PooledDefinition] = []
     names = [one.name for one in registrations]
     for one in registrations:
         drawn = definitions_drawn(one, seed)
@@ -81,10 +81,10 @@ def plan_pools(
         for options in drawn:
             share = histories / len(drawn)
             (by_clock if one.by_clock(one.declare(options)) else others).append(
-                Definition(one, options, share, options == alone)
+                PooledDefinition(one, options, share, options == alone)
             )
         # The reference is asked about these too: so Spark must emit what it emits under them.
-        timely += [Definition(one, options, share, False) for options in in_time(one)]
+        timely += [PooledDefinition(one, options, share, False) for options in in_time(one)]
     pools = []
     # Histories that need no clock ride along under a clock if they can: that saves the queries of pools of their own.
     along = [one for one in others if by_clock and not one.registration.is_staged]
@@ -126,7 +126,7 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOpt
     return {name: ways for name, ways in drawn.items() if ways}
 
 
-class Definition(NamedTuple):
+class PooledDefinition(NamedTuple):
     """A definition that rides in pools.
 
     Attributes:
@@ -181,7 +181,7 @@ def _in_a_pool(histories: float, pools: int) -> int:
 
 
 def _planned(
-    definition: Definition,
+    definition: PooledDefinition,
     schedule: Sequence[int],
     number: int,
     pools: int,

@@ -11,8 +11,8 @@ from ..witnesses.run_options import RunOptions
 from .base import CannotRecheck, Law
 from .metamorphic.crash import Replay
 from .metamorphic.cuts import Cuts
-from .metamorphic.keys import Keys
-from .metamorphic.order import Order
+from .metamorphic.keys import KeysLaw
+from .metamorphic.order import OrderLaw
 from .metamorphic.packing import Packing
 from .metamorphic.partitions import Partitions
 from .metamorphic.repeats import Repeats
@@ -22,18 +22,18 @@ from .metamorphic.upgrade import Upgrade
 from .metamorphic.variants import VariantLaw
 from .of_reference.duckdb import DuckDBOfReference
 from .of_reference.fold_is_meaning import FoldIsMeaning
-from .of_reference.kafka import Kafka
+from .of_reference.kafka import KafkaLaw
 from .of_reference.kafka_schedules import SchedulesOnKafka
-from .of_reference.protocol import Protocol
+from .of_reference.protocol import ProtocolLaw
 from .of_reference.schedules import SchedulesOfReference
 from .on_spark.changelog import Changelog
 from .on_spark.columns import InColumns
 from .on_spark.duckdb import DuckDB
 from .on_spark.labels import Labels
-from .on_spark.native import Native
-from .on_spark.retention import Retention
+from .on_spark.native import NativeLaw
+from .on_spark.retention import RetentionLaw
 from .on_spark.schedules import Schedules
-from .on_spark.state import State
+from .on_spark.state import StateLaw
 from .on_spark.table_at_every_cut import TableAtEveryCut
 from .variation import Invariant, Variation
 
@@ -45,9 +45,9 @@ METAMORPHIC: Sequence[Law] = (
     Replay(),
     Partitions(),
     Cuts(),
-    Order(),
+    OrderLaw(),
     Packing(),
-    Keys(),
+    KeysLaw(),
     Repeats(),
 )
 """The laws that compare runs with each other, without an oracle. Jobs are asked the `Invariant`s, in this order."""
@@ -61,19 +61,19 @@ ON_SPARK: Sequence[Law] = (
     TableAtEveryCut(),
     *METAMORPHIC,
     DuckDB(),
-    Retention(),
-    Native(),
+    RetentionLaw(),
+    NativeLaw(),
     Schedules(),
-    State(),
+    StateLaw(),
     InColumns(),
 )
 OF_REFERENCE: Sequence[Law] = (
     FoldIsMeaning(),
     DuckDBOfReference(),
     *(type(law)(of_reference=True) for law in METAMORPHIC if isinstance(law, VariantLaw)),
-    Protocol(),
+    ProtocolLaw(),
     SchedulesOfReference(),
-    Kafka(),
+    KafkaLaw(),
     SchedulesOnKafka(),
 )
 LAWS: Mapping[Subject, Mapping[str, Law]] = {

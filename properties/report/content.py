@@ -16,7 +16,7 @@ from ..checking.checked import Checked, Verdict
 from ..counterexamples.text import ComparedLine, versions
 
 Unit: TypeAlias = Literal["ms", "us"]
-Kind: TypeAlias = Literal["record", "tombstone", "advance", "delivery"]
+StepKind: TypeAlias = Literal["record", "tombstone", "advance", "delivery"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Step:
     """
 
     batch: int
-    kind: Kind
+    kind: StepKind
     text: str
     time: int | None
     clock: int | None

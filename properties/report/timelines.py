@@ -15,7 +15,7 @@ from ..counterexamples.of_jobs import JobCounterexample
 from ..generators.columns.formatting import shown_row
 from ..generators.columns.forms.rows import microseconds
 from ..outcomes.outcomes import Grain, Outcome
-from .content import Kind, Step, Timeline
+from .content import Step, StepKind, Timeline
 
 MOST_LINES = 200
 """The most lines of a history about which a witness is asked for a report: DuckDB takes seconds for more."""
@@ -72,7 +72,7 @@ def _moves(line: ClockAdvance | Record, history: History, remark: str) -> bool:
     return remark != "dropped: filtered" and (line.key is not None or history.options.get("null_key") == "keep")
 
 
-def _drawn(line: Line) -> tuple[Kind, str]:
+def _drawn(line: Line) -> tuple[StepKind, str]:
     """Return the kind of a line, and the text beside it."""
     match line:
         case Record():

@@ -11,7 +11,7 @@ import msgspec
 
 from ...reference.core.errors import BadInput
 from ..system.files import write_whole
-from ..system.outputs import Kind, require_replaceable
+from ..system.outputs import OutputKind, require_replaceable
 from .content import Content
 from .junit import junit
 from .page import html, text
@@ -80,7 +80,7 @@ def require_folder(folder: Path) -> None:
         )
     for path in (folder / name for name in FORMATS):
         try:
-            require_replaceable(path, Kind("a report", path.suffix, _is_ours), force=False)
+            require_replaceable(path, OutputKind("a report", path.suffix, _is_ours), force=False)
         except BadInput as error:
             said = str(error).replace("name another file, or add --force to replace it", "name another folder")
             raise BadInput(said) from None

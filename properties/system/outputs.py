@@ -14,7 +14,7 @@ _LOOKED_AT = 1 << 12
 """The number of characters that distinguish a chart or a line of JSON from another file."""
 
 
-class Kind(NamedTuple):
+class OutputKind(NamedTuple):
     """A kind of file that commands write.
 
     Attributes:
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     is_ours: Callable[[Path], bool]
 
 
-def require_replaceable(path: Path, kind: Kind, force: bool) -> None:
+def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
     """Refuse a file that can't be written, or that streamproof didn't make, before anything is run.
 
     Args:
@@ -60,7 +60,7 @@ def require_replaceable(path: Path, kind: Kind, force: bool) -> None:
     _require_writable(path)
 
 
-def _is_ours(path: Path, kind: Kind) -> bool:
+def _is_ours(path: Path, kind: OutputKind) -> bool:
     try:
         return path.stat().st_size == 0 or kind.is_ours(path)
     except (OSError, ValueError):  # not to be read, or no UTF-8 or JSON
@@ -94,8 +94,10 @@ def _start(path: Path) -> str:
         return file.read(_LOOKED_AT)
 
 
-CHART = Kind("a chart", ".svg", lambda path: 'aria-labelledby="chart-title chart-steps"' in _start(path))
-REPORT = Kind("a report", ".json", _is_report)
-BEHAVIOURS = Kind("a file of behaviours", ".jsonl", lambda path: _start(path).startswith('[{"step": 1, "action": '))
-HISTORY = Kind("a history", ".jsonl", lambda path: _has_header(path, "operator", "options"))
-TRACE = Kind("a trace", ".jsonl", lambda path: _has_header(path, "trace"))
+CHART = OutputKind("a chart", ".svg", lambda path: 'aria-labelledby="chart-title chart-steps"' in _start(path))
+REPORT = OutputKind("a report", ".json", _is_report)
+BEHAVIOURS = OutputKind(
+    "a file of behaviours", ".jsonl", lambda path: _start(path).startswith('[{"step": 1, "action": ')
+)
+HISTORY = OutputKind("a history", ".jsonl", lambda path: _has_header(path, "operator", "options"))
+TRACE = OutputKind("a trace", ".jsonl", lambda path: _has_header(path, "trace"))

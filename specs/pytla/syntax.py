@@ -24,8 +24,8 @@ STANDARD = ("Naturals", "Integers", "Sequences", "FiniteSets", "TLC", "Reals", "
 SECONDS = 120
 """How long SANY may take (s): it takes one."""
 
-Kind: TypeAlias = Literal["built-in", "defined", "constant", "variable", "parameter"]
-_KINDS: Mapping[str, Kind] = {
+SymbolKind: TypeAlias = Literal["built-in", "defined", "constant", "variable", "parameter"]
+_KINDS: Mapping[str, SymbolKind] = {
     "BuiltInKindRef": "built-in",
     "UserDefinedOpKindRef": "defined",
     "OpDeclNodeRef": "constant",
@@ -63,7 +63,7 @@ class Apply:
     """
 
     operator: str
-    kind: Kind
+    kind: SymbolKind
     operands: tuple[Expression, ...]
     bounds: tuple[Bound, ...]
     level: int
@@ -233,7 +233,7 @@ class _Reader:
         level = int(node.findtext("level") or 0)
         return Apply(name, kind, tuple(map(self._expression, operands)), bounds, level, _location(node))
 
-    def _operator(self, reference: ElementTree.Element) -> tuple[str, Kind]:
+    def _operator(self, reference: ElementTree.Element) -> tuple[str, SymbolKind]:
         identity, kind = _text(reference, "UID"), _KINDS[reference.tag]
         entry = self.entries[identity]
         name = _text(entry, "uniquename")

@@ -14,7 +14,7 @@ from ...reference.core.records import Output, Record
 from ..pytla import Step, Trace, Value
 
 Constants: TypeAlias = Mapping[str, Value]
-State: TypeAlias = Mapping[str, Value]
+SpecState: TypeAlias = Mapping[str, Value]
 AnyBehaviour = TypeVar("AnyBehaviour", bound=Behaviour)
 
 
@@ -164,7 +164,7 @@ def is_stuttering(before: Step, after: Step) -> bool:
     return after.action in (None, "Finished") and after.state == before.state
 
 
-class Difference(NamedTuple):
+class StateDifference(NamedTuple):
     """A difference between two states: the part, and both values there (None: nothing)."""
 
     what: str
@@ -172,7 +172,7 @@ class Difference(NamedTuple):
     model: Any
 
 
-def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> Difference | None:
+def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> StateDifference | None:
     """Return the first part in which two states differ; in a part with rows the first row."""
     for part, expected in model.items():
         seen = ours[part]
@@ -181,6 +181,6 @@ def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> Difference 
         if isinstance(seen, Mapping) and isinstance(expected, Mapping):
             rows = sorted((row for row in {**seen, **expected} if seen.get(row) != expected.get(row)), key=str)
             row = rows[0] if isinstance(rows[0], str) else " ".join(filter(None, rows[0]))
-            return Difference(f"{part} {row}", seen.get(rows[0]), expected.get(rows[0]))
-        return Difference(part, seen, expected)
+            return StateDifference(f"{part} {row}", seen.get(rows[0]), expected.get(rows[0]))
+        return StateDifference(part, seen, expected)
     return None

@@ -21,7 +21,7 @@ from ...reference.core.records import Value as Row
 from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
 from ..pytla import Step, Trace, Value
-from .common import Action, Constants, ModuleReplay, State, Unreadable, steps_of
+from .common import Action, Constants, ModuleReplay, SpecState, Unreadable, steps_of
 from .foreign_key_kafka import KAFKA, WITHOUT_KEY
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
 
@@ -75,8 +75,8 @@ class ForeignKeyJoinReplay(ModuleReplay):
         self.options = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
         self.join: ForeignKeyJoin = operator_named(OPERATOR).declare(self.options)
         # States are shared between the behaviours of a graph, so each is read once; it is kept, for ids are used again.
-        self._states: dict[int, tuple[State, Mapping[str, Any]]] = {}
-        self._steps: dict[tuple[int, int], tuple[State, State, Action]] = {}
+        self._states: dict[int, tuple[SpecState, Mapping[str, Any]]] = {}
+        self._steps: dict[tuple[int, int], tuple[SpecState, SpecState, Action]] = {}
 
     def _code(self, protocol: str) -> str:
         """Return the code with these behaviours: a mutant's name or a Kafka's; `none` for the reference's protocol."""

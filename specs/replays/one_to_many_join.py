@@ -20,7 +20,7 @@ from ...reference.core.records import Record, fold
 from ...reference.definitions.joins import OneToManyJoin
 from ...reference.one_to_many_join import Behaviour, combined
 from ..pytla import Step, Value
-from .common import Action, Constants, ModuleReplay, ReferenceMachine, State, Unreadable
+from .common import Action, Constants, ModuleReplay, ReferenceMachine, SpecState, Unreadable
 
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
 """The operator's options, and the constants with the same meaning."""
@@ -80,7 +80,7 @@ class OneToManyJoinReplay(ModuleReplay):
             raise Unreadable("no action of the module makes this step")
         return Action(ClockAdvance(0))
 
-    def _tables(self, state: State) -> dict[str, Any]:
+    def _tables(self, state: SpecState) -> dict[str, Any]:
         return {
             f"{side} table": {key: self._row(row) for key, row in _items(state[side]) if row != self.none}
             for side in CHANGES

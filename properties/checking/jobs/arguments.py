@@ -76,7 +76,7 @@ class Described(TypedDict, total=False):
     seconds: float
 
 
-class Asked(TypedDict, total=False):
+class Drawing(TypedDict, total=False):
     """Which histories a check draws, runs first and saves: the keyword arguments of its methods."""
 
     histories: int | None
@@ -85,7 +85,7 @@ class Asked(TypedDict, total=False):
     folder: str | Path | None
 
 
-class Given(Described, Asked):
+class Given(Described, Drawing):
     """The keyword arguments of a check of a job in one call."""
 
 
@@ -112,11 +112,11 @@ DESCRIBED: Described = {
 """What holds unless a description says otherwise."""
 
 
-def divided(given: Mapping[str, Any]) -> tuple[Described, Asked]:
+def divided(given: Mapping[str, Any]) -> tuple[Described, Drawing]:
     """Divide the arguments of a check in one call: the job's description, and which histories are asked for."""
-    asked = {name: value for name, value in given.items() if name in Asked.__annotations__}
+    asked = {name: value for name, value in given.items() if name in Drawing.__annotations__}
     described = {name: value for name, value in given.items() if name not in asked}
-    return cast("Described", described), cast("Asked", asked)
+    return cast("Described", described), cast("Drawing", asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class CheckOptions:
         return max(BATCHES, 2 + 3 * len(self.timeouts_us))
 
 
-def check_options(job: Job | Script, inputs: Sequence[Input], how: Described, asked: Asked) -> CheckOptions:
+def check_options(job: Job | Script, inputs: Sequence[Input], how: Described, asked: Drawing) -> CheckOptions:
     """Return the options that all checks of a job share.
 
     Args:

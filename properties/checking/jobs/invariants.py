@@ -10,7 +10,7 @@ from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
 from ...laws.metamorphic.cuts import Cuts
-from ...laws.metamorphic.order import Order
+from ...laws.metamorphic.order import OrderLaw
 from ...laws.metamorphic.row_by_row import RowByRow
 from ...laws.variation import Variation
 from ...witnesses.job.witness import Emitted
@@ -118,8 +118,8 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     if variation.is_alone and before.why_alone:
         return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"
     if variation.run.row_by_row and variation.run.mode == "update":
-        if Order.of_jobs not in held:  # it refuses two rows of a batch that can't be told apart
-            return f"{law}: it is asked after {Order.of_jobs} alone"
+        if OrderLaw.of_jobs not in held:  # it refuses two rows of a batch that can't be told apart
+            return f"{law}: it is asked after {OrderLaw.of_jobs} alone"
         if not before.judge.unique_columns:
             return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
         # The last of a key's rows in a batch counts, and few operators keep their order.

@@ -17,9 +17,9 @@ from ...witnesses.job.running import Job as Written
 from ...witnesses.job.scripts.script import Script
 from .arguments import (
     HISTORIES,
-    Asked,
     CheckOptions,
     Described,
+    Drawing,
     Given,
     GivenOfUpgrade,
     check_options,
@@ -82,7 +82,7 @@ class Job:
         self.job, self.inputs, self.how = job, inputs, how
 
     @checked
-    def check(self, *, expect: Any, mutants: bool = False, **asked: Unpack[Asked]) -> JobReport:
+    def check(self, *, expect: Any, mutants: bool = False, **asked: Unpack[Drawing]) -> JobReport:
         """Check the job over drawn histories against what is expected of it.
 
         Args:
@@ -113,7 +113,7 @@ class Job:
         return replace(report, mutants=check_mutants(of_mutants, expect, histories or HISTORIES))
 
     @checked
-    def mutants(self, *, expect: Any, **asked: Unpack[Asked]) -> MutantsReport:
+    def mutants(self, *, expect: Any, **asked: Unpack[Drawing]) -> MutantsReport:
         """Check the job and its mutants, and report the mutants that the check doesn't kill; as `check`."""
         __tracebackhide__ = True
         found = self.check(expect=expect, mutants=True, **asked).mutants
@@ -121,7 +121,7 @@ class Job:
         return found
 
     @checked
-    def invariants(self, *, without: Sequence[str] = (), **asked: Unpack[Asked]) -> InvariantsReport:
+    def invariants(self, *, without: Sequence[str] = (), **asked: Unpack[Drawing]) -> InvariantsReport:
         """Check, without an expected result, that the way the job's query runs doesn't change its output.
 
         The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its
@@ -160,7 +160,7 @@ class Job:
         expect: Any = None,
         from_pyspark: str | None = None,
         repartition: int | None = None,
-        **asked: Unpack[Asked],
+        **asked: Unpack[Drawing],
     ) -> UpgradeReport:
         """Check that the job goes on from its earlier version's checkpoint as if it had run from the start.
 
@@ -246,7 +246,7 @@ class Job:
         options = self._options({"histories": 1, "folder": folder}, **run)
         return replay_run(options, self.job, str(checkpoint), output, expect, reads or {})
 
-    def _options(self, asked: Asked, **otherwise: Unpack[Described]) -> CheckOptions:
+    def _options(self, asked: Drawing, **otherwise: Unpack[Described]) -> CheckOptions:
         return check_options(self.job, self.inputs, {**self.how, **otherwise}, asked)
 
 

@@ -25,7 +25,7 @@ from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode
 from ...witnesses.spark.failures import QueryFailed
-from .arguments import HISTORIES, Asked, CheckOptions, mode_of, oracle_of, settings_of
+from .arguments import HISTORIES, CheckOptions, Drawing, mode_of, oracle_of, settings_of
 from .conclusion import tell_of_few
 from .draws import Draws
 from .job_check import JobCheck
@@ -56,7 +56,7 @@ def check_upgrade(
     options: CheckOptions,
     earlier: tuple[Job | Script, Mode | None, Mapping[str, str | int] | None],
     expect: Any,
-    asked: Asked,
+    asked: Drawing,
     from_pyspark: str | None,
     repartition: int | None,
 ) -> UpgradeReport:

@@ -116,7 +116,7 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
     from ...system.installed.spark_versions import frame_of_arrow
     from ...witnesses.job.inference.exploring import empty_frames
     from ...witnesses.job.inference.inferring import inferred_queries
-    from ...witnesses.job.scripts.lifting import Source
+    from ...witnesses.job.scripts.lifting import ScriptSource
     from ...witnesses.spark.session import spark_session
 
     if not Path(path).is_file():
@@ -126,7 +126,7 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
     with tempfile.TemporaryDirectory() as folder:
         frames = empty_frames(spark, given, Path(folder))
         rows = {name: frame_of_arrow(spark, one, Path(folder) / f"{name}.parquet") for name, one in tables.items()}
-        queries = inferred_queries(Source(Path(path).resolve(), [*options.argument]), spark, frames, rows)
+        queries = inferred_queries(ScriptSource(Path(path).resolve(), [*options.argument]), spark, frames, rows)
     chosen = [query for query in queries if options.query in (None, query.write.name, str(query.index))]
     if not chosen:
         raise BadInput(

@@ -20,7 +20,7 @@ from ...system.arguments import checked
 from ...witnesses.run_options import Mode, RunOptions
 from .oracle import Oracle
 
-Order: TypeAlias = Literal["timestamp", "arrival"]
+BatchOrder: TypeAlias = Literal["timestamp", "arrival"]
 MS = 1000
 
 
@@ -38,7 +38,7 @@ class ReferenceOracle(Oracle):
     operator: str
     options: Mapping[str, Any]
     value: str | None = None
-    order: Order = "timestamp"
+    order: BatchOrder = "timestamp"
     takes_late = True
     allows_fewer_columns = True
     derived_clock = "clock"  # of an operator of `spark_impl`
@@ -186,7 +186,7 @@ def _time(time_ms: int) -> Any:
 
 @checked
 def reference_of(
-    operator: str, *, value: str | None = None, order: Order = "timestamp", **options: Any
+    operator: str, *, value: str | None = None, order: BatchOrder = "timestamp", **options: Any
 ) -> ReferenceOracle:
     """Expect the changelog of one of the ten operators, by its reference.
 

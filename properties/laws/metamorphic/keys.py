@@ -17,7 +17,7 @@ from ..runs import Kind, Sample
 from .variants import VariantLaw, require_original, with_batches
 
 
-class Keys(VariantLaw):
+class KeysLaw(VariantLaw):
     """The variant has only the records that concern one key."""
 
     name = "keys"
@@ -77,5 +77,5 @@ def concerning(history: History, key: Key) -> History:
     """Return the history without the records that don't concern a key, under the same clock."""
     concerns = independence_of(history).concerns(history, key)
     return with_batches(
-        history, Keys.name, [[record for record in batch if concerns(record)] for batch in record_batches(history)]
+        history, KeysLaw.name, [[record for record in batch if concerns(record)] for batch in record_batches(history)]
     )

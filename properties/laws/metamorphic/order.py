@@ -15,7 +15,7 @@ from ..variation import CHANGED, Invariant, Variation
 from .variants import VariantLaw, same_changes, same_result, shuffled, split, with_batches
 
 
-class Order(VariantLaw, Invariant):
+class OrderLaw(VariantLaw, Invariant):
     """Records whose order is free are shuffled; the batches keep their sizes."""
 
     name, of_jobs = "order", "the order within a batch"

@@ -15,7 +15,7 @@ from ..runs import Kind, ReferenceRun, Sample
 from .judging import ReferenceLaw
 
 
-class Kafka(ReferenceLaw):
+class KafkaLaw(ReferenceLaw):
     """Runs histories on Kafka step by step, under stream time; asked of profiles that Kafka can run half of."""
 
     name = "kafka"

@@ -14,7 +14,7 @@ from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, Comparison, LawResult, Violation
 from ..runs import Kind, ReferenceRun, Sample
 from ..scheduling import GOALS, StagedLaw, goals_met
-from .kafka import Kafka
+from .kafka import KafkaLaw
 from .schedules import under_schedule
 
 RECORDS = 8
@@ -35,11 +35,11 @@ class SchedulesOnKafka(StagedLaw):
 
     def not_checked(self, registration: Registration) -> str | None:
         """Return the reason why an operator isn't asked, or None if it is."""
-        return super().not_checked(registration) or Kafka().not_checked(registration)
+        return super().not_checked(registration) or KafkaLaw().not_checked(registration)
 
     def is_asked_of(self, sample: Sample) -> bool:
         """Whether the law judges a sample."""
-        return sample.kind is Kind.REFERENCE and Kafka().is_asked_of(sample)
+        return sample.kind is Kind.REFERENCE and KafkaLaw().is_asked_of(sample)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Messages must overtake each other, and come too late."""

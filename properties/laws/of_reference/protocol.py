@@ -11,7 +11,7 @@ from ...witnesses.by_name import witness_named
 from .judging import ReferenceLaw
 
 
-class Protocol(ReferenceLaw):
+class ProtocolLaw(ReferenceLaw):
     """Compares the model with messages with the model without messages."""
 
     name = "protocol"

@@ -21,7 +21,7 @@ from ..base import REFERENCE, Comparison, Law, LawResult, Violation, violations
 from ..runs import Kind, Run, Sample
 
 
-class Native(Law):
+class NativeLaw(Law):
     """Compares each key's changes in order for a table, and the bag of each batch for a stream."""
 
     name = "native"

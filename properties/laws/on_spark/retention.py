@@ -25,7 +25,7 @@ WITH_STATE = RunOptions(read_state=True)
 SIDES = ("within the retention", "beyond the retention")
 
 
-class Retention(Law):
+class RetentionLaw(Law):
     """The law *retention*, asked of the profiles for which a registration gives one."""
 
     name = "retention"

@@ -23,7 +23,7 @@ from .judging import OutcomeLaw, by_reference
 EXPIRED, STORED, DELETED = "state expired", "rows stored", "rows deleted"
 
 
-class State(OutcomeLaw):
+class StateLaw(OutcomeLaw):
     """Every key that is left in the state at the end is a difference."""
 
     name = "state"

@@ -76,7 +76,7 @@ class Declare:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRequest:
     """The request to run a job."""
 
     runner: Runner
@@ -91,7 +91,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class UntilStop(Run):
+class UntilStop(RunRequest):
     """The request to run a job until its first stop, in a folder that its later version goes on in.
 
     Attributes:
@@ -181,7 +181,7 @@ class PySparkProcess:
         self, runner: Runner, batches: Sequence[Tables], clock: Sequence[int], run: RunOptions, times_ms: Sequence[int]
     ) -> Output:
         """Run a job."""
-        return self.ask(Run(_alone(runner), batches, clock, _with_partitions(run), times_ms))  # type: ignore[no-any-return]
+        return self.ask(RunRequest(_alone(runner), batches, clock, _with_partitions(run), times_ms))  # type: ignore[no-any-return]
 
     def until_stop(self, query: UpgradedQuery, earlier: Earlier) -> Mapping[str, Any]:
         """Run the earlier version until the query's first stop, in its folder."""

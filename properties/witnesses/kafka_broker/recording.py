@@ -11,7 +11,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Value
-from ....specs.traces import UNKNOWN, Event, JoinTrace, Kind
+from ....specs.traces import UNKNOWN, Event, EventKind, JoinTrace
 from ..kafka.interleaving import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, response_of, utf8_of
 from ..kafka.versions import asks_as_3_9_0, version_in_use
 from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
@@ -86,7 +86,7 @@ def _value(text: str | None) -> Value:
     return None if text is None else json.loads(utf8_of(text))
 
 
-def _change(kind: Kind, record: Received, foreign_key: str) -> Event:
+def _change(kind: EventKind, record: Received, foreign_key: str) -> Event:
     value: Any = _value(record.value)
     names = value.get(foreign_key) if kind == "left" and isinstance(value, dict) else None
     return Event(0, kind, utf8_of(record.key), foreign_key=names, value=value)

@@ -32,7 +32,7 @@ from .staged import play_staged
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    Job: TypeAlias = Callable[[DataFrame], DataFrame]
+    OperatorJob: TypeAlias = Callable[[DataFrame], DataFrame]
 
 Tables: TypeAlias = Sequence[pa.Table]
 
@@ -246,7 +246,7 @@ class JobWitness(QueryWitness):
         counts: Takes a key's stored fields at the end; returns whether they count as left. By default all do.
     """
 
-    job: Job
+    job: OperatorJob
     counts: Callable[[Sequence[Any]], bool] = lambda fields: True
 
     name = "the job"

@@ -17,7 +17,7 @@ from ....laws.variation import Variation
 from ....outcomes.equality import comparable
 from ..arguments import CheckOptions
 from ..job_check import JobCheck
-from .run import Run
+from .run import ProductionRun
 from .times import values_of
 
 _Placed: TypeAlias = tuple[int | None, Row]
@@ -47,7 +47,7 @@ class Judging:
         run: The run.
     """
 
-    def __init__(self, check: JobCheck, options: CheckOptions, run: Run) -> None:
+    def __init__(self, check: JobCheck, options: CheckOptions, run: ProductionRun) -> None:
         self.options, self.run, self.draws = options, run, check.draws
         self.judge, self.declared, self.store = check.judge, check.judge.declared, check.store
         self.sources, self.mode = options.runner.sources, options.run.mode

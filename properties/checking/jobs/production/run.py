@@ -29,7 +29,7 @@ BOUNDED = frozenset(
 
 
 @dataclass(frozen=True)
-class Run:
+class ProductionRun:
     """The run: its batches as a history, and the rows that it wrote.
 
     Attributes:
@@ -66,7 +66,7 @@ class Run:
 
 def read_run(
     judge: Judge, options: CheckOptions, checkpoint: str, output: Target, readings: Mapping[str, Reading]
-) -> tuple[Run, CheckOptions]:
+) -> tuple[ProductionRun, CheckOptions]:
     """Read a run, and return it with the options that the query has gone by.
 
     Args:
@@ -89,7 +89,7 @@ def read_run(
         doing(f"{judge.name}: reading what {len(found.batches)} batches have read")
         read = read_inputs(spark, found, folders, sources, readings)
         written = read_output(spark, output, found, declared.schema)
-    whole = Run(found, _history(read.batches), read.numbers, (), written, read.unreadable)
+    whole = ProductionRun(found, _history(read.batches), read.numbers, (), written, read.unreadable)
     if read.lacking:
         earlier_ms = _earlier_ms(found, judge, options, read.lacking)
         whole = replace(whole, lacking=read.lacking, earlier_ms=earlier_ms)
@@ -136,7 +136,7 @@ def _earlier_ms(checkpoint: Checkpoint, judge: Judge, options: CheckOptions, lac
     return batches[1].watermark_ms + (max(delays_us.values()) + sessions_us) // 1_000 + 1
 
 
-def _watermarks(run: Run, judge: Judge, options: CheckOptions) -> list[int]:
+def _watermarks(run: ProductionRun, judge: Judge, options: CheckOptions) -> list[int]:
     """Return each batch's watermark: the checkpoint's, or, if its log is gone, the watermark that its rows reach."""
     known: dict[int | None, int] = {batch.number: batch.watermark_ms for batch in run.checkpoint.batches}
     if run.otherwise is not None:

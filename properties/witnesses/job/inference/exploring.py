@@ -17,7 +17,7 @@ from ....generators.columns.inputs import Input
 from ....generators.columns.resolving import resolve
 from ....system.visible import first_line, visible
 from ..scripts.execution import run
-from ..scripts.lifting import FORMS, Lift, Source
+from ..scripts.lifting import FORMS, Lift, ScriptSource
 from ..scripts.reads import FILES, Frames, Read
 from ..scripts.writes import Write
 from .learning import Columns, Lacking, lacking
@@ -52,7 +52,7 @@ class Explored:
         writes: The queries that it starts.
     """
 
-    source: Source
+    source: ScriptSource
     reads: Mapping[str, Read]
     columns: Mapping[str, StructType]
     tables: Mapping[str, StructType]
@@ -181,7 +181,7 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
 
 
 def explored(
-    source: Source, spark: SparkSession, given: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]
+    source: ScriptSource, spark: SparkSession, given: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]
 ) -> Explored:
     """Run a script without data until all arguments, environment variables and columns that it uses are known.
 
@@ -233,7 +233,7 @@ def learn(missing: Lacking, learned: dict[str, Columns], streams: Mapping[str, o
     return True
 
 
-def with_arguments(source: Source, failure: BadInput, raised: Exception | None) -> Source | None:
+def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | None) -> ScriptSource | None:
     """Return a script with what stands for an argument or a variable that it requires; None: it lacks none."""
     if (required := _REQUIRED.search(failure.message)) is not None:
         args = [*source.args]
@@ -265,7 +265,7 @@ def _named(option: str) -> str:
 def _explained(
     failure: BadInput,
     missing: Lacking | None,
-    source: Source,
+    source: ScriptSource,
     reads: Mapping[str, Read],
     learned: Mapping[str, Columns],
 ) -> BadInput:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from .....reference.core.errors import BadInput
 from ....generators.columns.schemas import arrow_schema
 from ....generators.columns.values import key_kinds, kinds
-from ..scripts.lifting import Source
+from ..scripts.lifting import ScriptSource
 from ..scripts.writes import Write
 from .exploring import Explored, explored
 from .inputs import InferredInput, inferred_input, plain_name
@@ -41,7 +41,7 @@ class InferredQuery:
         told: The sentences that say what stands for what the script doesn't say.
     """
 
-    source: Source
+    source: ScriptSource
     index: int
     write: Write
     inputs: Mapping[str, InferredInput]
@@ -51,7 +51,7 @@ class InferredQuery:
 
 
 def inferred_queries(
-    source: Source, spark: Any, given: Mapping[str, Any], tables: Mapping[str, Any]
+    source: ScriptSource, spark: Any, given: Mapping[str, Any], tables: Mapping[str, Any]
 ) -> list[InferredQuery]:
     """Infer the inputs of each query that a script starts.
 
@@ -88,7 +88,7 @@ def inferred_queries(
     ]
 
 
-def _told(source: Source, found: Explored) -> list[str]:
+def _told(source: ScriptSource, found: Explored) -> list[str]:
     told = []
     if found.source.args != source.args:
         told.append(f"its arguments are {' '.join(found.source.args)}: --argument says others")

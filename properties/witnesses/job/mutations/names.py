@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from .nodes import Kind
+from .nodes import ChangeKind
 
 FUNCTIONS = frozenset({"F", "f", "sf", "fn", "func", "functions"})
 """The names under which scripts import `pyspark.sql.functions`."""
@@ -86,7 +86,7 @@ DEDUPLICATIONS = frozenset({"dropDuplicates", "drop_duplicates", "dropDuplicates
 OTHER_STEPS = {"dropDuplicates": "dropDuplicatesWithinWatermark", "dropDuplicatesWithinWatermark": "dropDuplicates"}
 BY_COLUMNS = frozenset({"groupBy", "groupby", "select", "agg", *DEDUPLICATIONS})
 BY_KEYS = frozenset({"groupBy", "groupby", *DEDUPLICATIONS})
-OTHER_METHODS: Mapping[str, tuple[str, Kind]] = {
+OTHER_METHODS: Mapping[str, tuple[str, ChangeKind]] = {
     "isNull": ("isNotNull", "null"),
     "isNotNull": ("isNull", "null"),
     "asc": ("desc", "order"),

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import libcst as cst
 
-Kind: TypeAlias = Literal[
+ChangeKind: TypeAlias = Literal[
     "duration",
     "join",
     "aggregate",
@@ -29,7 +29,7 @@ Text: TypeAlias = cst.SimpleString | cst.FormattedString
 _FILLED = re.compile(r"__filled_(\d+)__")
 
 
-class Change(NamedTuple):
+class CodeChange(NamedTuple):
     """A change of one place of a module.
 
     Attributes:
@@ -43,7 +43,7 @@ class Change(NamedTuple):
     node: cst.CSTNode
     replacement: cst.CSTNode
     line: int
-    kind: Kind
+    kind: ChangeKind
     shown: tuple[cst.CSTNode, cst.CSTNode] | None = None
 
 

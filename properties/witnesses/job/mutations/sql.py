@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from .....reference.core.errors import BadInput
 from .....reference.spark.durations import microseconds_of
 from .names import AGGREGATES, SMALLER_TYPES
-from .nodes import Kind
+from .nodes import ChangeKind
 
 _DURATION = re.compile(r"(\d+)(\s+[a-z]+)", re.IGNORECASE)
 _INTERVAL = re.compile(r"(\binterval\s+'?)(\d+)('?\s+[a-z]+)", re.IGNORECASE)
@@ -20,10 +20,10 @@ _SCHEMA = re.compile(rf"{_FIELD.pattern}(?:,{_FIELD.pattern})*", re.IGNORECASE)
 _TYPES = frozenset({*SMALLER_TYPES, "string", "boolean", "binary", "date", "smallint", "tinyint", "timestamp_ntz"})
 _SIDE = r"[\w.`]+(?:\s*[+-]\s*interval\s+'?\d+'?\s+[a-z]+)?"
 _BETWEEN = re.compile(rf"([\w.`]+)\s+between\s+({_SIDE})\s+and\s+({_SIDE})", re.IGNORECASE)
-_Replaced = Sequence[tuple[re.Pattern[str], str, Kind]]
+_Replaced = Sequence[tuple[re.Pattern[str], str, ChangeKind]]
 
 
-def _patterns(*given: tuple[str, str, Kind]) -> _Replaced:
+def _patterns(*given: tuple[str, str, ChangeKind]) -> _Replaced:
     return [(re.compile(pattern, re.IGNORECASE | re.DOTALL), by, kind) for pattern, by, kind in given]
 
 
@@ -84,7 +84,7 @@ _NUMBER = re.compile(r"(?<![\w.'])\d+(?![\w.'])(?!\s*'?\s*(?:second|minute|hour|
 _TEXT = re.compile(r"'([^']*)'")
 
 
-def other_sql(text: str) -> Iterator[tuple[str, Kind]]:
+def other_sql(text: str) -> Iterator[tuple[str, ChangeKind]]:
     """Yield the changes of a condition or an expression in SQL, other than those of its intervals, with their kinds."""
     ranges = [*_BETWEEN.finditer(text)]
     for found in ranges:
@@ -109,7 +109,7 @@ def is_statement(text: str) -> bool:
     return _STATEMENT.match(text) is not None
 
 
-def other_statements(text: str) -> Iterator[tuple[str, Kind]]:
+def other_statements(text: str) -> Iterator[tuple[str, ChangeKind]]:
     """Yield the changes of a statement of SQL which aren't those of an expression, with their kinds."""
     yield from _exchanged(text, _STATEMENTS)
     for found in _CONDITION.finditer(text):
@@ -184,7 +184,7 @@ def _replaced(found: re.Match[str], by: str) -> str:
     return f"{found.string[: found.start()]}{by}{found.string[found.end() :]}"
 
 
-def _exchanged(text: str, patterns: _Replaced) -> Iterator[tuple[str, Kind]]:
+def _exchanged(text: str, patterns: _Replaced) -> Iterator[tuple[str, ChangeKind]]:
     assigned = [found.span() for found in _SET.finditer(text)] if is_statement(text) else []
     for pattern, by, kind in patterns:
         for found in pattern.finditer(text):

@@ -25,7 +25,7 @@ from ....system.visible import first_line, visible
 from ..declaring import PATCHING
 from .answers import answers
 from .beside import package_of
-from .lifting import Lift, Source, Waiting
+from .lifting import Lift, ScriptSource, Waiting
 from .notebooks import RUN, Notebook, Utilities, as_python, display, notebook_of
 
 _STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
@@ -155,7 +155,7 @@ def _in_place_of(modules: Mapping[str, types.ModuleType]) -> Iterator[None]:
                 sys.modules[name] = module
 
 
-def compiled(source: Source) -> types.CodeType:
+def compiled(source: ScriptSource) -> types.CodeType:
     """Return the code of a script's file.
 
     Raises:
@@ -164,7 +164,7 @@ def compiled(source: Source) -> types.CodeType:
     return compile(as_python(_text_of(source), lambda *_: None), str(source.code), "exec")
 
 
-def _text_of(source: Source) -> str:
+def _text_of(source: ScriptSource) -> str:
     assert isinstance(source.code, Path)
     return source_of(source.code) if source.text is None else source.text
 

@@ -54,7 +54,7 @@ SCHEMA_OF = "streamproof_columns_"
 
 
 @dataclass(frozen=True)
-class Source:
+class ScriptSource:
     """A script, or a function that starts its own queries.
 
     Attributes:
@@ -126,7 +126,7 @@ class Lift:
         change: Changes a setting of the session.
     """
 
-    source: Source
+    source: ScriptSource
     spark: SparkSession
     inputs: Frames
     tables: Frames

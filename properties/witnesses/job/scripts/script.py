@@ -17,7 +17,7 @@ from ....system.ipynb import SUFFIX, text_of_notebook
 from ....system.visible import visible
 from ..sinks.sink import Sink
 from .execution import compiled, run
-from .lifting import Lift, Source
+from .lifting import Lift, ScriptSource
 from .reads import Frames
 from .writes import Write
 
@@ -217,7 +217,7 @@ class Script:
             raise
         return self.found.last
 
-    def _source(self, folder: Path | None = None) -> Source:
+    def _source(self, folder: Path | None = None) -> ScriptSource:
         code = self.source if callable(self.source) else Path(self.source).resolve()
 
         def filled(text: str) -> str:
@@ -225,7 +225,7 @@ class Script:
 
         env = {name: filled(value) for name, value in self.env.items()}
         targets = {name: filled(target) for name, target in self.targets.items()}
-        return Source(code, [*map(filled, self.args)], env, self.globals, self.text, self.widgets, targets)
+        return ScriptSource(code, [*map(filled, self.args)], env, self.globals, self.text, self.widgets, targets)
 
     def _chosen(self, writes: Sequence[Write]) -> Write:
         """Return the query to check.

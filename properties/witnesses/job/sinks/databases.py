@@ -17,7 +17,7 @@ from ....generators.columns.forms.rows import Row
 from ....system.arguments import short
 from ....system.visible import first_line
 from ..rows import rows_of
-from .store import Store
+from .store import SinkStore
 
 _SCHEMA = "currentSchema"
 """The parameter of JDBC's URL that names the schema."""
@@ -26,7 +26,7 @@ _OF_BOTH = ("user", "password", "sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 @dataclass(frozen=True)
-class DatabaseTable(Store):
+class DatabaseTable(SinkStore):
     """A table or view.
 
     Attributes:

@@ -8,11 +8,11 @@ from .....reference.core.errors import BadInput, import_extra
 from ....generators.columns.forms.rows import Row
 from ....system.visible import first_line
 from ..rows import rows_of
-from .store import Store
+from .store import SinkStore
 
 
 @dataclass(frozen=True)
-class DeltaTable(Store):
+class DeltaTable(SinkStore):
     """A Delta table in a folder."""
 
     name = "Sink.delta"

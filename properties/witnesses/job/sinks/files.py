@@ -17,7 +17,7 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.forms.rows import Row
 from ....system.arguments import short
 from ..rows import rows_of
-from .store import Store
+from .store import SinkStore
 
 LOG = "_spark_metadata"
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -25,7 +25,7 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
-class Files(Store):
+class Files(SinkStore):
     """Files of one format in a folder, and in folders within it."""
 
     def rows(self, target: str) -> list[Row]:

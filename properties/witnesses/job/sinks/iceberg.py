@@ -13,13 +13,13 @@ from .....reference.core.errors import BadInput, import_extra
 from ....generators.columns.forms.rows import Row
 from ....system.visible import first_line
 from ..rows import rows_of
-from .store import Store
+from .store import SinkStore
 
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json")
 
 
 @dataclass(frozen=True)
-class IcebergTable(Store):
+class IcebergTable(SinkStore):
     """An Iceberg table of a catalog whose warehouse is the target.
 
     Attributes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from .....reference.core.errors import BadInput
 from ....generators.columns.forms.rows import Row
 from ....system.arguments import short
-from .store import Store
+from .store import SinkStore
 
 if TYPE_CHECKING:
     from ...kafka_broker.clients import Clients
@@ -26,7 +26,7 @@ PARTITIONS = 2
 
 
 @dataclass(frozen=True)
-class KafkaTopic(Store):
+class KafkaTopic(SinkStore):
     """A topic, new for each query.
 
     Attributes:

@@ -14,7 +14,7 @@ from .delta import DeltaTable
 from .files import JsonFiles, ParquetFiles
 from .iceberg import IcebergTable
 from .kafka import KafkaTopic, Value
-from .store import Store
+from .store import SinkStore
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -39,7 +39,7 @@ class Sink:
 
     start: Callable[..., StreamingQuery]
     read: Callable[[Any], Any]
-    _store: Store | None = field(default=None, repr=False, kw_only=True)
+    _store: SinkStore | None = field(default=None, repr=False, kw_only=True)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -220,5 +220,5 @@ class Sink:
             yield target, str(folder / "checkpoint")
 
 
-def _stored(start: Callable[..., StreamingQuery], store: Store) -> Sink:
+def _stored(start: Callable[..., StreamingQuery], store: SinkStore) -> Sink:
     return Sink(start, store.read, _store=store)

@@ -16,7 +16,7 @@ from .types import with_types
 
 
 @dataclass(frozen=True)
-class Store(ABC):
+class SinkStore(ABC):
     """A kind of store, and which of its columns are the result.
 
     Attributes:

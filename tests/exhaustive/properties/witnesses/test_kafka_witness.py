@@ -8,7 +8,7 @@ import pytest
 from streamproof.properties.checking.samples import definitions_sample, reference_sample
 from streamproof.properties.generators.draws import under_stream_time
 from streamproof.properties.laws.base import LawResult
-from streamproof.properties.laws.of_reference.kafka import Kafka
+from streamproof.properties.laws.of_reference.kafka import KafkaLaw
 from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.outcomes.outcomes import Grain
 from streamproof.properties.registration.registration import registered, registration_of
@@ -53,7 +53,7 @@ def emitted(operator, options, lines, dialect=PLAIN):
 @needs_kafka
 @pytest.mark.parametrize("operator", [name for name, one in registered().items() if one.kafka is not None])
 def test_kafka_emits_step_by_step_what_the_reference_does_but_for_named_divergences(operator):
-    registration, law = registration_of(operator), Kafka()
+    registration, law = registration_of(operator), KafkaLaw()
     profiles = [reference_sample(registration, profile, 8, seed=0) for profile in registration.profiles]
     definitions = definitions_sample(registration, 60, seed=0)
     definitions = replace(definitions, histories=[*map(under_stream_time, definitions.histories)])

@@ -15,7 +15,7 @@ from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Verdict, Violation, worst
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.causes import played_with_causes
-from streamproof.properties.laws.metamorphic.keys import Keys, concerning
+from streamproof.properties.laws.metamorphic.keys import KeysLaw, concerning
 from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeaning
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.on_spark.labels import CAUSED, expected_labels
@@ -55,12 +55,12 @@ def test_keys_catches_a_key_that_takes_another_one_s_changes() -> None:
     history = DRAWN[0]
     case = Case(concerning(history, "a"), history)
     whole, alone = at_batch_grain(history), at_batch_grain(case.history)
-    assert Keys().differences(SESSIONS, case, whole, alone) == []
+    assert KeysLaw().differences(SESSIONS, case, whole, alone) == []
     leaking = [
         entry._replace(output=entry.output._replace(key="a")) if entry.output.key == "b" else entry
         for entry in whole.entries
     ]
-    assert Keys().differences(SESSIONS, case, Outcome("h", Grain.BATCH, leaking), alone)
+    assert KeysLaw().differences(SESSIONS, case, Outcome("h", Grain.BATCH, leaking), alone)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from streamproof.properties.generators.tables import changes_of_rows, emptied, r
 from streamproof.properties.laws.all import ON_SPARK, asked_of
 from streamproof.properties.laws.base import LawResult, Verdict
 from streamproof.properties.laws.case import Case
-from streamproof.properties.laws.on_spark.state import DELETED, STORED, State
+from streamproof.properties.laws.on_spark.state import DELETED, STORED, StateLaw
 from streamproof.properties.laws.runs import CohortRun, Pool, Sample
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.spark.witness import SPARK, QueryWitness
@@ -45,11 +45,13 @@ def emptied_samples(operator: str, histories: int = 200) -> list[list[Sample]]:
 
 def judged(samples: Sequence[Sample], witness: QueryWitness = SPARK) -> LawResult:
     """Return what the law says of the samples of a pool."""
-    result = LawResult(State())
-    for member in Pool([CohortRun(sample, [], [witness]) for sample in samples if State().is_asked_of(sample)]).members:
-        result.goals = tuple(dict.fromkeys((*result.goals, *State().goals(member.sample))))
+    result = LawResult(StateLaw())
+    for member in Pool(
+        [CohortRun(sample, [], [witness]) for sample in samples if StateLaw().is_asked_of(sample)]
+    ).members:
+        result.goals = tuple(dict.fromkeys((*result.goals, *StateLaw().goals(member.sample))))
         for run in member.shares():
-            result.violations.extend(State().judge(run, result))
+            result.violations.extend(StateLaw().judge(run, result))
     return result
 
 
@@ -97,12 +99,12 @@ def test_every_row_is_deleted_on_the_input_that_it_came_from() -> None:
 def test_a_leak_is_shrunk_to_a_row_and_its_deletion() -> None:
     witness = witness_of("table_table_join", "deleted_rows_stored")
     violations = [one for pool in emptied_samples("table_table_join") for one in judged(pool, witness).violations]
-    smallest, unconfirmed = confirmed(State(), violations[0], witness)
+    smallest, unconfirmed = confirmed(StateLaw(), violations[0], witness)
     assert not unconfirmed
     assert len(smallest.case.history.records) <= 2
-    (comparison,) = State().recheck([Case(smallest.case.history)], witness)
+    (comparison,) = StateLaw().recheck([Case(smallest.case.history)], witness)
     assert comparison.differences
-    (comparison,) = State().recheck([Case(smallest.case.history)])
+    (comparison,) = StateLaw().recheck([Case(smallest.case.history)])
     assert not comparison.differences
 
 
@@ -155,7 +157,7 @@ def test_a_sample_of_a_profile_is_emptied_too(operator: str) -> None:
         sample = random_sample(registration, profile, 8, 0)
         definition = registration.declare(options)
         assert sample.is_emptied == bool(registration.tables_stored(definition))
-        assert sample.is_emptied == (State().is_asked_of(sample) and not sample.bounds_state)
+        assert sample.is_emptied == (StateLaw().is_asked_of(sample) and not sample.bounds_state)
         if sample.is_emptied:
             empty = [not rows_stored(one, play(one)) for one in sample.histories]
             assert sum(empty) >= 2
@@ -168,7 +170,7 @@ def test_what_is_not_asked_is_named(operator: str) -> None:
     definitions = [registration.declare(options) for options in registration.profiles.values()]
     asked = [registration.bounds_state(one) or bool(registration.tables_stored(one)) for one in definitions]
     laws, reasons = asked_of(registration, ON_SPARK)
-    said = State().sentence(registration) if any(asked) else reasons["state"]
+    said = StateLaw().sentence(registration) if any(asked) else reasons["state"]
     assert ("state" in {law.name for law in laws}) == any(asked)
     if not all(asked):
         assert registration.unbounded
@@ -178,8 +180,8 @@ def test_what_is_not_asked_is_named(operator: str) -> None:
 
 
 def test_the_sentence_says_what_is_stored_for_ever() -> None:
-    said = State().sentence(registration_of("table_aggregate"))
+    said = StateLaw().sentence(registration_of("table_aggregate"))
     assert said.startswith(
         "nothing is stored once every row of its tables is deleted, but an emptied group's aggregate"
     )
-    assert "; nothing is stored once" in State().sentence(registration_of("windowed_table"))
+    assert "; nothing is stored once" in StateLaw().sentence(registration_of("windowed_table"))

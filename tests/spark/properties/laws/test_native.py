@@ -17,7 +17,7 @@ from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import Cohort, one_cohort, pack
 from streamproof.properties.laws.all import ON_SPARK
 from streamproof.properties.laws.base import LawResult, Verdict
-from streamproof.properties.laws.on_spark.native import Native, compared
+from streamproof.properties.laws.on_spark.native import NativeLaw, compared
 from streamproof.properties.laws.runs import Kind
 from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.properties.registration.registration import registered, registration_of
@@ -52,7 +52,7 @@ class Asked:
             profiles = registration.native.profiles
             samples = [native_sample(registration, name, HISTORIES // len(profiles), 0) for name in profiles]
             assert {sample.kind for sample in samples} == {Kind.NATIVE}
-            native = [law for law in ON_SPARK if isinstance(law, Native)]
+            native = [law for law in ON_SPARK if isinstance(law, NativeLaw)]
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(NativeSparkWitness, "run", self.noting(operator))
                 Check(registration, report, native, "spark", FolderStore(folder), lambda _: None, SPARK).run(samples)

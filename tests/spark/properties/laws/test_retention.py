@@ -13,7 +13,7 @@ from streamproof.properties.checking.samples import long_after
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.on_spark.retention import SIDES
-from streamproof.properties.laws.on_spark.retention import Retention as Law
+from streamproof.properties.laws.on_spark.retention import RetentionLaw as Law
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.mutants import LogicByHistory, Mutant
 from streamproof.properties.registration.registration import Retention, registered, registration_of

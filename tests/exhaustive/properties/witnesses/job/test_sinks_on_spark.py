@@ -27,7 +27,7 @@ from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.running import Runner
-from streamproof.properties.witnesses.job.sinks.store import Store
+from streamproof.properties.witnesses.job.sinks.store import SinkStore
 from streamproof.properties.witnesses.kafka.jvm import Coordinates, kafka_jars
 from streamproof.properties.witnesses.run_options import WITHIN, Crash, RunOptions
 from streamproof.reference.core.errors import MissingTool
@@ -176,10 +176,10 @@ def driver(spark: SparkSession) -> bool:
 
 
 @pytest.fixture
-def stores(postgres: str | None, driver: bool) -> Callable[[bool], Mapping[str, Store]]:
+def stores(postgres: str | None, driver: bool) -> Callable[[bool], Mapping[str, SinkStore]]:
     """Give all stores that are installed, for rows that come again or not."""
 
-    def made(again: bool) -> Mapping[str, Store]:
+    def made(again: bool) -> Mapping[str, SinkStore]:
         def never(*given: Any) -> Any:
             raise AssertionError("all are started together")
 
@@ -205,10 +205,10 @@ def stores(postgres: str | None, driver: bool) -> Callable[[bool], Mapping[str, 
 
 
 @dataclass(frozen=True)
-class Together(Store):
+class Together(SinkStore):
     """Several stores, of which each row is in one: its column `store` says in which."""
 
-    stores: Mapping[str, Store] = field(default_factory=dict)
+    stores: Mapping[str, SinkStore] = field(default_factory=dict)
     name = "together"
 
     @contextlib.contextmanager
@@ -225,7 +225,7 @@ class Together(Store):
         return [{**row, "store": name} for name, store in self.stores.items() for row in store.read(targets[name])]
 
 
-def together(stores: Mapping[str, Store], again: bool) -> Sink:
+def together(stores: Mapping[str, SinkStore], again: bool) -> Sink:
     def start(payments: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
         def write(rows: DataFrame, batch: int) -> None:
             rows.persist()
@@ -284,7 +284,7 @@ def test_every_store_has_the_table_that_is_expected(stores: Any) -> None:
     assert (report.alone, report.comparing) == ("", "end")
 
 
-def alone(store: Store, write: Callable[[DataFrame, int, str], None]) -> Sink:
+def alone(store: SinkStore, write: Callable[[DataFrame, int, str], None]) -> Sink:
     def start(payments: DataFrame, target: str, checkpoint: str) -> StreamingQuery:
         writer = payments.writeStream.foreachBatch(lambda rows, batch: write(rows, batch, target))
         return writer.option("checkpointLocation", checkpoint).start()

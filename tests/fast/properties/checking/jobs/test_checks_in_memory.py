@@ -35,7 +35,7 @@ from streamproof.properties.laws.all import invariants as laws
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.metamorphic.cuts import Cuts
-from streamproof.properties.laws.metamorphic.order import Order
+from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.variation import CHANGED, Invariant, Variation
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import telling
@@ -475,7 +475,7 @@ def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() 
     assert len(counterexample.history.arrivals) == 2
 
 
-@pytest.mark.parametrize("law", [Order(), Cuts()], ids=lambda law: law.name)
+@pytest.mark.parametrize("law", [OrderLaw(), Cuts()], ids=lambda law: law.name)
 def test_a_variation_that_changes_no_history_is_inconclusive(law: Invariant) -> None:
     variation = law.variation(RUN, law.draw(RUN, 0, 6))
     assert JobCheck(options(copy), JobOracle(run=RUN, comparing="end"), variation).check(30).histories == 30

@@ -10,7 +10,7 @@ import pytest
 from paths import GOLDEN
 from pyspark.sql import SparkSession
 from streamproof.properties.witnesses.job.inference.inferring import InferredQuery, inferred_queries
-from streamproof.properties.witnesses.job.scripts.lifting import Source
+from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
 from streamproof.reference.core.errors import BadInput
 
 ROOT = Path(__file__).parents[5]
@@ -21,7 +21,7 @@ HELPERS = ("__init__", "notebook_functions", "sources")
 
 
 def inferred(path: Path, spark: SparkSession, *args: str) -> list[InferredQuery]:
-    return inferred_queries(Source(path, args), spark, {}, {})
+    return inferred_queries(ScriptSource(path, args), spark, {}, {})
 
 
 def scripts() -> dict[str, Path]:

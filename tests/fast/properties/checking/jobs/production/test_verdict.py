@@ -14,7 +14,7 @@ from streamproof import BadInput, Inconclusive, Input, Violated
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
-from streamproof.properties.checking.jobs.production.run import Run
+from streamproof.properties.checking.jobs.production.run import ProductionRun
 from streamproof.properties.checking.jobs.production.times import Uncertain
 from streamproof.properties.checking.jobs.production.verdict import report_of
 from streamproof.properties.checking.jobs.replay import _judged, _readings
@@ -125,7 +125,7 @@ def judging_of(
     given = options(job, runner, clicks)
     oracle = JobOracle() if by_batch else oracle_of(lambda clicks: clicks)
     check = JobCheck(given, oracle, Variation(RUN))
-    return Judging(check, given, Run(checkpoint, history, numbers, [0] * (len(read) + 1), output, 0))
+    return Judging(check, given, ProductionRun(checkpoint, history, numbers, [0] * (len(read) + 1), output, 0))
 
 
 def told(*given: Any, **more: Any) -> Violated:
