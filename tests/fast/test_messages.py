@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ import pytest
 from memory_jobs import CLICKS
 from notation import history_of
 from streamproof import Input
+from streamproof.properties.cli.spec.commands import validate
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.generators.columns import packing
 from streamproof.properties.generators.columns.model import JobHistory
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
+from streamproof.properties.laws.on_spark.retention import RetentionLaw
 from streamproof.properties.operators.mutants.making import logics_in
+from streamproof.properties.witnesses.spark.session import _opened
 from streamproof.reference.core.errors import BadInput
 from streamproof.specs.traces import read_trace
 
@@ -80,3 +84,20 @@ def test_a_trace_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "trace.jsonl").write_bytes(b"\xff")
     with pytest.raises(BadInput, match=r"trace\.jsonl: not UTF-8: a trace is JSON, one event a line"):
         read_trace(tmp_path / "trace.jsonl")
+
+
+def test_a_log_of_spark_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"Spark's log can't be written to .*: Is a directory; name another file\."):
+        _opened(tmp_path)
+
+
+def test_a_part_of_a_trace_that_is_refused_says_how_far_it_was_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(validate.results, "out", lambda text, **style: said.append(text))
+    after = types.SimpleNamespace(line=7)
+    validate._print_refusal(types.SimpleNamespace(explained=3, events=1000, after=after, possible=[]))  # type: ignore[arg-type]
+    assert said[1:] == ["  explained: 3 of 1,000 events, the last on line 7", "  possible: nothing"]
+
+
+def test_the_law_of_retention_says_what_it_asks() -> None:
+    assert RetentionLaw().says == "within its retention a row counts as if it were kept for ever, and then it is gone"
