@@ -119,7 +119,9 @@ def write_files(blocks: list[Block], folder: Path) -> None:
     """Write the blocks that are files into a folder."""
     for block in blocks:
         if "file" in block.notes:
-            (folder / block.notes["file"]).write_text(block.text, encoding="utf-8")
+            path = folder / block.notes["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
