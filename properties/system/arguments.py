@@ -84,13 +84,19 @@ def _unpacked(signature: inspect.Signature, names: _Names) -> inspect.Signature:
         kind = _resolved(parameter.annotation, names) if parameter.kind is parameter.VAR_KEYWORD else None
         if get_origin(kind) is Unpack:
             (keys,) = get_args(kind)
+            defaults = defaults_of(keys)
             found += [
-                inspect.Parameter(key, parameter.KEYWORD_ONLY, default=..., annotation=of)
+                inspect.Parameter(key, parameter.KEYWORD_ONLY, default=defaults[key], annotation=of)
                 for key, of in get_type_hints(keys).items()
             ]
         else:
             found.append(parameter)
     return signature.replace(parameters=found)
+
+
+def defaults_of(keys: Any) -> dict[str, Any]:
+    """Return the defaults of keyword arguments that a TypedDict declares, each as `Annotated[type, default]`."""
+    return {key: of.__metadata__[0] for key, of in get_type_hints(keys, include_extras=True).items()}
 
 
 def _from_users_code(error: BaseException | None) -> BaseException | None:

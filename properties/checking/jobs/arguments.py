@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, cast, get_args
+from typing import Annotated, Any, TypedDict, cast, get_args
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, sql
 from ...laws.variation import BATCHES
 from ...outcomes.equality import TWELVE_DIGITS, Equality
-from ...system.arguments import fits, folder_at, short
+from ...system.arguments import defaults_of, fits, folder_at, short
 from ...system.visible import visible
 from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import rows_of
@@ -63,26 +63,26 @@ LEAST_SHARE = 0.5
 class Described(TypedDict, total=False):
     """How a job runs, and how its result is compared: the keyword arguments of `Job`."""
 
-    mode: Mode | None
-    trigger: Trigger
-    static: Mapping[str, Any] | None
-    settings: Mapping[str, str | int] | None
-    timeouts: Sequence[Duration]
-    out_of_order: Duration | None
-    unique: Sequence[str] | None
-    without: Sequence[str]
-    digits: int | None
-    alone: bool
-    seconds: float
+    mode: Annotated[Mode | None, None]
+    trigger: Annotated[Trigger, "default"]
+    static: Annotated[Mapping[str, Any] | None, None]
+    settings: Annotated[Mapping[str, str | int] | None, None]
+    timeouts: Annotated[Sequence[Duration], ()]
+    out_of_order: Annotated[Duration | None, None]
+    unique: Annotated[Sequence[str] | None, None]
+    without: Annotated[Sequence[str], ()]
+    digits: Annotated[int | None, TWELVE_DIGITS.digits]
+    alone: Annotated[bool, False]
+    seconds: Annotated[float | None, None]
 
 
 class Drawing(TypedDict, total=False):
     """Which histories a check draws, runs first and saves: the keyword arguments of its methods."""
 
-    histories: int | None
-    seed: int
-    examples: Sequence[str | Path]
-    folder: str | Path | None
+    histories: Annotated[int | None, None]
+    seed: Annotated[int, 0]
+    examples: Annotated[Sequence[str | Path], ()]
+    folder: Annotated[str | Path | None, None]
 
 
 class Given(Described, Drawing):
@@ -92,24 +92,12 @@ class Given(Described, Drawing):
 class GivenOfUpgrade(Given, total=False):
     """The keyword arguments of a check of an upgrade in one call."""
 
-    old_mode: Mode | None
-    old_settings: Mapping[str, str | int] | None
+    old_mode: Annotated[Mode | None, None]
+    old_settings: Annotated[Mapping[str, str | int] | None, None]
 
 
-DESCRIBED: Described = {
-    "mode": None,
-    "trigger": "default",
-    "static": None,
-    "settings": None,
-    "timeouts": (),
-    "out_of_order": None,
-    "unique": None,
-    "without": (),
-    "digits": TWELVE_DIGITS.digits,
-    "alone": False,
-    "seconds": 120,
-}
-"""What holds unless a description says otherwise."""
+SECONDS = 120
+"""The time limit of a job's queries, unless the caller says."""
 
 
 def divided(given: Mapping[str, Any]) -> tuple[Described, Drawing]:
@@ -171,11 +159,12 @@ def check_options(job: Job | Script, inputs: Sequence[Input], how: Described, as
     Raises:
         BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
     """
-    given: Described = {**DESCRIBED, **how}
+    given = cast("Described", {**defaults_of(Described), **how})
+    seconds = SECONDS if given["seconds"] is None else given["seconds"]
     seed, folder, trigger = asked.get("seed", 0), asked.get("folder"), given["trigger"]
     histories = asked.get("histories")
     histories = ALONE_HISTORIES if histories is None else histories
-    check_arguments(histories, seed, given["seconds"], given["out_of_order"])
+    check_arguments(histories, seed, seconds, given["out_of_order"])
     static = given["static"]
     if isinstance(job, Script):
         inputs, static = _reads_of(job, inputs, static)
@@ -188,7 +177,7 @@ def check_options(job: Job | Script, inputs: Sequence[Input], how: Described, as
         empty_batches=True,
         processing_time=bool(timeouts_us),
         settings=settings,
-        seconds=given["seconds"],
+        seconds=seconds,
     )
     if isinstance(job, Script):
         runner.declare(run)  # which says what the script's query is

@@ -242,7 +242,8 @@ class Job:
         """
         __tracebackhide__ = True
         run: Described = {"trigger": "available_now", "timeouts": (), "out_of_order": None, "alone": False}
-        run["seconds"] = self.how.get("seconds", REPLAY_SECONDS)
+        seconds = self.how.get("seconds")
+        run["seconds"] = REPLAY_SECONDS if seconds is None else seconds
         options = self._options({"histories": 1, "folder": folder}, **run)
         return replay_run(options, self.job, str(checkpoint), output, expect, reads or {})
 

@@ -30,6 +30,8 @@ from streamproof import (
     windows,
     write_report,
 )
+from streamproof.properties.checking.jobs.arguments import SECONDS
+from streamproof.properties.checking.jobs.job import REPLAY_SECONDS
 from streamproof.properties.generators.columns.histories.drawing import closed, draw_histories
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.arguments import checked
@@ -227,7 +229,7 @@ def test_an_argument_has_the_same_default_in_every_function_that_takes_it() -> N
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.default is not inspect.Parameter.empty:
                 defaults.setdefault(name, {})[function.__name__] = parameter.default
-    assert defaults.pop("seconds") == {"check_job": 120, "invariants": 120, "upgrade": 120, "replay": 600}
+    assert (SECONDS, REPLAY_SECONDS) == (120, 600)
     shared = {name: {*map(repr, of.values())} for name, of in defaults.items() if len(of) > 1}
     assert {name for name, found in shared.items() if found != {"None"}} == {
         *("seed", "digits", "trigger", "alone", "timeouts", "without", "examples")

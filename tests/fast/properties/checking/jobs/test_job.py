@@ -75,7 +75,7 @@ def test_the_arguments_in_one_call_are_those_of_the_description_and_of_its_metho
     assert keywords(invariants) == keywords(Job) | keywords(Job.invariants)
     assert keywords(upgrade) - {"old_mode", "old_settings"} == keywords(Job) | keywords(Job.upgrade) - {"from_"}
     assert keywords(replay) == keywords(Job) | keywords(Job.replay)
-    assert keywords(Job) == {*arguments.DESCRIBED}
+    assert keywords(Job) == {*arguments.Described.__annotations__}
 
 
 def test_an_unknown_argument_is_refused_with_those_that_there_are() -> None:
