@@ -36,6 +36,7 @@ from ....reference.spark.subtraction import Subtraction
 from ....reference.spark.windows import Windows
 
 Mode: TypeAlias = Literal["append", "update", "complete"]
+Policy: TypeAlias = Literal["min", "max"]
 SECOND_US = 1_000_000
 COLUMNS = ("h", "k", "ts", "v")
 NAMES = ("a", "b", "c")
@@ -52,11 +53,13 @@ class Query:
         plan: The plan.
         mode: The output mode.
         without_data: Whether batches without data run.
+        policy: Whether the query's watermark is the least or the largest of several.
     """
 
     plan: Node
     mode: Mode = "append"
     without_data: bool = True
+    policy: Policy = "min"
 
     @property
     def inputs(self) -> list[str]:
@@ -92,6 +95,7 @@ CONDITIONS = (
     is_("is null", "v"),
     is_("or", is_("=", "k", A), is_(">", "v", 2)),
     is_("and", is_("=", "k", A), is_("not", is_("=", "v", 0))),
+    is_("not", is_("and", is_("=", "k", A), is_(">", "v", 0))),
     constant(False),
     constant(True),
 )
@@ -131,7 +135,8 @@ class _Drawer:
         if len(branches) == 1 and self.chance(0.15):  # a stream with itself
             branches.append(self.stateless(branches[0], 0.6))
         while len(branches) > 1:
-            sides = branches.pop(0), branches.pop(0)
+            at = self.generator.randint(0, len(branches) - 2)  # trees are deep on the left, or on the right
+            sides = branches.pop(at), branches.pop(at)
             timed = all(side.event_times for side in sides)
             joined = mode == "append" and left > 0 and timed and self.chance(0.65)
             left -= joined
@@ -139,7 +144,7 @@ class _Drawer:
                 sides = self.stateless(self.stateful(sides[0], last=False, mode=mode), 0.35), sides[1]
                 left -= 1
             node = self.join(*sides) if joined else self.union(*sides)
-            branches.insert(0, self.stateless(node, 0.35))
+            branches.insert(at, self.stateless(node, 0.35))
         node = branches[0]
         if not _watermarks(node) and self.chance(0.85):
             node = self.stateless(Watermark((node,), "ts", self.choice(self.delays_us)), 0.3)
@@ -147,7 +152,7 @@ class _Drawer:
             node = self.stateful(node, last=left == 1, mode=mode)
             left -= 1
             node = self.stateless(node, 0.35)
-        return Query(node, mode, self.chance(0.5))
+        return Query(node, mode, self.chance(0.5), self.choice(("min", "min", "max")) if len(names) > 1 else "min")
 
     def branch(self, source: Node, watermark: bool) -> Node:
         node = self.stateless(source, 0.35)
@@ -228,10 +233,9 @@ class _Drawer:
     def aggregation(self, node: Node, mode: Any) -> Node:
         size_us = SECOND_US * self.choice((5, 10))
         keys = self.choice((("h", "k"), ("h", "k"), ("h",)))
-        made = self.choice(("sum", "count", "max", "min", "many"))
-        aggregates = {"v": Aggregate("count", None) if made == "count" else Aggregate(made, "v")}
-        if made == "many":
-            aggregates = {"v": Aggregate("sum", "v"), "w": Aggregate("count", None)}
+        one = Aggregate(self.choice(("sum", "count", "max", "min")), "v")
+        many = {"v": one, "w": self.choice((Aggregate("count", None), Aggregate("avg", "v")))}
+        aggregates = self.choice(({"v": one}, {"v": one}, {"v": Aggregate("count", None)}, many))
         kinds = ["tumbling", "tumbling", "sliding", "time", "session"][: 4 if mode == "update" else 5]
         match self.choice((*kinds, *["columns"] * (mode != "append"))):
             case "session":

@@ -80,6 +80,7 @@ class _Drawer:
         self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
         self.nothing_late = generator.random() < 0.4
         self.silence = self.choice(SILENCES) if silence is None else silence
+        self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the share of rows without a time
 
     def drawn(self, histories: int) -> Drawn:
         clock, open_ = self.schedule(self.choice((3, 4, 5)))
@@ -101,7 +102,7 @@ class _Drawer:
         now_us, clock, open_ = START_US + 15 * SECOND_US, [], []
         first, last = self.distances_us[0], self.distances_us[-1]
         for _ in range(count):
-            steps = (0, MS, *self.distances_us, *self.distances_us, first + MS, 2 * last, 5 * SECOND_US)
+            steps = (0, 1, MS, *self.distances_us, *self.distances_us, first + MS, 2 * last, 5 * SECOND_US)
             now_us += self.choice(steps)
             names = self.query.inputs
             if len(names) > 1 and self.generator.random() < self.silence:
@@ -115,7 +116,7 @@ class _Drawer:
         """Return the times that may matter by the end of a batch."""
         reached = {time for of_inputs in clock for time in of_inputs.values()} | {START_US + 15 * SECOND_US}
         most = self.most_us
-        beside = [0, MS, most, most - MS, most + MS, self.distances_us[0] - MS]
+        beside = [0, 1, MS, most, most - MS, most - 1, most + 1, most + MS, self.distances_us[0] - MS]
         beside += [distance + more for distance in self.distances_us for more in (0, most)]
         return [time - distance for time in reached for distance in beside]
 
@@ -137,7 +138,8 @@ class _Drawer:
                 for _ in range(choice((0, 0, 1, 1, 2, 3))):
                     time_us = choice(pool) if generator.random() < 0.5 else choice(edges)
                     time_us = one_time if self.one_time else self.time(time_us, latest, late_us)
-                    row = _row(number, choice(keys), time_us, choice(values))
+                    untimed = generator.random() < self.untimed
+                    row = _row(number, choice(keys), None if untimed else time_us, choice(values))
                     rows += [row] * (2 if generator.random() < 0.15 else 1)
 
     def time(self, time_us: int, latest_us: int, late_us: int) -> int:
@@ -157,5 +159,5 @@ class _Drawer:
         ]
 
 
-def _row(history: int, key: Any, time_us: int, value: Any) -> Row:
+def _row(history: int, key: Any, time_us: int | None, value: Any) -> Row:
     return {"h": history, "k": key, "ts": time_us, "v": value}

@@ -17,6 +17,8 @@ from .making import Method, Mutant, declared, filtered, function, returning, shi
 def _touches(self: session_windows.State, row: Mapping[str, Any], late_ms: int) -> bool:
     """Whether a row isn't late by the end of the session that it is merged into."""
     time_us, gap_us = row[self.windows.time], self.windows.gap_us
+    if time_us is None:
+        return False
     of_key = self.sessions.get(tuple(row[key] for key in self.windows.keys), [])
     live = any(one[0][self.windows.time] - gap_us <= time_us <= self.end(one) for one in of_key)
     return live or time_us + gap_us > late_ms * 1_000
@@ -55,6 +57,7 @@ OF_ROWS = (
     function("a null differs from any value", "<>", lambda one, other: one != other),
     function("not null is true", "not", lambda value: not value),
     function("null or true is null", "or", lambda *values: None if None in values else any(values)),
+    function("null and false is null", "and", lambda *values: None if None in values else all(values)),
     function("a case gives the last of its values", "case", lambda *values: values[-1]),
     function("coalesce gives its first value", "coalesce", lambda *values: values[0]),
     function("null plus a number is the number", "+", lambda *values: sum(value or 0 for value in values)),
@@ -191,6 +194,22 @@ OF_AGGREGATIONS = (
         lambda right: lambda self, rows: (right(self, rows) or 0) if self.function == "sum" else right(self, rows),
     ),
     Mutant(
+        "a count of a column counts nulls",
+        Aggregate,
+        "of",
+        lambda right: lambda self, rows: len(rows) if self.function == "count" else right(self, rows),
+    ),
+    Mutant(
+        "an average takes a null for zero",
+        Aggregate,
+        "of",
+        lambda right: (
+            lambda self, rows: (
+                sum(row["v"] or 0 for row in rows) / len(rows) if self.function == "avg" and rows else right(self, rows)
+            )
+        ),
+    ),
+    Mutant(
         "the least of several values is null if one is",
         Aggregate,
         "of",
@@ -206,6 +225,16 @@ OF_DUPLICATES = (
     shifted("no row is late to a deduplication", D, late_ms=-ALWAYS),
     shifted("duplicates are forgotten a millisecond too late", D, eviction_ms=-1),
     shifted("duplicates are never forgotten", D, eviction_ms=-ALWAYS),
+    filtered(
+        "a row without an event time is late to a deduplication",
+        D,
+        lambda self, row, late_ms: self.duplicates.delay_us is None or row[self.duplicates.time] is not None,
+    ),
+    filtered(
+        "a row is late to a deduplication by the milliseconds of its time",
+        D,
+        lambda self, row, late_ms: (row[self.duplicates.time] or 10**18) // 1_000 > late_ms,
+    ),
     Mutant("a duplicate prolongs the time in which it is known", D, "batch", _prolonged),
     declared(
         "within the watermark a row is forgotten at its time",
@@ -235,6 +264,16 @@ OF_DUPLICATES = (
 OF_JOINS = (
     shifted("a row is late to a join a millisecond too late", J, late_ms=-1),
     shifted("no row is late to a join", J, late_ms=-ALWAYS),
+    Mutant(
+        "a row without an event time is late to a join",
+        J,
+        "in_time",
+        lambda right: (
+            lambda self, side, *given: [
+                row for row in right(self, side, *given) if row[self.join.times[side == "right"]] is not None
+            ]
+        ),
+    ),
     Mutant(
         "a row is late to a join by the state's watermark",
         J,

@@ -122,6 +122,7 @@ OF_WATERMARKS = (
     _stepping("rows are late by the watermark of their own micro-batch", lambda late, eviction: (eviction, eviction)),
     _stepping("state is evicted by the watermark of the micro-batch before", lambda late, eviction: (late, late)),
     _started("the query's watermark is the largest of several", _set(choose=max)),
+    _started("the query's watermark is the least of several under any policy", _set(choose=min)),
     _before_each(
         "a watermark forgets the times of earlier batches",
         lambda execution: execution.largest_ms.update(dict.fromkeys(execution.largest_ms, 0)),
@@ -136,6 +137,12 @@ OF_WATERMARKS = (
         Execution,
         "least_ms",
         lambda right: lambda self, ms: max((each for each in ms if each is not None), default=None),
+    ),
+    Mutant(
+        "an operator's watermark is its first input's",
+        Execution,
+        "least_ms",
+        lambda right: lambda self, ms: next((each for each in ms if each is not None), None),
     ),
     Mutant(
         "an input without a watermark holds an operator's at 1970",
