@@ -8,7 +8,7 @@ an operator's input is the least of those below it; rows are late by the waterma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from .aggregates import Row
@@ -41,14 +41,23 @@ class Execution:
         plan: The plan.
         policy: Whether the query's watermark is the least or the largest of several.
         without_data: Whether batches without data run.
+        starts: The batches before which the query starts anew, and forgets which times its watermarks have reached: by
+            definition it doesn't.
 
     Attributes:
         watermark_ms: The query's watermark of the next micro-batch; no watermark is ever less than 1970.
         before_ms: The watermark of the last micro-batch.
     """
 
-    def __init__(self, plan: Node, *, policy: Literal["min", "max"] = "min", without_data: bool = True) -> None:
-        self.choose, self.without_data = min if policy == "min" else max, without_data
+    def __init__(
+        self,
+        plan: Node,
+        *,
+        policy: Literal["min", "max"] = "min",
+        without_data: bool = True,
+        starts: Collection[int] = (),
+    ) -> None:
+        self.choose, self.without_data, self.starts = min if policy == "min" else max, without_data, starts
         self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each with the places of those below it
         self._place(plan)
         self.steps = [None if isinstance(node, Source) else node.start() for node, _ in self.nodes]
@@ -64,6 +73,8 @@ class Execution:
         """Run batches, each followed by the batches without data that the operators ask for."""
         done: list[MicroBatch] = []
         for number, batch in enumerate(batches):
+            if number in self.starts:
+                self.largest_ms = dict.fromkeys(self.largest_ms, 0)
             if batch:  # without any new data Spark runs nothing
                 done.append(self.micro_batch(number, batch))
             while self.without_data and done and self.asks_for_batch_without_data():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -54,14 +54,26 @@ class Case:
         columns = self.columns or [] if columns is None else columns
         return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in batches]
 
-    def expected(self, plan: Node | None = None, watermarks_ms: Sequence[tuple[bool, int]] | None = None) -> Bags:
+    @property
+    def starts(self) -> frozenset[int]:
+        """The batches before which the query starts anew."""
+        return frozenset({one + 1 for one in self.how.restarts} | {*self.how.deaths})
+
+    def expected(
+        self,
+        plan: Node | None = None,
+        watermarks_ms: Sequence[tuple[bool, int]] | None = None,
+        starts: Collection[int] = (),
+    ) -> Bags:
         """Return the rows of each batch by the reference.
 
         Args:
             plan: A plan that Spark runs in place of the query's; None: the query's, as it is written.
             watermarks_ms: The watermarks that Spark's micro-batches had; None: those that the rows move.
+            starts: The batches before which the query forgets the times that its inputs have reached.
         """
-        execution = Execution(plan or self.query.plan, without_data=self.query.without_data)
+        query = self.query
+        execution = Execution(plan or query.plan, policy=query.policy, without_data=query.without_data, starts=starts)
         by_rows = watermarks_ms is None
         done = execution.run(self.batches) if by_rows else execution.run_at(watermarks_ms or (), self.batches)
         emitted: list[Sequence[Row]] = [[] for _ in self.batches]

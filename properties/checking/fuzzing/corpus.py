@@ -79,7 +79,9 @@ CORPUS: dict[str, Query] = {
     "false above a watermark": Query(_windows(Union((Filter((_timed(_A, 10),), constant(False)), _timed(_B))))),
     "constants counted": Query(_counted(Union((keep(_A, k=constant("a")), keep(_B, k=constant("b"))))), "complete"),
     "subtract in a union": Query(Union((subtraction(_A), _B)), "update"),
-    "zero for null": Query(_join("inner", Union((keep(_timed(_A), v=constant(1)), _timed(_B))), _timed(_C), 10, 10)),
+    "join above a union": Query(
+        _join("inner", Union((keep(_timed(_A), v=constant(1)), _timed(_B))), _timed(_C), 10, 10)
+    ),
     "limit above a join": Query(Limit((keep(_join("left", _timed(_A), _timed(_B)), v=column("v2")),), 1)),
     "limit above windows": Query(Limit((_windows(_timed(_A)),), 3)),
     "full join": Query(keep(_join("full", _timed(_A), _timed(_B)), k=is_("coalesce", "k", "k2"))),
@@ -100,6 +102,7 @@ FIRST = {
     "limit above windows": "rocksdb",
     "inner join": "join state version 1",
     "sessions": "sessions merged early",
+    "windows above a join": "restarts",
 }
 """The relation that a plan of the corpus is asked first."""
 SHOW = {
@@ -113,7 +116,7 @@ SHOW = {
     "evicted row unjoined": "left join",
     "subtract repeats rows": "subtract a table",
     "limit above an aggregate": "limit above windows",
-    "zero for null": "zero for null",
+    "zero for null": "join above a union",
     "limit below an outer join": "limit above a join",
     "plan below a false filter removed": "false above a watermark",
     "aggregate of one row removed": "subtract in a union",
@@ -121,6 +124,7 @@ SHOW = {
     "deduplication without its time": "no time above a deduplication within the watermark",
     "join state version 1": "inner join",
     "late rows in sessions merged early": "sessions",
+    "times forgotten at a restart": "windows above a join",
 }
 """The plan that shows a divergence, by the name of that."""
 DRAWS = len(SILENCES)

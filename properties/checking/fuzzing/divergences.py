@@ -189,6 +189,13 @@ EARLY_SESSIONS = Divergence(
     "batch and partition is in its session and isn't late.",
     "leave the setting at its default",
 )
+FORGOTTEN_TIMES = Divergence(
+    "times forgotten at a restart",
+    "not reported",
+    "A query that starts again from its checkpoint has forgotten which times each of its inputs had reached: where one "
+    "is silent since, the watermark stands still, and results come later than without the restart.",
+    "expect late results after a restart until each input has new rows",
+)
 BY_RULES = (
     *(FILTERED_WATERMARK, REDUNDANT_SESSIONS, FALSE_FILTER, ONE_ROW, CONSTANT_OF_ONE_SIDE),
     *(SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN),
@@ -213,6 +220,7 @@ ALL = (
     TIME_ABOVE_DEDUPLICATION,
     JOIN_STATE_1,
     EARLY_SESSIONS,
+    FORGOTTEN_TIMES,
 )
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
+from ....reference.spark.groups import Groups
 from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node, pruned, rebuilt, with_joins
 from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.stream_join import dialect_of
 from ....reference.spark.subtraction import Subtraction, as_aggregation
-from ...generators.plans.rows import CLOCK
+from ...generators.plans.rows import CLOCK, MS
 from ...system.installed.spark_versions import spark_version
 from ...witnesses.plans.running import PlanRunner, Ran, Refused, Rows
 from .cases import Bag, Bags, Case
@@ -22,6 +23,7 @@ from .divergences import (
     EARLY_SESSIONS,
     EVICTED_UNJOINED,
     FILTERED_WATERMARK,
+    FORGOTTEN_TIMES,
     NULL_KEYS,
     PRUNED_TIME,
     SEMI_EVICTS,
@@ -133,14 +135,23 @@ class Judge:
     def explain(self, case: Case, ran: Ran) -> Explanation:
         """Return the divergences by which the reference has the same rows as a run."""
         found = case.bags(ran.batches)
-        readings = self.readings(case)
-        for plan, named in readings:
-            if case.expected(plan) == found:
-                return named
-        for plan, named in readings:
+        named = self.by_readings(case, found)
+        if named is not None:
+            return named
+        for plan, named in self.readings(case):
             if case.expected(plan, ran.watermarks_ms) == found and self.is_as_written(case, FILTERED_WATERMARK):
                 return (FILTERED_WATERMARK, *named)
         return self.by_rules(case)
+
+    def by_readings(self, case: Case, found: Bags) -> Explanation:
+        """Return the divergences by whose reading the reference has the rows found."""
+        for plan, named in self.readings(case):
+            if case.expected(plan) == found:
+                return named
+        for plan, named in self.readings(case) if case.starts else ():
+            if case.expected(plan, starts=case.starts) == found:
+                return (*named, FORGOTTEN_TIMES)
+        return None
 
     def by_rules(self, case: Case) -> Explanation:
         """Return the divergences without whose rules Spark does as it is written."""
@@ -177,7 +188,7 @@ class Judge:
             found = case.bags(self.run(case, {RULES: ",".join(one.excluded for one in divergences)}).batches)
         except Refused:
             return False
-        return any(case.expected(plan) == found for plan, _ in self.readings(case))
+        return self.by_readings(case, found) is not None
 
     def by_relation(
         self, case: Case, ran: Ran, explained: Explanation, relation: Relation, other: Case
@@ -200,6 +211,11 @@ class Judge:
         """Judge a run in which nothing is late by the batch query over all rows."""
         columns = case.columns or []
         if case.query.mode != "append" or "h" not in columns or not is_whole_at_end(case.query.plan):
+            return
+        times = {row["ts"] for batch in case.batches for of_input in batch.values() for row in of_input}
+        if None in times and keeps_untimed(case.query.plan):
+            return
+        if any(time and time % MS for time in times) and loses_sessions(case.query.plan):
             return
         self.asked(BATCH, case)
         try:
@@ -232,6 +248,19 @@ def is_whole_at_end(plan: Node) -> bool:
     late = (one for one in below if isinstance(one, Join) and None in (one.by.before_us, one.by.after_us))
     forgets = ((isinstance(one, Deduplication) and one.within_watermark) or isinstance(one, Limit) for one in stateful)
     return bool(stateful) and not any(late) and not any(forgets)
+
+
+def keeps_untimed(plan: Node) -> bool:
+    """Whether rows without an event time may wait for ever: alone in an outer join, or in a group by the time."""
+    outer = (isinstance(one, Join) and one.by.join in ("left", "right", "full") for one in plan.walk())
+    by_time = (isinstance(one, Aggregation) and isinstance(one.by, Groups) for one in plan.walk())
+    return any(outer) or any(by_time)
+
+
+def loses_sessions(plan: Node) -> bool:
+    """Whether an operator drops a session whose end is a microsecond after the watermark: by then its time is late."""
+    below = (one for node in plan.walk() if node.is_stateful for side in node.inputs for one in side.walk())
+    return any(isinstance(one, Aggregation) and isinstance(one.by, SessionWindows) for one in below)
 
 
 def _with_early_sessions(plan: Node) -> Node:

@@ -29,11 +29,13 @@ SETTINGS: dict[str, dict[str, str]] = {
     "sessions merged early": {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"},
 }
 """Settings that may change the speed of a query, and nothing else."""
+CHECKPOINT = ("offsets", "state", "commits")
+"""The folders of a checkpoint; a query that can't write to one of them dies before, in or after its batch."""
 
 
 NAMES = (
     *("fewer columns", "without the event time", "constants as columns", "union's sides", "join mirrored"),
-    *("full join in two", "restarts", *SETTINGS),
+    *("full join in two", "restarts", "deaths", *SETTINGS),
 )
 """The names of all relations."""
 
@@ -73,7 +75,10 @@ def _drawn(generator: random.Random, case: Case) -> Iterator[Relation]:
     if case.query.stateful:
         stops = frozenset(number for number in range(count) if generator.random() < 0.7)
         if case.query.mode != "complete":
+            deaths = {number: generator.choice(CHECKPOINT) for number in range(1, count) if generator.random() < 0.5}
             yield Relation("restarts", lambda one: replace(one, how=replace(one.how, restarts=stops)))
+            if deaths:
+                yield Relation("deaths", lambda one: replace(one, how=replace(one.how, deaths=deaths)))
         for name in generator.sample([*SETTINGS], len(SETTINGS)):
             yield Relation(name, lambda one, name=name: _with_settings(one, name))  # type: ignore[misc]
 

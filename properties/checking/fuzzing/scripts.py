@@ -17,9 +17,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from ....reference.spark.plans import Lookup, Node
 from ....reference.spark.subtraction import Subtraction
 from ...generators.columns.forms.rows import from_microseconds
-from ...generators.plans.drawing import TABLE
+from ...generators.plans.drawing import TABLE, Query
 from ...generators.plans.texts import statements, table_values
-from ...witnesses.plans.running import SETTINGS
+from ...witnesses.plans.running import SETTINGS, settings_of
 from .cases import Bag, Case
 from .judging import BATCH, REFERENCE, REFUSED, RULES, Finding
 
@@ -30,7 +30,6 @@ _PLAN = 105
 """The characters of a plan's expression, so that a line has room for it."""
 _DAY = "2026-01-01 "
 _PACKAGE = "org.apache.spark.sql.catalyst.optimizer."
-_NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 _ALWAYS = {"spark.sql.shuffle.partitions": "1"}
 _TOGETHER = {"spark.sql.streaming.pollingDelay": "1s"}
 """A running query that has found no data sleeps for a second: it reads files together that are written within it."""
@@ -113,7 +112,8 @@ def _title(finding: Finding) -> str:
 
 def _configuration(case: Case, other: Case, settings: Mapping[str, str]) -> dict[str, str]:
     common = {name: value for name, value in case.how.settings.items() if other.how.settings.get(name) == value}
-    return {**settings, **_ALWAYS, **({} if case.query.without_data else {_NO_DATA: "false"}), **common}
+    of_query = settings_of(case.query).items() - settings_of(Query(case.query.plan)).items()
+    return {**settings, **_ALWAYS, **dict(sorted(of_query)), **common}
 
 
 def _ways(case: Case, other: Case) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from ....reference.spark.plans import (
     Watermark,
     rebuilt,
 )
-from ...generators.plans.drawing import COLUMNS, NAMES, SECOND_US
+from ...generators.plans.drawing import COLUMNS, NAMES, SECOND_US, Query
 from ...generators.plans.rows import CLOCK, START_US
 from ...generators.plans.texts import sql
 from ...generators.shrinking import Deadline, Shrinker
@@ -83,7 +83,9 @@ def _size(case: Case) -> tuple[int, ...]:
     written = sum(len(sql(made)) for node in nodes for made in _made(node)) + sum(len(repr(node)) for node in nodes)
     unlike = sum(len({row[name] for row in rows}) for name in ("h", "k", "ts", "v"))
     odd = sum(_oddness(row) for row in rows)
-    settings = len(case.how.settings) + len(case.how.restarts)
+    how = case.how
+    settings = sum(map(len, (how.settings, how.restarts, how.deaths)))
+    settings += (case.query.policy == "max") + (not case.query.without_data)
     return len(case.histories), len(nodes), len(rows), len(case.batches), inputs, settings, written, unlike, odd
 
 
@@ -92,7 +94,8 @@ def _made(node: Node) -> Sequence[Expression]:
 
 
 def _oddness(row: Row) -> int:
-    fraction = len(str(row["ts"] / SECOND_US).partition(".")[2]) + (row["ts"] - START_US) // (60 * SECOND_US)
+    time_us = row["ts"] or START_US
+    fraction = len(str(time_us / SECOND_US).partition(".")[2]) + (time_us - START_US) // (60 * SECOND_US)
     odd: int = int(fraction) + abs(row["h"]) + ("a", None, "b", "c").index(row["k"]) + (row["v"] or 0)
     return odd
 
@@ -124,6 +127,10 @@ def _candidates(case: Case, thorough: bool) -> Iterator[Case]:
             yield _with_batches(case, (*case.batches[:number], fewer, *case.batches[number + 1 :]))
     if case.how.restarts:
         yield replace(case, how=replace(case.how, restarts=frozenset()))
+    for number in case.how.deaths:
+        fewer = {one: folder for one, folder in case.how.deaths.items() if one != number}
+        yield replace(case, how=replace(case.how, deaths=fewer))
+    yield replace(case, query=Query(case.query.plan, case.query.mode))
     for name in case.how.settings:
         others = {one: value for one, value in case.how.settings.items() if one != name}
         yield replace(case, how=replace(case.how, settings=others))
@@ -137,10 +144,10 @@ def _plainer(case: Case) -> Iterator[Case]:
         "h": lambda value: 0,
         "k": lambda value: "a",
         "v": lambda value: None,
-        "ts": lambda value: value // SECOND_US * SECOND_US,
+        "ts": lambda value: None if value is None else value // SECOND_US * SECOND_US,
     }
     yield _with_values(case, lambda row: {name: make(row[name]) for name, make in plain.items()})
-    times = sorted({row["ts"] for row in rows})
+    times = sorted({row["ts"] for row in rows} - {None})
     ranks = {time: START_US + (times.index(time) + 1) * 10 * SECOND_US for time in times}
     for changes in (plain, {**plain, "ts": lambda value: ranks.get(value, value)}):
         for name, make in changes.items():

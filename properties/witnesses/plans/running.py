@@ -29,6 +29,7 @@ from ...generators.plans.texts import statements, table_values
 from ...system.installed.spark_versions import arrow_table_of, condition_of, spark_version
 from ...system.visible import first_line
 from ...system.work import own_folder
+from ..run_options import WATERMARK_POLICY
 from ..spark.session import spark_session, with_settings
 
 if TYPE_CHECKING:
@@ -76,10 +77,13 @@ class HowRun:
     Attributes:
         settings: Settings of the session in place of `SETTINGS`.
         restarts: The batches after which the query is stopped and started again.
+        deaths: The batches in which the query dies first, each with the folder of the checkpoint that it can't write
+            to then: `offsets`, `state` or `commits`.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
     restarts: frozenset[int] = frozenset()
+    deaths: Mapping[int, str] = field(default_factory=dict)
 
 
 class Ran(NamedTuple):
@@ -119,6 +123,14 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
     """Return rows as an Arrow table, their times as timestamps."""
     timed = [{**row, "ts": None if row["ts"] is None else from_microseconds(row["ts"])} for row in rows]
     return pa.Table.from_pylist(timed, SCHEMA)
+
+
+def settings_of(query: Query) -> dict[str, str]:
+    """Return the settings that a query names."""
+    return {
+        "spark.sql.streaming.noDataMicroBatches.enabled": str(query.without_data).lower(),
+        WATERMARK_POLICY: query.policy,
+    }
 
 
 class PlanRunner:
@@ -180,9 +192,7 @@ class PlanRunner:
     @contextlib.contextmanager
     def session(self, query: Query, how: HowRun) -> Iterator[None]:
         """Set the session for a query."""
-        without_data = str(query.without_data).lower()
-        own = {"spark.sql.streaming.noDataMicroBatches.enabled": without_data}
-        with with_settings(self.spark, {**SETTINGS, **own, **how.settings}):
+        with with_settings(self.spark, {**SETTINGS, **settings_of(query), **how.settings}):
             yield
 
     def stream(self) -> Any:
@@ -214,44 +224,66 @@ class PlanRunner:
         self, query: Query, frame: DataFrame, streams: Mapping[str, Any], rows: Rows, how: HowRun, checkpoint: Path
     ) -> Ran:
         """Start the query, feed it batch by batch, and return what came out."""
-        name = f"plan{self.count}"
-        writer = frame.writeStream.outputMode(query.mode).format("memory").queryName(name)
-        writer = writer.option("checkpointLocation", str(checkpoint))
         ran, progress, done = Ran([], []), -1, 0
-        started = writer.start()
+        started = self.start(query, frame, checkpoint)
         try:
             for number, places in enumerate(rows.places):
-                of_query = started._jsq.streamingQuery()
-                with _held(of_query):  # so that all inputs of a batch are in one micro-batch
+                dies = checkpoint / how.deaths[number] if places and number in how.deaths else None
+                if dies is not None:
+                    progress = self.leave(started, ran, progress, frame)
+                    dies.rename(checkpoint / "hidden")
+                    dies.touch()
+                with _held(started.streamingQuery()):  # so that all inputs of a batch are in one micro-batch
                     for of_input, (first, last) in places.items():
                         if of_input in streams:
                             streams[of_input].addData(self.as_scala(rows.all.subList(first, last)))
-                started._jsq.processAllAvailable()
-                emitted = self.read_rows(of_query.sink().allData(), frame) if query.mode == "complete" else None
-                if emitted is None:
-                    size = of_query.sink().allData().size()
-                    ran.batches.append([{}] * (size - done))
-                    done = size
+                if dies is not None:
+                    _died(started)
+                    dies.unlink()
+                    (checkpoint / "hidden").rename(dies)
+                    started, done = self.start(query, frame, checkpoint), 0
+                started.processAllAvailable()
+                sink = started.streamingQuery().sink().allData()
+                if query.mode == "complete":
+                    ran.batches.append(self.read_rows(sink, frame))
                 else:
-                    ran.batches.append(emitted)
+                    ran.batches.append([{}] * (sink.size() - done))
+                    done = sink.size()
                 if number in how.restarts and number < len(rows.places) - 1:
-                    progress = self.note(started, ran, progress)
-                    emitted_so_far = self.read_rows(of_query.sink().allData(), frame) if emitted is None else []
-                    self.fill(ran, emitted_so_far)
+                    progress = self.leave(started, ran, progress, frame)
                     started.stop()
-                    self.spark.catalog.dropTempView(name)
-                    started, done = writer.start(), 0
-            self.note(started, ran, progress)
-            if query.mode != "complete":
-                self.fill(ran, self.read_rows(started._jsq.streamingQuery().sink().allData(), frame))
+                    started, done = self.start(query, frame, checkpoint), 0
+            self.leave(started, ran, progress, frame)
             return ran
         finally:
             started.stop()
-            self.spark.catalog.dropTempView(name)
+
+    def start(self, query: Query, frame: DataFrame, checkpoint: Path) -> Any:
+        """Start a query, or go on from its checkpoint, which a writer to the format `memory` refuses."""
+        options = getattr(getattr(self.jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+        sink = self.jvm.org.apache.spark.sql.execution.streaming.sources.MemorySink()
+        mode = getattr(self.jvm.org.apache.spark.sql.streaming.OutputMode, query.mode.title())()
+        manager = self.spark._jsparkSession.streams()
+        none = self.jvm.scala.Option.empty()
+        # Later versions have one option more, in the second place.
+        counts = [
+            each.getParameterCount() for each in manager.getClass().getMethods() if each.getName() == "startQuery"
+        ]
+        given = [none] * (max(counts) - 11)
+        given += [self.jvm.scala.Option.apply(str(checkpoint)), frame._jdf, options, sink, mode]
+        left = range(len(given) + 1, len(given) + 7)  # those that have a value by default
+        return manager.startQuery(*given, *(getattr(manager, f"startQuery$default${place}")() for place in left))
+
+    def leave(self, started: Any, ran: Ran, last: int, frame: DataFrame) -> int:
+        """Note what a query has done before it ends, and return its last micro-batch."""
+        last = self.note(started, ran, last)
+        if any(batch and not batch[0] for batch in ran.batches):
+            self.fill(ran, self.read_rows(started.streamingQuery().sink().allData(), frame))
+        return last
 
     def note(self, started: Any, ran: Ran, last: int) -> int:
         """Note the watermarks of the micro-batches after the last that is known; return the last now."""
-        for one in map(json.loads, (each.json() for each in started._jsq.recentProgress())):
+        for one in map(json.loads, (each.json() for each in started.recentProgress())):
             if one["batchId"] > last and "triggerExecution" in one["durationMs"] and "addBatch" in one["durationMs"]:
                 last = one["batchId"]
                 said = one.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00.000Z")
@@ -293,6 +325,15 @@ class PlanRunner:
             {name: microseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}
             for row in arrow_table_of(frame).to_pylist()
         ]
+
+
+def _died(query: Any) -> None:
+    """Wait until a query has died."""
+    from pyspark.errors import StreamingQueryException
+
+    with contextlib.suppress(StreamingQueryException):
+        query.processAllAvailable()
+        raise RuntimeError("a query goes on though it can't write its checkpoint")
 
 
 @contextlib.contextmanager

@@ -173,6 +173,13 @@ def test_of_several_watermarks_the_least_counts_or_the_largest(policy: Any, seco
     assert [watermark for _, _, watermark in found] == seconds
 
 
+@pytest.mark.parametrize(("starts", "seconds"), [((), [0, 8, 10, 11]), ((1,), [0, 8, 8, 8]), ((3,), [0, 8, 10, 11])])
+def test_the_watermark_stands_still_if_a_start_forgets_the_times_of_a_silent_input(starts: Any, seconds: Any) -> None:
+    plan = Union((timed(), timed("b")))
+    found = watermarks(plan, batch(a=8, b=20), batch(a=10), batch(a=11), batch(a=12), starts=starts)
+    assert [watermark for _, _, watermark in found] == seconds
+
+
 def test_times_and_delays_are_cut_to_milliseconds_each() -> None:
     for delay_us, seconds in ((1_999, 0.009), (999, 0.010)):
         assert watermarks(window(timed(delay_us=delay_us)), batch(a=0.010_999))[1:] == [(0, False, seconds)]

@@ -32,7 +32,7 @@ class Runner:
         return batches
 
     def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
-        done = Execution(self.planned(query, how), without_data=query.without_data).run(batches)
+        done = Execution(self.planned(query, how), policy=query.policy, without_data=query.without_data).run(batches)
         emitted: list[list[Any]] = [[] for _ in batches]
         for one in done:
             emitted[one.batch] = [*(emitted[one.batch] if query.mode != "complete" else []), *one.rows]
@@ -80,6 +80,58 @@ def test_rows_that_the_batch_query_lacks_are_found() -> None:
     runner = Runner(as_written)
     runner.lost = True
     assert [one.relation.name for one in judged(CORPUS["windows above windows"], runner, late=False)] == ["batch"]
+
+
+@pytest.mark.parametrize(
+    ("name", "time_us", "batch"),
+    [
+        ("windows above windows", None, True),
+        ("left join", None, False),
+        ("groups above sessions", None, False),
+        ("groups above sessions", 7_000, True),
+        ("groups above sessions", 7_001, False),
+    ],
+)
+def test_rows_that_a_stream_keeps_or_loses_by_its_own_rules_are_not_judged_by_the_batch_query(
+    name: str, time_us: int | None, batch: bool
+) -> None:
+    rows = [{"h": 0, "k": "a", "ts": time_us, "v": 1}]
+    closing = [{"h": -1, "k": "a", "ts": time * 10**12, "v": 1} for time in (1, 2)]
+    batches = ({"a": rows, "b": rows}, *({"a": [row], "b": [row]} for row in closing))
+    case = Case(CORPUS[name], batches, nothing_late=True)
+    judge = Judge(Runner(as_written))  # type: ignore[arg-type]
+    assert [*judge.judge(case, [])] == []
+    assert judge.runs["batch"] == batch
+
+
+def test_times_forgotten_at_a_restart_have_a_name() -> None:
+    class Forgetting(Runner):
+        def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
+            starts = Case(query, (), how).starts
+            done = Execution(query.plan, policy=query.policy, without_data=query.without_data, starts=starts).run(
+                batches
+            )
+            emitted: list[list[Any]] = [[] for _ in batches]
+            for one in done:
+                emitted[one.batch] += one.rows
+            return Ran(emitted, [(one.has_data, one.watermark_ms) for one in done])
+
+    found = [one for seed in "0123456" for one in judged(CORPUS["windows above a join"], Forgetting(as_written), seed)]
+    assert {(one.relation.name, *(named.name for named in one.named)) for one in found} <= {
+        ("restarts", "times forgotten at a restart"),
+        ("deaths", "times forgotten at a restart"),
+    }
+    assert found
+
+
+def test_a_query_that_loses_rows_where_it_dies_is_found() -> None:
+    class Losing(Runner):
+        def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
+            ran = super().run(query, batches, how)
+            return ran._replace(batches=[[] if at in how.deaths else rows for at, rows in enumerate(ran.batches)])
+
+    found = [one for seed in "012" for one in judged(CORPUS["windows above windows"], Losing(as_written), seed)]
+    assert {one.relation.name for one in found} == {"deaths"}
 
 
 def test_a_reading_names_what_it_explains() -> None:
