@@ -21,7 +21,7 @@ from ...generators.plans.drawing import TABLE, Query
 from ...generators.plans.texts import statements, table_values
 from ...witnesses.plans.running import SETTINGS, settings_of
 from .cases import Bag, Case
-from .judging import BATCH, REFERENCE, REFUSED, RULES, Finding
+from .judging import BATCH, REFERENCE, REFUSED, Finding
 
 CONFIRM_SECONDS = 180.0
 WIDTH = 120
@@ -50,6 +50,8 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
     batches = [(at, batch) for at, batch in enumerate(case.batches) if any(name in batch for name in inputs)]
     columns = [name for name in case.columns or () if name in (other.columns or ())]
     nodes = [node for plan in (case.query.plan, other.query.plan) for node in plan.walk()]
+    all_of_both = columns == [*case.query.plan.columns] == [*other.query.plan.columns]
+    shown = "*" if all_of_both else ",".join(columns) or "1"
     is_batch = finding.relation in (BATCH, REFUSED)
     restarts = [] if is_batch else [one.how.restarts for one in (case, other)]
     numbers = [at for at, _ in batches]
@@ -65,7 +67,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
         plans=_plans(case.query.plan, other.query.plan, inputs),
         inputs=", ".join(inputs),
         names="".join(inputs),
-        shown=f"\"replace(string(struct({','.join(columns) or 1})), '{_DAY}')\"",
+        shown=f"\"replace(string(struct({shown})), '{_DAY}')\"",
         is_batch=is_batch,
         is_refused=finding.relation is REFUSED,
         mode=case.query.mode,
@@ -105,7 +107,7 @@ def _template() -> Template:
 
 
 def _title(finding: Finding) -> str:
-    named = "; ".join(f"{one.name} ({one.issue})" for one in finding.named) or "a difference without a name"
+    named = " and ".join(one.name for one in finding.named) or "a difference without a name"
     found = f"{named[0].upper()}{named[1:]}, found by: {finding.relation.name}."
     return f"{found} Rows are h,k,ts,v; @ is {_DAY.strip()}."
 
@@ -130,9 +132,7 @@ def _results(
     if finding.relation is REFERENCE:
         expected = json.dumps([_texts(finding.wanted[at]) for at in numbers])
         results = [("as it is written", expected), ("as Spark runs it", _run("query"))]
-        rules = [rule for named in finding.named for rule in named.rules]
-        without = {RULES: ",".join(_PACKAGE + rule for rule in rules)}
-        return [*results, *([("without the rules", _run("query", without))] if rules else [])]
+        return results
     other = finding.other or finding.case
     names = ("query", "query" if other.query.plan is finding.case.query.plan else "other")
     runs = [_run(name, way, stops[at : at + 1]) for at, (name, way) in enumerate(zip(names, ways, strict=True))]

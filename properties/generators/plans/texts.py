@@ -150,9 +150,14 @@ def _condition(node: Join) -> str:
     by = node.by
     parts = [f"{one} = {other}" for one, other in zip(*by.keys, strict=True)]
     left, right = by.times
-    if by.before_us is not None:
+    if by.before_us is not None and by.after_us is not None:
+        first, last = (
+            f"{left} {sign} interval {seconds(us)}" for sign, us in zip("-+", (by.before_us, by.after_us), strict=True)
+        )
+        parts.append(f"{right} between {first} and {last}")
+    elif by.before_us is not None:
         parts.append(f"{right} >= {left} - interval {seconds(by.before_us)}")
-    if by.after_us is not None:
+    elif by.after_us is not None:
         parts.append(f"{right} <= {left} + interval {seconds(by.after_us)}")
     return " and ".join(parts)
 
