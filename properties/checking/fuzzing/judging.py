@@ -9,7 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from ....reference.spark.groups import Groups
-from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node, pruned, rebuilt, with_joins
+from ....reference.spark.plans import (
+    Aggregation,
+    Deduplication,
+    Join,
+    Limit,
+    Node,
+    Watermark,
+    pruned,
+    rebuilt,
+    with_joins,
+)
 from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.stream_join import dialect_of
 from ....reference.spark.subtraction import Subtraction, as_aggregation
@@ -42,6 +52,8 @@ INTERNAL = (
     *("NoSuchElementException", "IllegalStateException", "ClassCastException", "IndexOutOfBounds"),
 )
 """Texts of errors that no plan should meet."""
+CLOSED_MS = 60_000
+"""A watermark that is so far behind all rows has closed everything: longer than all durations of a plan together."""
 UNSUPPORTED = ("UNSUPPORTED_", "not supported", "SPARK-26154")
 """Texts of refusals: of some plans Spark refuses the first batch, not the query."""
 Explanation: TypeAlias = "tuple[Divergence, ...] | None"
@@ -217,6 +229,13 @@ class Judge:
             return
         if any(time and time % MS for time in times) and loses_sessions(case.query.plan):
             return
+        of_histories = (
+            row["ts"] for batch in case.batches for rows in batch.values() for row in rows if row["h"] != CLOCK
+        )
+        last_us = max(filter(None, of_histories), default=0)
+        is_timed = any(isinstance(node, Watermark) for node in case.query.plan.walk())
+        if is_timed and max((ms for _, ms in ran.watermarks_ms), default=0) <= last_us // MS + CLOSED_MS:
+            return  # the clock's rows don't reach a watermark, and so don't close what is open
         self.asked(BATCH, case)
         try:
             rows = self.runner.as_batch(case.query, case.batches, case.how)

@@ -128,8 +128,8 @@ def _candidates(case: Case, thorough: bool) -> Iterator[Case]:
     if case.how.restarts:
         yield replace(case, how=replace(case.how, restarts=frozenset()))
     for number in case.how.deaths:
-        fewer = {one: folder for one, folder in case.how.deaths.items() if one != number}
-        yield replace(case, how=replace(case.how, deaths=fewer))
+        left = {one: folder for one, folder in case.how.deaths.items() if one != number}
+        yield replace(case, how=replace(case.how, deaths=left))
     yield replace(case, query=Query(case.query.plan, case.query.mode))
     for name in case.how.settings:
         others = {one: value for one, value in case.how.settings.items() if one != name}

@@ -127,8 +127,7 @@ class _Drawer:
 
     def query(self) -> Query:
         names = NAMES[: self.choice((1, 1, 2, 2, 2, 3))]
-        modes: list[Mode] = ["append", "update", "complete"]
-        mode = self.choice((*modes[:1] * 8, *modes[1:]))
+        mode: Mode = "append" if self.chance(0.8) else self.choice(("update", "complete"))
         left = self.choice((1, 1, 1, 2, 2, 3)) if mode == "append" else 1  # the stateful operators to come
         everywhere = self.chance(0.8)
         branches = [self.branch(Source(name, COLUMNS), everywhere) for name in names]
