@@ -188,7 +188,8 @@ class Judge:
             readings += [(as_aggregation(one), (*others, SUBTRACT_REPEATS)) for one, others in readings]
         if case.how.settings.get(_EARLY) == "true":
             readings += [(_with_early_sessions(one), (*others, EARLY_SESSIONS)) for one, others in readings]
-        unfiltered = case.how.settings.get(_CONSTRAINTS) == "false"
+        rules = case.how.settings.get(RULES, "")
+        unfiltered = case.how.settings.get(_CONSTRAINTS) == "false" or "InferFiltersFromConstraints" in rules
         if joins and (unfiltered or any(join.join == "full" for join in joins)):
             equal = True if unfiltered else None
             readings += [(with_joins(one, null_keys=equal), (*others, NULL_KEYS)) for one, others in readings]
@@ -196,8 +197,10 @@ class Judge:
 
     def is_as_written(self, case: Case, *divergences: Divergence) -> bool:
         """Whether Spark does as it is written, or only prunes columns, without the rules of divergences."""
+        excluded = {**case.how.settings, RULES: ",".join(one.excluded for one in divergences)}
+        case = replace(case, how=replace(case.how, settings=excluded))
         try:
-            found = case.bags(self.run(case, {RULES: ",".join(one.excluded for one in divergences)}).batches)
+            found = case.bags(self.run(case).batches)
         except Refused:
             return False
         return self.by_readings(case, found) is not None

@@ -16,7 +16,7 @@ from streamproof.properties.generators.plans.drawing import Query, draw_query
 from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun, Ran, Refused
 from streamproof.reference.spark.execution import Execution
-from streamproof.reference.spark.plans import Aggregation, Node, Watermark, pruned, rebuilt
+from streamproof.reference.spark.plans import Aggregation, Node, Watermark, pruned, rebuilt, with_joins
 from streamproof.reference.spark.session_windows import SessionWindows
 
 Planned = Callable[[Query, HowRun], Node]
@@ -102,6 +102,21 @@ def test_rows_that_a_stream_keeps_or_loses_by_its_own_rules_are_not_judged_by_th
     judge = Judge(Runner(as_written))  # type: ignore[arg-type]
     assert [*judge.judge(case, [])] == []
     assert judge.runs["batch"] == batch
+
+
+def test_null_keys_that_the_excluded_rules_join_do_not_hide_the_filter_below_the_watermark() -> None:
+    def lagging(node: Node) -> Node:
+        return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, Watermark) else node
+
+    def planned(query: Query, how: HowRun) -> Node:
+        excluded = "InferFiltersFromConstraints" in how.settings.get(RULES, "")
+        return with_joins(query.plan, null_keys=True) if excluded else rebuilt(query.plan, lagging)
+
+    found = [one for seed in "0123" for one in judged(CORPUS["windows above a join"], Runner(planned), seed)]
+    assert {one.name for each in found if each.relation.name == "reference" for one in each.named} == {
+        "filter below the watermark"
+    }
+    assert all(each.named for each in found if each.relation.name == "reference")
 
 
 def test_times_forgotten_at_a_restart_have_a_name() -> None:
