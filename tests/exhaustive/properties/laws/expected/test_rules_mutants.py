@@ -45,9 +45,9 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant(session_windows, "] + windows.gap_us > late_ms", "] + windows.gap_us >= late_ms", SESSIONS),
-    Mutant(session_windows, "] + windows.gap_us > late_ms", "] > late_ms", SESSIONS),
-    Mutant(session_windows, "] + windows.gap_us > late_ms", "] + windows.gap_us > eviction_ms", SESSIONS, NOW),
+    Mutant(session_windows, "self.end(session) > late_ms", "self.end(session) >= late_ms", SESSIONS),
+    Mutant(session_windows, "self.end(session) > late_ms", "session[-1][windows.time] > late_ms", SESSIONS),
+    Mutant(session_windows, "self.end(session) > late_ms", "self.end(session) > eviction_ms", SESSIONS, NOW),
     Mutant(session_windows, "<= self.end(sessions[-1])", "< self.end(sessions[-1])", SESSIONS),
     Mutant(session_windows, "if self.end(one) <= eviction_ms", "if self.end(one) < eviction_ms", SESSIONS),
     Mutant(windows, "not late or ", "True or ", WINDOWS),
