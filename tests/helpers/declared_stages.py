@@ -98,7 +98,13 @@ class Declared:
     value: T.DataType = field(default_factory=T.NullType)
 
 
-def declared(operator: str, options: Any, records: Sequence[Record] = (), still: Sequence[str] = ()) -> Declared:
+def declared(
+    operator: str,
+    options: Any,
+    records: Sequence[Record] = (),
+    still: Sequence[str] = (),
+    has_clock: bool = False,
+) -> Declared:
     """Call an operator's public function under options, as a cohort of these records calls it.
 
     Args:
@@ -106,6 +112,7 @@ def declared(operator: str, options: Any, records: Sequence[Record] = (), still:
         options: Its options.
         records: The records.
         still: The inputs that are batch DataFrames.
+        has_clock: Whether the inputs come from a timed operator.
     """
     binding, definition = binding_of(operator), registration_of(operator).declare(options)
     found = Declared(definition, binding.fields(definition, records))
@@ -116,8 +123,8 @@ def declared(operator: str, options: Any, records: Sequence[Record] = (), still:
         return make(of)
 
     def served(packed: Frame, processor: Any, timed: bool, initial_state: Any) -> Frame:
-        assert processor.stage.declaration is not None
-        found.declaration = processor.stage.declaration
+        assert (processor.stage.declaration is None) == processor.stage.ended  # a batch DataFrame has no checkpoint
+        found.declaration = processor.stage.declaration or ""
         found.stages.append(replace(processor.stage, declaration=None))  # a group in memory has no guard
         found.timed.append(timed)
         return packed
@@ -138,7 +145,7 @@ def declared(operator: str, options: Any, records: Sequence[Record] = (), still:
         patch.setattr(T.DataType, "fromDDL", _DDL.__getitem__)
         patch.setattr(keyed, "DataFrame", Frame)
         patch.setattr(keyed, "_initial_states", initial_states)
-        patch.setattr(keyed, "_has_clock", lambda source: False)
+        patch.setattr(keyed, "_has_clock", lambda source: has_clock)
         patch.setattr(keyed, "_served", served)
         patch.setattr(keyed, "_unpacked", unpacked)
         module = import_module(f"streamproof.spark_impl.{operator}")

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.spark_impl.inputs import table
+from streamproof.spark_impl.runtime.logic import BEFORE_ALL_TIMES
 from streamproof.spark_impl.session_windows import native_session_windows
 from streamproof.spark_impl.stream_stream_join import native_stream_stream_join
 from streamproof.spark_impl.window_aggregate import native_window_aggregate
@@ -101,3 +102,37 @@ def test_the_watermark_of_an_operator_of_spark_s_follows_the_keys_and_the_times_
         assert columns_in(clock) == {"timestamp"}
         # Spark moves a filter below the watermark unless it names the clock, and its rows wouldn't move the clock then.
         assert all("clock" in condition for condition in rows.behind if "value" in condition)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_operator_declares_its_watermark_its_end_and_the_order_of_its_rows(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watermarks: list[tuple[Any, ...]] = []
+    orders: list[str] = []
+    select = Frame.select
+
+    def watching(frame: Frame, *columns: Any) -> Frame:
+        orders.extend(shown for column in columns if (shown := str(column)).endswith(" AS order'>"))
+        return select(frame, *columns)
+
+    def watermarked(frame: Frame, *given: Any) -> Frame:
+        watermarks.append(given)
+        return frame
+
+    monkeypatch.setattr(Frame, "select", watching)
+    monkeypatch.setattr(Frame, "withWatermark", watermarked)
+    options = next(iter(registration_of(operator).profiles.values()))
+    one = declared(operator, options)
+    inputs = one.definition.inputs
+    assert not any(stage.ended for stage in one.stages)
+    assert watermarks == [("clock", "0 seconds")] * one.timed[0]
+    if len(one.stages) > 1:
+        # A row comes before the messages that rows of its place have set off, and one without a time first.
+        place = f"struct(order, coalesce(unix_millis(timestamp_millis(timestamp)), {BEFORE_ALL_TIMES})"
+        assert orders == [f"Column<'{place}{', -1' * stage}) AS order'>" for stage in range(len(inputs))]
+    watermarks.clear()
+    declared(operator, options, has_clock=True)  # the query's clock is that of the operator before it
+    if len(inputs) > 1:
+        assert all(stage.ended for stage in declared(operator, options, still=inputs).stages)
+    assert watermarks == []

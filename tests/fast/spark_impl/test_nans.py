@@ -18,7 +18,7 @@ from streamproof.spark_impl.foreign_key_stages import foreign_key_hops, foreign_
 from streamproof.spark_impl.one_to_many_join import one_to_many_stages
 from streamproof.spark_impl.runtime.codec import encode
 from streamproof.spark_impl.runtime.columns import same_bits
-from streamproof.spark_impl.runtime.logic import NAN, NotANumber
+from streamproof.spark_impl.runtime.logic import NAN, Arrived, NotANumber
 from streamproof.spark_impl.runtime.processor import Side, Stage
 from streamproof.spark_impl.session_windows import SessionLogic
 from streamproof.spark_impl.table_table_join import TableTableLogic
@@ -119,3 +119,17 @@ def test_a_key_has_the_same_bits_for_both_zeros_and_for_all_nans(kind: str, monk
         return
     # Adding a zero makes 0.0 of -0.0.
     assert shown == f"Column<'CAST(CASE WHEN isnan(k) THEN nan ELSE +(k, 0.0) END AS {kind.upper()})'>"
+
+
+def test_rows_without_a_part_of_their_order_come_before_all_others() -> None:
+    logic = TableTableLogic(TableTableJoin("left"))
+    for wanted in (
+        [None, 1, 2],
+        [[None, 5], [1, None], [1, 2]],
+        [[1, [None, 3]], [1, [0, 2]], [2, None]],
+        [None, "", "a"],
+    ):
+        for order in permutations(wanted):
+            assert [one.order for one in logic.in_order([Arrived(0, one, None) for one in order])] == wanted
+    late, soon = Arrived(2, None, None), Arrived(1, None, None)
+    assert logic.in_order([late, soon]) == [soon, late]
