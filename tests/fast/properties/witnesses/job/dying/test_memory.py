@@ -111,7 +111,20 @@ class Holder(SimpleNamespace):
         self.function()
 
 
+def only(member):
+    """Return an object of a class with one member, which alone refers to what it changes."""
+    return type("Only", (), {"member": member})()
+
+
+SETTER = only(property(lambda self: 0, lambda self, value: default(by=NESTED)))
+GETTER = only(property(lambda self: default(by=NESTED)))
+OF_CLASS = only(classmethod(lambda cls: default(by=NESTED)))
+STATIC = only(staticmethod(lambda: default(by=NESTED)))
 JOBS = {
+    "a property's setter": lambda: setattr(SETTER, "member", 1),
+    "a property": lambda: GETTER.member,
+    "a class method": lambda: OF_CLASS.member(),
+    "a static method": lambda: STATIC.member(),
     "a library's object that calls a function": Holder(function=globals_of_each_kind),
     "globals": globals_of_each_kind,
     "defaults and attributes of a function": default,
