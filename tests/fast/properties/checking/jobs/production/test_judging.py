@@ -134,3 +134,11 @@ def test_rows_whose_times_the_watermark_has_not_passed_may_be_missing(
         assert [(one.row, one.is_expected) for one in found] == [(one, True) for one in rows[: min(count, must)]]
     assert bool(judge.not_checked) == (must < 6)
     assert all(note.startswith(f"{6 - must} expected rows whose times") for note in judge.not_checked)
+
+
+def test_rows_have_the_key_of_all_inputs_if_they_have_its_columns() -> None:
+    judge = judging("append", JobOracle, False)
+    assert judge.key_columns(row(0)) == ("user",)
+    assert judge.key_columns({"n": 1}) == ()
+    judge.sources = [*judge.sources, SimpleNamespace(key=("n",))]  # type: ignore[list-item]
+    assert judge.key_columns(row(0)) == ()
