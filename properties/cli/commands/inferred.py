@@ -126,7 +126,8 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
     with tempfile.TemporaryDirectory() as folder:
         frames = empty_frames(spark, given, Path(folder))
         rows = {name: frame_of_arrow(spark, one, Path(folder) / f"{name}.parquet") for name, one in tables.items()}
-        queries = inferred_queries(ScriptSource(Path(path).resolve(), [*options.argument]), spark, frames, rows)
+        source = ScriptSource(Path(path).resolve(), [*options.argument])
+        queries = inferred_queries(source, spark, frames, rows, only_some=options.query is not None)
     chosen = [query for query in queries if options.query in (None, query.write.name, str(query.index))]
     if not chosen:
         raise BadInput(
@@ -142,7 +143,9 @@ def _script(path: str, query: InferredQuery, options: JobOptions, *, several: bo
     given = {one.name: one for one in inputs_of(options)}
     reads: dict[str, Any] = {**given, **{one.name: one.input for one in inputs}, **query.tables}
     args = [*options.argument] or query.source.args
-    script = Script(path, reads, query=query.index if several else None, args=args, env=query.source.env)
+    source = query.source
+    index = query.index if several else None
+    script = Script(path, reads, query=index, args=args, env=source.env, widgets=source.widgets)
     lines = [f"{_at(path, one)} reads {one.read}: {one.text}" for one in inputs if one.name in query.own]
     lines += [guess for one in inputs if one.name in query.own for guess in one.guesses]
     shown = {one.name: one.text for one in inputs} | {

@@ -21,6 +21,7 @@ from ..scripts.lifting import FORMS, Lift, ScriptSource
 from ..scripts.reads import FILES, Frames, Read
 from ..scripts.writes import Write
 from .learning import Columns, Lacking, lacking
+from .remedies import in_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,12 +29,17 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 60
 """The most runs of a script, each of which shows one more column or argument that it uses."""
+SECONDS = 60.0
+"""How long a run may take."""
 _REQUIRED = re.compile(r"following arguments are required: ([^;\n]+)")
 _UNPACKED = re.compile(r"not enough values to unpack \(expected (\d+)")
 _NO_NUMBER = re.compile(
     r"(?:invalid literal for int\(\) with base 10|could not convert string to float|"
     r"invalid (?:int|float) value): '(\w+)'"
 )
+_PLACE = re.compile(r"<([^<>]+)>")
+"""What a usage line has in place of an argument."""
+_NO_WIDGET = re.compile(r"asks for the widget (\S+), which has no default")
 NUMBER = "10"
 """The number that stands for an argument that the script takes for one."""
 
@@ -50,6 +56,7 @@ class Explored:
         learned: By the name of an input or a table whose source has no schema here, the columns that the script uses.
         folders: By the name of a frame's folder, the name of its input.
         writes: The queries that it starts.
+        unfinished: The error that ended it before it had started all of its queries; None: it has.
     """
 
     source: ScriptSource
@@ -59,6 +66,7 @@ class Explored:
     learned: Mapping[str, Columns]
     folders: Mapping[str, str]
     writes: Sequence[Write]
+    unfinished: BadInput | None = None
 
 
 @dataclass
@@ -84,7 +92,7 @@ class Open(Frames):
         if found := super().answer(read, in_order=False):
             return found
         name = read.name or "events"
-        self.columns[name] = columns_of(read, self.spark) or self.learned.setdefault(name, Columns()).schema
+        self.columns[name] = columns_of(read, self.spark) or learned_of(name, self.learned).schema
         path = self.folder / f"input{len(self.columns)}"
         path.mkdir()
         self.folders[path.name] = name
@@ -133,7 +141,7 @@ class Exploring(Lift):
 
     def _of_absent(self, read: Read) -> DataFrame:
         name = read.name or "table"
-        self.absent[name] = columns_of(read, self.spark) or self.learned.setdefault(name, Columns()).schema
+        self.absent[name] = columns_of(read, self.spark) or learned_of(name, self.learned).schema
         return self.spark.createDataFrame([], self.absent[name])
 
 
@@ -167,14 +175,19 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
         columns = from_arrow_schema(ENVELOPES[form].columns)
         return StructType([one for one in columns if one.name != "headers" or has_headers])
     if form == "text":
-        return StructType().add("value", "string")
+        has_time = read.options.get("includetimestamp", "").casefold() == "true"  # of the socket
+        columns = StructType().add("value", "string")
+        return columns.add("timestamp", "timestamp") if has_time else columns
     if form in ("rate", "rate-micro-batch"):
         return StructType().add("timestamp", "timestamp").add("value", "bigint")
     form, path = read.options.get("cloudfiles.format", read.format), read.target or read.options.get("path")
-    if form not in FILES or path is None:
-        return None
     try:
-        found: StructType = spark.read.format(form).options(**read.options).load(path).schema
+        if form in FILES and path is not None:
+            found: StructType = spark.read.format(form).options(**read.options).load(path).schema
+        elif form and form not in FILES:  # a source that is installed, or that the script declares
+            found = spark.readStream.format(form).options(**read.options).load(path).schema
+        else:
+            return None
     except Exception:  # there are none, or they can't be read: the script's own use of the columns tells them
         return None
     return found if len(found) else None
@@ -198,7 +211,7 @@ def explored(
     for _ in range(MOST_RUNS):
         with tempfile.TemporaryDirectory() as folder:
             inputs = Open(given, {}, {}, spark, Path(folder), learned)
-            lift = Exploring(source, spark, inputs, Frames(tables), Path(folder), learned=learned)
+            lift = Exploring(source, spark, inputs, Frames(tables), Path(folder), seconds=SECONDS, learned=learned)
             failure: BadInput | None = None
             try:
                 run(lift)
@@ -215,19 +228,32 @@ def explored(
                 continue
             missing = lacking(failure.__cause__ or lift.raised)
             if missing is None or not learn(missing, learned, inputs.columns):
+                if failure is lift.unfinished:
+                    failure = in_options(failure)
+                    return Explored(
+                        source, reads, inputs.columns, lift.absent, learned, inputs.folders, lift.writes, failure
+                    )
                 raise _explained(failure, missing, source, reads, learned)
-    raise BadInput(f"{source.where} uses more than {MOST_RUNS} columns of sources without a schema: give its Input")
+    raise BadInput(f"{source.where} uses more than {MOST_RUNS} columns or arguments: describe its inputs with --input")
+
+
+def learned_of(name: str, learned: dict[str, Columns]) -> Columns:
+    """Return the columns of a source that are known so far, none at first."""
+    return learned.setdefault(name, Columns(f"streamproof_unknown_{len(learned)}"))
 
 
 def learn(missing: Lacking, learned: dict[str, Columns], streams: Mapping[str, object]) -> bool:
     """Add a column, or a better type of one, to the source that can have it; return whether there is one such source.
 
-    A column that a stream and a table may have is taken as the stream's.
+    A column that a stream and a table may have is taken as the stream's, and a column of several tables as the first's,
+    unless Spark says among which columns it looked.
     """
     able = {name: columns for name, columns in learned.items() if columns.can_take(missing)}
+    asked = {name: columns for name, columns in able.items() if columns.has_of(missing.beside)}
+    able = asked or able
     of_streams = {name: columns for name, columns in able.items() if name in streams}
     chosen = [*(of_streams or able).values()]
-    if len(chosen) != 1:
+    if not chosen or len(of_streams) > 1:
         return False
     chosen[0].take(missing)
     return True
@@ -241,10 +267,14 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
             option = name.strip().split("/")[0]
             args += [option, _named(option)] if option.startswith("-") else [_named(option)]
         return replace(source, args=args) if len(args) < MOST_RUNS else None
+    if not source.args and (names := _PLACE.findall(_usage(failure.message))):
+        return replace(source, args=[_named(name) for name in names])
     wrong = _NO_NUMBER.search(failure.message)
     if wrong is not None and wrong[1] in (*source.args, *source.env.values()):
         args = [NUMBER if one == wrong[1] else one for one in source.args]
         return replace(source, args=args, env={k: NUMBER if v == wrong[1] else v for k, v in source.env.items()})
+    if (widget := _NO_WIDGET.search(failure.message)) is not None:
+        return replace(source, widgets={**source.widgets, widget[1]: _named(widget[1])})
     if raised is None:
         return None
     line = traceback.extract_tb(raised.__traceback__)[-1]
@@ -258,8 +288,14 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
     return None
 
 
+def _usage(message: str) -> str:
+    """Return the part of a message that says which arguments a script requires; empty: it says nothing of them."""
+    said = message.partition("before it starts a query: ")[2].partition("; give its arguments")[0]
+    return re.sub(r"\[.*?\]", "", said)
+
+
 def _named(option: str) -> str:
-    return option.lstrip("-").replace("-", "_").lower()
+    return re.sub(r"\W+", "_", option.lstrip("-")).lower()
 
 
 def _explained(
@@ -272,7 +308,7 @@ def _explained(
     """Return the error of a script, with the option that says what can't be inferred."""
     unknown = [name for name in learned if name in reads]
     if missing is None or not unknown:
-        return failure
+        return in_options(failure)
     read = reads[unknown[0]]
     return BadInput(
         f"line {read.line} of {source.where} reads {read} without a schema, and its columns can't be inferred "

@@ -51,7 +51,7 @@ class InferredQuery:
 
 
 def inferred_queries(
-    source: ScriptSource, spark: Any, given: Mapping[str, Any], tables: Mapping[str, Any]
+    source: ScriptSource, spark: Any, given: Mapping[str, Any], tables: Mapping[str, Any], *, only_some: bool = False
 ) -> list[InferredQuery]:
     """Infer the inputs of each query that a script starts.
 
@@ -60,15 +60,19 @@ def inferred_queries(
         spark: The session.
         given: The frames of the inputs that the user describes, by name.
         tables: The frames of its tables, by name.
+        only_some: Whether the queries that it starts before it fails are enough.
 
     Raises:
         BadInput: The script fails, starts no query, or uses a column whose source can't be told.
     """
     found = explored(source, spark, given, tables)
+    if found.unfinished is not None and not only_some:
+        raise found.unfinished
     writes = [(number, write) for number, write in enumerate(found.writes) if write.frame.isStreaming]
     if not writes:
         raise BadInput(
-            f"{source.where} starts no query: it ends without a call of start() or toTable() on a writeStream"
+            f"{source.where} starts no query: it ends without a call of start() or toTable() on a writeStream: "
+            "give the script that starts it, or a function that returns its DataFrame, FILE.py:FUNCTION"
         )
     plans = [traced(write.frame._jdf.queryExecution().analyzed(), found.folders) for _, write in writes]
     columns = {name: _typed(name, found, found.columns[name], plans) for name in found.reads}
@@ -92,6 +96,11 @@ def _told(source: ScriptSource, found: Explored) -> list[str]:
     told = []
     if found.source.args != source.args:
         told.append(f"its arguments are {' '.join(found.source.args)}: --argument says others")
+    told += [
+        f"its widget {name} is {value}: give it a default to say another"
+        for name, value in found.source.widgets.items()
+        if name not in source.widgets
+    ]
     told += [f"${name} is {value}: the environment says another" for name, value in found.source.env.items()]
     told += [
         f"the table {name} can't be read here, and has drawn rows of the columns {', '.join(kind.names)}: "
@@ -107,6 +116,8 @@ def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Trac
 
     if name not in found.learned:
         return columns
+    if not found.learned[name].kinds:
+        return StructType().add("value", "string")
     typed = StructType()
     for column in columns:
         casts = {kind for plan in plans for kind in plan.casts.get(Place(name, column.name), ())} - {"string"}

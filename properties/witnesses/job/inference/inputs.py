@@ -21,9 +21,19 @@ if TYPE_CHECKING:
 
 LINE = "line"
 """The column of a payload of plain text."""
+_NO_KEYS = (LINE, "_corrupt_record", "_rescued_data")
 _TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _NUMBERS = ("int", "bigint", "double", "float")
 _IMAGES = ("after", "before")
+TEXTS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("1", "2", "0", "-3")),
+    **dict.fromkeys(("float", "double"), ("1.0", "2.5", "0.25", "-3")),
+    "boolean": ("true", "false"),
+    "date": ("2024-10-27", "2024-02-29", "1970-01-01"),
+}
+"""By the type as which a job reads a text, texts of the type; the narrowest type first."""
+PLAIN_TEXTS = ("x", "y", "z", "A")
+"""Texts that have no separator in them."""
 _ID = re.compile(r"(^|_)id$|Id$|ID$")
 _KEYS = ("string", "int", "bigint", "smallint", "tinyint")
 """Types of columns that are keys of a job without state, where any column may be one."""
@@ -70,8 +80,10 @@ class _Reading:
         self.name, self.read, self.query = name, read, query
         self.form = FORMS.get(read.format, read.format)
         self.envelope = ENVELOPES.get(self.form)
-        self.has_payload = self.envelope is not None or self.form == "text"
+        self.has_payload = self.envelope is not None or (self.form == "text" and columns.names == ["value"])
         self.guesses: list[str] = []
+        self.values: dict[str, Sequence[str]] = {}
+        self.parts: list[str] = []
         self.value: Any = "json"
         self.text_of_value = ""
         self.columns = [*columns]
@@ -79,6 +91,8 @@ class _Reading:
         self.times += [time for one in all_queries for time in one.times if time.place.source == name]
         if self.has_payload:
             self.read_payload([one.payloads for one in all_queries])
+        self.other_times = [time for one in (query, *all_queries) for time in one.other_times]
+        self.take_types([one.casts for one in all_queries])
 
     @property
     def payload_column(self) -> str:
@@ -95,10 +109,14 @@ class _Reading:
             self.columns = [StructField(LINE, StringType())]
             return
         self.value = payloads[0].form
+        if self.value == "split":
+            self.read_parts(payloads[0])
+            return
         fields: dict[str, StructField] = {}
         for payload in payloads:
             if self.value == "avro":
-                self.value, self.text_of_value = avro(payload.schema), f"avro({payload.schema!r})"
+                self.value = avro(payload.schema, 1 if payload.has_header else None)
+                self.text_of_value = f"avro({payload.schema!r}{', schema_id=1' * payload.has_header})"
                 fields |= {name: StructField(name, kind) for name, kind in _of_avro(payload.schema)}
                 break
             if isinstance(payload.schema, Mapping) and payload.schema.get("type") == "struct":
@@ -115,6 +133,45 @@ class _Reading:
             self.text_of_value = '"csv"'
         self.columns = [*fields.values()]
 
+    def read_parts(self, payload: Payload) -> None:
+        """Take the parts of a text as columns."""
+        from pyspark.sql.types import StructField, _parse_datatype_string
+
+        numbers = range(1 + max(int(number) for (number,) in payload.fields))
+        self.parts = [payload.names.get((str(number),), f"part{number}") for number in numbers]
+        self.parts = [
+            name if self.parts.count(name) == 1 else f"part{number}" for number, name in enumerate(self.parts)
+        ]
+        kinds = [payload.fields.get((str(number),), "string") for number in numbers]
+        pairs = zip(self.parts, kinds, strict=True)
+        self.columns = [StructField(name, _parse_datatype_string(SQL_TYPES.get(kind, kind))) for name, kind in pairs]
+        self.values = {one.name: PLAIN_TEXTS for one in self.columns if one.dataType.simpleString() == "string"}
+        parts, separator = (*self.parts,), payload.separator
+        self.value = lambda row: separator.join("" if row[name] is None else str(row[name]) for name in parts).encode()
+        self.text_of_value = (
+            f"lambda row: {_double_quoted(separator)}.join(str(row[name]) for name in {_double_quoted(parts)}).encode()"
+        )
+
+    def take_types(self, found: Sequence[Mapping[Place, frozenset[str]]]) -> None:
+        """Let texts that the job reads as numbers or truth values be these: of other texts Spark makes an error.
+
+        Columns of files and tables, whose types are declared, keep theirs, and get values.
+        """
+        from pyspark.sql.types import StructField, _parse_datatype_string
+
+        uses: dict[str, set[str]] = {}
+        for place, kinds in (item for each in found for item in each.items()):
+            if (name := self.column_of(place)) is not None:
+                uses.setdefault(name, set()).update(kinds)
+        for number, column in enumerate(self.columns):
+            able = [kind for kind in TEXTS if kind in uses.get(column.name, ())]
+            if not able or column.dataType.simpleString() != "string" or self.value not in ("json", "csv"):
+                continue
+            if self.has_payload:
+                self.columns[number] = StructField(column.name, _parse_datatype_string(able[0]))
+            else:
+                self.values[column.name] = TEXTS[able[0]]
+
     def column_of(self, place: Place) -> str | None:
         """Return the input's column that has the value of a place: a name, or a path; None: none has it alone."""
         if place.source != self.name:
@@ -123,6 +180,8 @@ class _Reading:
             return ".".join((place.column, *place.path))
         if place.parsed:
             path = place.path
+            if self.parts:
+                path = (self.parts[int(path[0])],) if path else ()
             if self.value == "debezium":
                 path = path[1:] if path[:1] in [(one,) for one in _IMAGES] else ()
             return ".".join(path) or None
@@ -133,9 +192,11 @@ class _Reading:
     def input(self) -> InferredInput:
         time, time_format = self.time()
         key = self.key({time or self.only_timestamp})
+        values = {name: texts for name, texts in self.values.items() if name not in (*key, time)}
         own: dict[str, Any] = {"key": key[0] if len(key) == 1 else key, "time": time, "time_format": time_format}
         if self.has_payload:
             own |= {"format": self.form, "value": self.value}
+        own["values"] = values or None
         own = {name: given for name, given in own.items() if given not in (None, (), "json")}
         found = Input(ddl(self.columns), name=plain_name(self.name), **own)
         return InferredInput(self.name, found, as_text(found, self.text_of_value), self.read, self.guesses)
@@ -184,7 +245,7 @@ class _Reading:
         able = [
             column.name
             for column in self.columns
-            if column.name in kept - times and column.dataType.simpleString() in _KEYS and column.name != LINE
+            if column.name in kept - times and column.dataType.simpleString() in _KEYS and column.name not in _NO_KEYS
         ]
         return tuple(sorted(able, key=lambda name: not _ID.search(name))[:1])
 
@@ -202,6 +263,10 @@ class _Reading:
         stamps = self.timestamps
         for time in self.times:
             return self.watermarked(time, stamps)
+        for time in self.other_times:
+            column = self.column_of(time.place)
+            if column is not None and time.is_known and ((stamps[1:] and column in stamps) or not stamps):
+                return self.watermarked(time, stamps)
         if self.value == "debezium" or (self.has_payload and not stamps):
             return None, None
         if len(stamps) > 1:
@@ -242,7 +307,7 @@ def as_text(given: Input, value: str = "") -> str:
         given: The input.
         value: Its payload's form as Python, where that isn't the form's name.
     """
-    names = ("key", "time", "time_format", "format", "value")
+    names = ("key", "time", "time_format", "format", "value", "values")
     plain = Input()
     said = {name: of for name in names if (of := getattr(given, name)) != getattr(plain, name)}
     texts = [_double_quoted(given.schema)]
@@ -253,6 +318,8 @@ def as_text(given: Input, value: str = "") -> str:
 def _double_quoted(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_double_quoted, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_double_quoted(key)}: {_double_quoted(one)}' for key, one in value.items())}}}"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
@@ -274,7 +341,7 @@ def _ddl_of(kind: DataType) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name.replace('`', '``')}`"
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else f"`{name.replace('`', '``')}`"
 
 
 def _of_avro(schema: str) -> Iterator[tuple[str, DataType]]:
@@ -292,5 +359,5 @@ def _of_avro(schema: str) -> Iterator[tuple[str, DataType]]:
 
 def plain_name(name: str) -> str:
     """Return a name that SQL takes as it is: the last part of a topic, path or table."""
-    last = re.sub(r"\W+", "_", re.split(r"[/.]", name.rstrip("/*."))[-1]).strip("_")
+    last = re.sub(r"\W+", "_", re.split(r"[/.]", name.rstrip("/*."))[-1], flags=re.ASCII).strip("_")
     return last if re.match("[A-Za-z]", last) else f"events_{last}".rstrip("_")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 NO_COLUMN = re.compile(r"UNRESOLVED_(COLUMN|USING_COLUMN)|ATTRIBUTE_NOT_SUPPORTED|UNRESOLVED_MAP_KEY|FIELD_NOT_FOUND")
 NO_TIMESTAMP = "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE"
@@ -22,10 +22,12 @@ class Lacking:
     Attributes:
         name: The column.
         kind: The type that it must have, in Spark's words; empty: the column isn't there.
+        beside: The columns among which it isn't, as Spark says them.
     """
 
     name: str
     kind: str = ""
+    beside: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -33,9 +35,11 @@ class Columns:
     """The columns of a source that are known so far.
 
     Attributes:
+        unknown: The name of a column that stands for those of a source of which none is known.
         kinds: By column its type, as DDL.
     """
 
+    unknown: str = "streamproof_unknown"
     kinds: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -44,7 +48,7 @@ class Columns:
         from pyspark.sql.types import StructType
 
         schema = StructType()
-        for name, kind in (self.kinds or {"streamproof_unknown": "string"}).items():
+        for name, kind in (self.kinds or {self.unknown: "string"}).items():
             schema = schema.add(name, kind)
         return schema
 
@@ -52,15 +56,13 @@ class Columns:
         """Whether the source may have a column that it isn't known to have, or a column with another type."""
         return (missing.name in self.kinds) == bool(missing.kind) and self.kinds.get(missing.name) != missing.kind
 
+    def has_of(self, names: frozenset[str]) -> bool:
+        """Whether all of its columns are among these."""
+        return names >= {*self.schema.names}
+
     def take(self, missing: Lacking) -> None:
         """Add a column, as text until its use says more, or change its type."""
         self.kinds[missing.name] = missing.kind or "string"
-
-    def refined(self, uses: dict[str, DataType]) -> None:
-        """Take the types to which a plan casts the columns that are text so far."""
-        for name, kind in uses.items():
-            if self.kinds.get(name) == "string":
-                self.kinds[name] = kind.simpleString()
 
 
 def lacking(error: BaseException | None) -> Lacking | None:
@@ -70,7 +72,8 @@ def lacking(error: BaseException | None) -> Lacking | None:
         said: dict[str, str] = dict(getattr(error, "getMessageParameters", dict)() or {})
         if NO_COLUMN.search(condition):
             name = said.get("objectName") or said.get("attr_name") or said.get("fieldName") or said.get("colName")
-            return None if name is None else Lacking(_bare(name))
+            beside = {*re.findall(r"`([^`]*)`", said.get("suggestion", ""))}
+            return None if name is None else Lacking(_bare(name), beside=frozenset(beside))
         if condition == NO_TIMESTAMP:
             return Lacking(_bare(said["eventName"]), "timestamp")
         if condition.startswith(_MISMATCH) and (name := said.get("inputSql")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,14 @@ _DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
 _UNITS = {1_000: "ms", 1_000_000: "us"}
 _EPOCHS = {"SecondsToTimestamp": "s", "MillisToTimestamp": "ms", "MicrosToTimestamp": "us"}
 _PARSED_TIMES = ("ParseToTimestamp", "GetTimestamp", "ParseToDate", "UnixTimestamp", "ToUnixTimestamp")
+_OF_WINDOWS = ("PreciseTimestampConversion", "SessionWindow", "TimeWindow")
+_TIMESTAMPS = ("timestamp", "timestamp_ntz")
+_BEHIND_HEADER = 6
+"""The position of the first byte behind Confluent's header."""
+_ITEMS = ("ElementAt", "GetArrayItem")
+_READING = (*PARSERS, "GetJsonObject")
+_TEXTS = ("Cast", "Decode", "RegExpReplace", "StringDecode", "StringReplace", "StringTrim", "Substring", "UnBase64")
+"""Expressions by which a job prepares a payload that it parses."""
 SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 """The names of types in a plan's JSON that DDL has under another name."""
 _PATTERNS = (
@@ -62,13 +71,19 @@ class Payload:
     """A payload that the job parses.
 
     Attributes:
-        form: "json", "csv" or "avro".
+        form: "json", "csv", "avro", or "split": a text whose parts are between separators.
         schema: Its schema: of Avro as text, else the JSON form of a Spark type.
         fields: The single fields that are taken out of it, each with its type's name.
+        has_header: Whether the job cuts off the header of 5 bytes that a registry's clients write.
+        separator: The separator of parts.
+        names: The names that the job gives to parts.
     """
 
     form: str
     schema: Any = None
+    has_header: bool = False
+    separator: str = ""
+    names: dict[tuple[str, ...], str] = field(default_factory=dict)
     fields: dict[tuple[str, ...], str] = field(default_factory=dict)
 
 
@@ -84,6 +99,7 @@ class Traced:
             columns by which it does so.
         kept: The places of the columns of its result.
         casts: By the place of a value, the types to which it is cast.
+        other_times: The columns of its windows, and texts and numbers that it reads as times.
     """
 
     sources: Sequence[str]
@@ -92,6 +108,7 @@ class Traced:
     groups: Sequence[tuple[frozenset[str], Sequence[Place]]]
     kept: Sequence[Place]
     casts: Mapping[Place, frozenset[str]]
+    other_times: Sequence[EventTime]
 
 
 def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
@@ -110,6 +127,7 @@ def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
         [*tracer.groups()],
         [*dict.fromkeys(place for places in output for place in places)],
         tracer.casts(),
+        [*dict.fromkeys(tracer.other_times())],
     )
 
 
@@ -152,22 +170,34 @@ class _Tracer:
         for trees in self.trees:
             kinds = {id(tree): cast for cast in trees if cast.kind == "Cast" for tree in cast.children}
             for tree in trees:
-                if tree.kind not in PARSERS and tree.kind != "GetJsonObject":
+                if tree.kind not in (*_READING, *_ITEMS):
                     continue
                 for term in self.terms(tree):
                     place = place_of(term)
-                    if place is None or not place.parsed:
+                    if place is None or not place.parsed or (tree.kind in _ITEMS and separator_of(term) is None):
                         continue
                     whole = place._replace(path=())
-                    payload = found.setdefault(whole, Payload(PARSERS.get(tree.kind, "json")))
+                    form = "split" if tree.kind in _ITEMS else PARSERS.get(tree.kind, "json")
+                    payload = found.setdefault(whole, Payload(form))
+                    if form == "split":
+                        payload.separator = separator_of(term) or ""
+                        self._name(payload, place.path, trees)
                     if tree.kind in PARSERS:
                         schema = tree.node.get("jsonFormatSchema") or tree.node.get("schema")
                         payload.schema = _merged(payload.schema, schema)
+                        payload.has_header |= _cuts_header(term)
                     else:
                         cast = kinds.get(id(tree))
                         kind = cast.node["dataType"] if cast is not None else "string"
                         payload.fields[place.path] = kind if isinstance(kind, str) else "string"
         return found
+
+    @staticmethod
+    def _name(payload: Payload, path: tuple[str, ...], trees: Sequence[Tree]) -> None:
+        """Name a part as the column that it is, with another type or not."""
+        root = trees[-1]
+        if root.kind == "Alias" and sum(tree.kind in _ITEMS for tree in trees) == 1:
+            payload.names.setdefault(path, str(root.node["name"]))
 
     def casts(self) -> dict[Place, frozenset[str]]:
         found: dict[Place, set[str]] = {}
@@ -184,6 +214,14 @@ class _Tracer:
                 for term in self.terms(trees_of(read_expression(node.eventTime()))[-1]):
                     if (time := time_of(term)) is not None:
                         yield time
+
+    def other_times(self) -> Iterator[EventTime]:
+        """Yield the columns of windows, then the values that become times."""
+        trees = [tree for trees in self.trees for tree in trees]
+        for kinds in (_OF_WINDOWS, (*_EPOCHS, *_PARSED_TIMES, "Cast")):
+            for tree in trees:
+                if tree.kind in kinds and (tree.kind != "Cast" or tree.node["dataType"] in _TIMESTAMPS):
+                    yield from (time for term in self.terms(tree) if (time := time_of(term)) is not None)
 
     def groups(self) -> Iterator[tuple[frozenset[str], Sequence[Place]]]:
         for name, node in self.nodes:
@@ -244,7 +282,15 @@ def place_of(term: Term) -> Place | None:
     if term.kind == COLUMN:
         (source,), column = term.value
         return Place(source, column)
-    below = place_of(term.children[0]) if term.children else None
+    if not term.children:
+        return None
+    if separator_of(term) is not None:
+        below = place_of(_payload_of(term.children[0].children[0]))
+        if below is None or below.parsed:
+            return None
+        number = int(term.children[1].value) - (term.kind == "ElementAt")
+        return below._replace(path=(str(number),), parsed=True)
+    below = place_of(_payload_of(term.children[0]) if term.kind in _READING else term.children[0])
     if below is None:
         return None
     if term.kind == "Cast":
@@ -258,6 +304,30 @@ def place_of(term: Term) -> Place | None:
         if path.startswith("$.") and path[2:].replace(".", "").isidentifier():
             return below._replace(path=tuple(path[2:].split(".")), parsed=True)
     return None
+
+
+def separator_of(term: Term) -> str | None:
+    """Return the separator of the parts of a text of which a term is one; None: it is none."""
+    if term.kind not in _ITEMS or term.children[0].kind != "StringSplit":
+        return None
+    pattern, number = term.children[0].children[1], term.children[1]
+    if pattern.kind != CONSTANT or not isinstance(number.value, int) or number.value < 0:
+        return None
+    text = re.sub(r"\\s[*+]?|\[ \]|[*+](?=$)", lambda found: "" if found[0].endswith("*") else " ", str(pattern.value))
+    return re.sub(r"\\(.)|\[(.)\]", r"\1\2", text) or None
+
+
+def _payload_of(term: Term) -> Term:
+    """Return the term of the text or bytes that a parser is given, before they are cut, trimmed and decoded."""
+    while term.kind in _TEXTS and term.children:
+        term = term.children[0]
+    return term
+
+
+def _cuts_header(term: Term) -> bool:
+    while term.children and term.kind != "Substring":
+        term = term.children[0]
+    return term.kind == "Substring" and term.children[1].value == _BEHIND_HEADER
 
 
 def time_of(term: Term) -> EventTime | None:
@@ -276,7 +346,7 @@ def time_of(term: Term) -> EventTime | None:
             unit = unit.children[0]
         form = _UNITS.get(int(unit.value)) if unit.kind == CONSTANT and isinstance(unit.value, (int, float)) else None
         return EventTime(place, form, is_known=form is not None)
-    if term.kind in ("Cast", "FromUnixTime", "Floor", "Round") and term.children:
+    if term.kind in ("Cast", "FromUnixTime", "Floor", "Round", *_OF_WINDOWS) and term.children:
         found = time_of(term.children[0])
         if found is not None and term.kind == "FromUnixTime" and found.form is None:
             return found._replace(form="s")

@@ -28,6 +28,12 @@ _OTHERS = """
 """
 KNOWN = frozenset(_OTHERS.split()) | NAMESPACES | QUIET
 """Packages that scripts import for their sinks, sources and platforms."""
+_OF_SINKS = """
+    cassandra clickhouse_connect clickhouse_driver elasticsearch happybase influxdb influxdb_client kafka
+    minio mysql neo4j opensearchpy oracledb psycopg psycopg2 pymongo pymssql pymysql pyodbc redis sqlalchemy
+"""
+CLIENTS = frozenset(_OF_SINKS.split())
+"""Packages by which a script makes its sink ready: nothing that a check sees comes of them."""
 WRITING = "delta.tables.DeltaTable"
 """The class that writes beside the query."""
 NAMES: Mapping[str, Sequence[str]] = {"delta.tables": ("DeltaTable", "DeltaMergeBuilder", "DeltaOptimizeBuilder")}
@@ -88,6 +94,13 @@ class Absent:
         """Let a class that derives from it be made, which is refused where it is called."""
         return (type(self._name.rpartition(".")[2], (), {"__new__": lambda *_, **__: self()}),)
 
+    def __getitem__(self, key: object) -> Any:
+        """Refuse a value that only the package has."""
+        raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, of which {self._name} is used")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
     def __enter__(self) -> Any:
         return self()
 
@@ -113,7 +126,9 @@ class AbsentModule(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         full = f"{self.__name__}.{name}"
-        return HARMLESS.get(full) or Absent(full, self._skip if full == WRITING else None)
+        return HARMLESS.get(full) or Absent(
+            full, self._skip if full == WRITING or self.__name__.partition(".")[0] in CLIENTS else None
+        )
 
 
 class _Maker(Loader):

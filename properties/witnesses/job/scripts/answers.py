@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import sys
 import time
@@ -17,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.streaming import StreamingContext
 
 from ....system.visible import first_line, visible
 from ...spark.platform.connect import classes
@@ -70,6 +72,8 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
     yield seen.frame, _views(lift, seen.frame)
     yield seen.catalog, _catalog(lift, seen.catalog)
     yield time, {"sleep": _sleeping(lift, time.sleep)}
+    yield builtins, {"input": _asking(lift)}
+    yield StreamingContext, {"__init__": _of_dstreams(lift)}
 
 
 def _of_jvm(package: Any, *arguments: Any) -> Any:
@@ -77,6 +81,27 @@ def _of_jvm(package: Any, *arguments: Any) -> Any:
     if package._fqn.endswith("EventHubsUtils.encrypt"):
         return arguments[0]
     raise TypeError(f"Spark has no class for {package._fqn} here")
+
+
+def _asking(lift: Lift) -> Callable[..., str]:
+    def ask(prompt: object = "", /) -> str:
+        said = f", {visible(str(prompt).strip())!r}" if prompt else ""
+        raise lift.refuse(
+            f"line {lift.line} of {lift.source.where} asks for input{said}: let it take an argument or an environment "
+            "variable instead"
+        )
+
+    return ask
+
+
+def _of_dstreams(lift: Lift) -> Callable[..., None]:
+    def begin(*_: Any, **__: Any) -> None:
+        raise lift.refuse(
+            f"line {lift.line} of {lift.source.where} makes a StreamingContext: of a script's queries those of "
+            "spark.readStream are checked, and DStreams aren't"
+        )
+
+    return begin
 
 
 def _returning(value: Any) -> Callable[..., Any]:
@@ -372,6 +397,9 @@ def _views(lift: Lift, owner: Any) -> Methods:
 MOST_SLEEPS = 2
 """How often a line may sleep after a query has begun: if it does so again, the script waits for the query."""
 
+LONGEST_SLEEP = 0.1
+"""How long a line sleeps, in seconds, before a query has begun."""
+
 
 def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float], None]:
     """Return what answers `time.sleep`: a script that sleeps in a loop, after it has started a query, waits for it."""
@@ -381,7 +409,9 @@ def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float]
         caller = sys._getframe(1)
         if caller.f_code.co_filename != lift.source.file:
             original(seconds)
-        elif lift.writes:
+        elif not lift.writes:
+            original(min(seconds, LONGEST_SLEEP))
+        else:
             slept[caller.f_lineno] += 1
             if slept[caller.f_lineno] > MOST_SLEEPS:
                 raise Waiting

@@ -145,7 +145,7 @@ def files(
             if _WRITING & {*mode}:
                 wrote(os.path.abspath(path))
             else:
-                path = beside(path, folders, own_stat)
+                path = beside(of_container(path, folders, own_stat), folders, own_stat)
         return own_open(path, mode, *arguments, **named)
 
     def stat(path: Any, *arguments: Any, **named: Any) -> Any:
@@ -159,6 +159,18 @@ def files(
         mock.patch.object(os, "stat", stat),
     ):
         yield
+
+
+def of_container(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] = os.stat) -> Any:
+    """Return an absolute path as it is, or the file in one of the folders that a container has at that path."""
+    if not os.path.isabs(path):
+        return path
+    parts = Path(path).parts
+    for candidate in (path, *(folder.joinpath(*parts[n:]) for folder in folders for n in range(1, len(parts)))):
+        with contextlib.suppress(OSError, ValueError):
+            stat(candidate)
+            return candidate
+    return path
 
 
 def beside(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] = os.stat) -> Any:

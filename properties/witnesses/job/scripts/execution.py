@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.ipynb import SUFFIX, line_in, text_of_notebook
 from ....system.visible import first_line, visible
+from ...spark.engine import Overdue, within
 from ..declaring import PATCHING
 from .answers import answers
 from .beside import package_of
@@ -67,9 +68,15 @@ def run(lift: Lift) -> None:
 def _execute(lift: Lift, printed: io.StringIO) -> None:
     where = lift.source.where
     try:
-        _call(lift) if callable(lift.source.code) else _exec(lift)
+        with within(lift.seconds):
+            _call(lift) if callable(lift.source.code) else _exec(lift)
     except Waiting:
         pass
+    except Overdue as overdue:
+        raise BadInput(
+            f"{where} doesn't come to its end, or wait, within {lift.seconds:g} s{overdue}: leave that out when it is "
+            "imported, and give a function of it, FILE.py:FUNCTION"
+        ) from None
     except SystemExit as ended:
         if not lift.writes:
             said = printed.getvalue().strip().splitlines()[-1:]

@@ -21,6 +21,7 @@ from .....reference.core.errors import BadInput, StreamproofError
 from ....generators.columns.forms.envelopes import ENVELOPES
 from ....system.ipynb import line_in
 from ....system.visible import first_line, visible, visible_path
+from ...spark.engine import NO_LIMIT
 from ...spark.platform.connect import server_session
 from ..plan.plans import plan_of
 from .beside import beside, files, finding, folders_of, modules
@@ -123,6 +124,7 @@ class Lift:
         error: The first error that it was answered with, which it may have caught.
         unfinished: The error that ended it before it had started all of its queries; None: it has.
         raised: The exception that ended it; None: it came to its end.
+        seconds: The seconds after which the script is interrupted.
         change: Changes a setting of the session.
     """
 
@@ -144,6 +146,7 @@ class Lift:
     error: StreamproofError | None = None
     unfinished: BadInput | None = None
     raised: Exception | None = None
+    seconds: float = NO_LIMIT
     change: Callable[[str, str], None] = field(init=False)
     _earlier: dict[str, str | None] = field(default_factory=dict)
 
