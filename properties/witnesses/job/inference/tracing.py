@@ -14,8 +14,10 @@ from ..plan.plans import class_of, columns_beside, members, read_expression, ses
 
 PARSERS = {"JsonToStructs": "json", "CsvToStructs": "csv", "AvroDataToCatalyst": "avro"}
 """Expressions that parse a payload, each with the payload's form."""
-_OF_FUNCTIONS = ("FlatMapGroups", "FlatMapCoGroups", "TransformWithState")
+_OF_FUNCTIONS = ("FlatMapGroups", "TransformWithStateIn")
 _DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
+_TOGETHER = ("Aggregate", "Distinct", "GlobalLimit", "LocalLimit", "Offset", *_DEDUPLICATIONS)
+"""Operators in which a row's result depends on others."""
 _UNITS = {1_000: "ms", 1_000_000: "us"}
 _EPOCHS = {"SecondsToTimestamp": "s", "MillisToTimestamp": "ms", "MicrosToTimestamp": "us"}
 _PARSED_TIMES = ("ParseToTimestamp", "GetTimestamp", "ParseToDate", "UnixTimestamp", "ToUnixTimestamp")
@@ -225,11 +227,15 @@ class _Tracer:
 
     def groups(self) -> Iterator[tuple[frozenset[str], Sequence[Place]]]:
         for name, node in self.nodes:
-            columns = [*self._columns_of(name, node)]
-            if columns or name in ("Aggregate", "Distinct") or name.startswith(_OF_FUNCTIONS):
-                below = frozenset(self.source_of(one) for one in walk(node) if class_of(one).startswith("StreamingRel"))
-                if below:
-                    yield below, [*dict.fromkeys(place for column in columns for place in self._alone(column))]
+            if name == "Join" and all(map(_streams, members(node.children()))):
+                places = [*self._joined(node)]
+            elif name in _TOGETHER or name.startswith(_OF_FUNCTIONS):
+                places = [place for column in self._columns_of(name, node) for place in self._alone(column)]
+            else:
+                continue
+            below = frozenset(self.source_of(one) for one in walk(node) if class_of(one).startswith("StreamingRel"))
+            if below:
+                yield below, [*dict.fromkeys(places)]
 
     def _alone(self, column: Any) -> Iterator[Place]:
         """Yield the places of a column, of each source the only one: in a union of two of its columns none tells."""
@@ -249,24 +255,32 @@ class _Tracer:
         elif name.startswith("TransformWithStateIn"):
             yield from [*members(node.children().apply(0).output())][: node.groupingAttributesLen()]
         elif name.startswith(_OF_FUNCTIONS):
-            if hasattr(node, "groupingAttributes"):
-                yield from members(node.groupingAttributes())
-        elif name == "Join" and node.condition().isDefined() and all(map(_streams, members(node.children()))):
-            yield from _equal(node.condition().get())
+            yield from members(node.groupingAttributes())
+
+    def _joined(self, node: Any) -> Iterator[Place]:
+        """Yield the places of the columns by whose equality a join of streams brings rows together."""
+        sides = [*_equal(node.condition().get())] if node.condition().isDefined() else []
+        for one, other in sides:
+            places = [*self._alone(one), *self._alone(other)]
+            # A row of a source beside itself by another column: no column tells the rows that meet.
+            yield from (
+                place for place in places if {each for each in places if each.source == place.source} == {place}
+            )
 
 
 def _streams(plan: Any) -> bool:
     return bool(plan.isStreaming())
 
 
-def _equal(condition: Any) -> Iterator[Any]:
-    """Yield the sides of the equalities that a condition asks for."""
+def _equal(condition: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the two sides of each equality that a condition asks for."""
     kind = class_of(condition)
     if kind == "And":
         for one in members(condition.children()):
             yield from _equal(one)
     elif kind in ("EqualTo", "EqualNullSafe"):
-        yield from members(condition.children())
+        left, right = members(condition.children())
+        yield left, right
 
 
 def _merged(one: Any, other: Any) -> Any:

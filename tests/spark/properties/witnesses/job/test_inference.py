@@ -86,6 +86,10 @@ def test_an_unknown_form_of_an_event_time_is_said_to_be_so(spark: SparkSession, 
         ("e.select('user', 'n').union(e.select('team', 'n')).groupBy('user').count().writeStream", []),
         ("e.withColumnRenamed('user', 'u').select('u', 'at').distinct().writeStream", ["user"]),
         ("e.select('n', 'at').writeStream", ["n"]),
+        ("e.limit(3).writeStream", []),
+        ("e.alias('a').join(e.alias('b'), F.expr('a.user = b.user')).writeStream", ["user"]),
+        ("e.alias('a').join(e.alias('b'), F.expr('a.user = b.team')).writeStream", []),
+        ("e.alias('a').join(e.alias('b'), F.expr('a.at < b.at')).writeStream", []),
     ],
 )
 def test_the_key_is_what_all_operators_bring_rows_together_by(
