@@ -238,6 +238,7 @@ def test_a_late_row_is_rescued_when_spark_merges_sessions_before_the_shuffle(
     assert [line["window"] for line in outcome.to_lines()] == [window]
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_a_job_of_this_operator_has_its_reference_and_not_one_that_is_1_ms_off(
     spark: SparkSession, check_job: Callable[..., JobReport]
 ) -> None:
