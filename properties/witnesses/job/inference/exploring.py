@@ -179,7 +179,7 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
         columns = StructType().add("value", "string")
         return columns.add("timestamp", "timestamp") if has_time else columns
     if form in ("rate", "rate-micro-batch"):
-        return StructType().add("timestamp", "timestamp").add("value", "bigint")
+        return StructType().add("timestamp", "timestamp").add("value", "long")
     form, path = read.options.get("cloudfiles.format", read.format), read.target or read.options.get("path")
     try:
         if form in FILES and path is not None:

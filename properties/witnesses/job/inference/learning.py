@@ -45,11 +45,11 @@ class Columns:
     @property
     def schema(self) -> StructType:
         """The columns as a schema; a source always has one."""
-        from pyspark.sql.types import StructType
+        from pyspark.sql.types import StructType, _parse_datatype_string
 
         schema = StructType()
         for name, kind in (self.kinds or {self.unknown: "string"}).items():
-            schema = schema.add(name, kind)
+            schema = schema.add(name, _parse_datatype_string(kind))
         return schema
 
     def can_take(self, missing: Lacking) -> bool:

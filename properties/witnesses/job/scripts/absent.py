@@ -42,7 +42,7 @@ CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseEx
 
 
 def _same(given: Any = None, *arguments: Any, **named: Any) -> Any:
-    return given
+    return next(iter(named.values()), None) if given is None else given
 
 
 def _nothing(*arguments: Any, **named: Any) -> None:

@@ -109,6 +109,7 @@ def test_a_file_that_a_script_writes_is_told(run: Run, tmp_path: Path) -> None:
 
 USES = {
     "from delta.tables import *\nfrom delta import DeltaTable as D, configure_spark_with_delta_pip as c\nc(1)": "",
+    "import delta\nassert delta.configure_spark_with_delta_pip(spark_session_builder=1, extra_packages=[]) == 1": "",
     "from delta.tables import *\nDeltaTable.forPath(None, '/x')": "delta.tables.DeltaTable.forPath is called",
     "import findspark, pkg_resources\nfindspark.init()\npkg_resources.get_distribution('pytest').version": "",
     "import boto3, boto3.session\nfrom botocore.exceptions import ClientError\ns3 = boto3.client": "",

@@ -84,6 +84,14 @@ def inferred(text: str, spark: SparkSession, folder: Path) -> list[InferredQuery
             'Input("id string, n string", key="id", time=False, values={"n": ["1", "2", "0", "-3"]})',
             id="a text of a file that is read as a number",
         ),
+        pytest.param(
+            """
+            rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+            rows.withWatermark("timestamp", "1 minute").groupBy(F.col("value") % 6).count().writeStream.start()
+            """,
+            'Input("timestamp timestamp, value bigint")',
+            id="the rate source",
+        ),
     ],
 )
 def test_an_input_is_inferred(text: str, said: str, spark: SparkSession, tmp_path: Path) -> None:
