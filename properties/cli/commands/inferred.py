@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ...witnesses.job.inference.inputs import InferredInput
     from ...witnesses.job.scripts.script import Script
 
+SECONDS_ALONE = 30.0
+"""The time limit of each way to run a query whose histories run alone, for want of a key, unless the user says it."""
 OVERRIDES = ("key", "time", "time_format")
 """The options that say another value of inputs that are inferred."""
 
@@ -33,15 +35,15 @@ class InferredScript:
 
     Attributes:
         script: The job.
-        label: The query, for messages, if the script starts several; otherwise empty.
         lines: The lines that say what was inferred.
         reads: By their names, the script's reads as Python.
+        is_alone: Whether an input has no key, so that each history runs in a query of its own.
     """
 
     script: Script
-    label: str
     lines: Sequence[str]
     reads: Mapping[str, str]
+    is_alone: bool
 
 
 def check_script(
@@ -93,8 +95,9 @@ def _checking(
     def check() -> None:
         worst: CheckFailed | None = None
         for one in scripts:
+            own = {**common, "seconds": SECONDS_ALONE} if one.is_alone and options.seconds is None else common
             try:
-                checking(path, one.script, options, common, outcomes)()
+                checking(path, one.script, options, own, outcomes)()
             except CheckFailed as found:
                 earlier, worst = worst, found
                 if earlier is not None and isinstance(found, Inconclusive):
@@ -133,10 +136,10 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
         raise BadInput(
             f"--query {options.query}: {visible(path)} starts {', '.join(str(query.write) for query in queries)}"
         )
-    return [_script(path, query, options, several=len(queries) > 1) for query in chosen]
+    return [_script(path, query, options) for query in chosen]
 
 
-def _script(path: str, query: InferredQuery, options: JobOptions, *, several: bool) -> InferredScript:
+def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScript:
     from ...witnesses.job.scripts.script import Script
 
     inputs = _overridden(query, options)
@@ -144,14 +147,14 @@ def _script(path: str, query: InferredQuery, options: JobOptions, *, several: bo
     reads: dict[str, Any] = {**given, **{one.name: one.input for one in inputs}, **query.tables}
     args = [*options.argument] or query.source.args
     source = query.source
-    index = query.index if several else None
-    script = Script(path, reads, query=index, args=args, env=source.env, widgets=source.widgets)
+    script = Script(path, reads, query=query.index, args=args, env=source.env, widgets=source.widgets)
     lines = [f"{_at(path, one)} reads {one.read}: {one.text}" for one in inputs if one.name in query.own]
     lines += [guess for one in inputs if one.name in query.own for guess in one.guesses]
     shown = {one.name: one.text for one in inputs} | {
         name: repr(rows.to_pylist()) for name, rows in query.tables.items()
     }
-    return InferredScript(script, str(query.write) if several else "", [*lines, *query.told], shown)
+    is_alone = not all(one.input.key for one in inputs if one.name in query.own)
+    return InferredScript(script, [*lines, *query.told], shown, is_alone)
 
 
 def _at(path: str, one: InferredInput) -> str:

@@ -14,7 +14,7 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.schemas import arrow_schema
 from ....generators.columns.values import key_kinds, kinds
 from ..scripts.lifting import ScriptSource
-from ..scripts.writes import Write
+from ..scripts.writes import Write, started_of
 from .exploring import Explored, explored
 from .inputs import InferredInput, inferred_input, plain_name
 from .tracing import Place, Traced, traced
@@ -33,7 +33,7 @@ class InferredQuery:
 
     Attributes:
         source: The script, with what stands for the arguments that it requires.
-        index: The query's index in the order of their starts.
+        index: The query's index in the order of their starts; None: it is the only one.
         write: What it writes, and where.
         inputs: The inputs of the script, by their names in `reads`.
         own: The names of the inputs that this query reads.
@@ -42,7 +42,7 @@ class InferredQuery:
     """
 
     source: ScriptSource
-    index: int
+    index: int | None
     write: Write
     inputs: Mapping[str, InferredInput]
     own: Sequence[str]
@@ -68,7 +68,8 @@ def inferred_queries(
     found = explored(source, spark, given, tables)
     if found.unfinished is not None and not only_some:
         raise found.unfinished
-    writes = [(number, write) for number, write in enumerate(found.writes) if write.frame.isStreaming]
+    started = started_of(found.writes)
+    writes = [(number, write) for number, write in enumerate(started) if write.frame.isStreaming]
     if not writes:
         raise BadInput(
             f"{source.where} starts no query: it ends without a call of start() or toTable() on a writeStream: "
@@ -81,7 +82,7 @@ def inferred_queries(
     return [
         InferredQuery(
             found.source,
-            number,
+            None if len(started) == 1 and found.unfinished is None else number,
             write,
             {name: inferred_input(name, found.reads[name], columns[name], plan, plans) for name in found.reads},
             plan.sources,

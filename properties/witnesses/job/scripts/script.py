@@ -19,7 +19,7 @@ from ..sinks.sink import Sink
 from .execution import compiled, run
 from .lifting import Lift, ScriptSource
 from .reads import Frames
-from .writes import Write
+from .writes import Write, started_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -233,8 +233,7 @@ class Script:
         Raises:
             BadInput: There is none, or there are several of which none is chosen.
         """
-        displayed = [write for write in writes if write.format == "display"]
-        started = [write for write in writes if write.format not in ("display", "shown")] or displayed
+        started = started_of(writes)
         if not started:
             raise BadInput(self._no_query())
         names = ", ".join(map(str, started))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,12 @@ class Write:
     def __str__(self) -> str:
         name = f"{self.name!r} " if self.name else ""
         return visible(f"{name}(line {self.line}, {self.sink})")
+
+
+def started_of(writes: Sequence[Write]) -> list[Write]:
+    """Return the queries that a script starts, in order; those that a notebook displays only if there are no others."""
+    displayed = [write for write in writes if write.format == "display"]
+    return [write for write in writes if write.format not in ("display", "shown")] or displayed
 
 
 @dataclass

@@ -154,3 +154,14 @@ def test_what_cannot_be_inferred_is_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(BadInput, match=said):
         inferred(written(tmp_path, text), spark)
+
+
+def test_each_of_several_queries_has_the_index_by_which_a_script_s_query_is_chosen(spark: SparkSession) -> None:
+    assert [
+        (query.index, query.write.name) for query in inferred(UNTOUCHED / "databricks_bronze_silver.py", spark)
+    ] == [
+        (0, ""),
+        (1, "silver"),
+    ]
+    (only,) = inferred(UNTOUCHED / "notebook_main.py", spark)
+    assert (only.index, only.write.name) == (None, "big"), "what a notebook displays is no query beside it"
