@@ -46,8 +46,8 @@ def fake(answer: Answer, ended: list[str], there: Answer | None = None) -> type:
 def ran(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> tuple[Tally, list[Difference]]:
     tally, kept = Tally(), list[Difference]()
     monkeypatch.setattr(campaign, "PySparkProcess", fake(answer, []))
-    milliseconds = itertools.count()  # a clock that each look at it moves
-    monkeypatch.setattr(campaign, "time", SimpleNamespace(monotonic=lambda: next(milliseconds) / 1000))
+    looks = itertools.count()  # a clock that each look at it moves by 0.2 ms
+    monkeypatch.setattr(campaign, "time", SimpleNamespace(monotonic=lambda: next(looks) / 5000))
     run(Options(minutes=0.02, jobs=1, **options), tally, lambda step: None, kept.append)
     return tally, kept
 
