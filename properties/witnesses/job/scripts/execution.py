@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.ipynb import SUFFIX, line_in, text_of_notebook
 from ....system.visible import first_line, visible
-from ...spark.engine import Overdue, within
+from ...spark.engine import NO_LIMIT, Overdue, within
 from ..declaring import PATCHING
 from .answers import answers
 from .beside import package_of
@@ -73,6 +73,8 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
     except Waiting:
         pass
     except Overdue as overdue:
+        if lift.seconds == NO_LIMIT:  # the limit is that of the check around it, which says so
+            raise
         raise BadInput(
             f"{where} doesn't come to its end, or wait, within {lift.seconds:g} s{overdue}: leave that out when it is "
             "imported, and give a function of it, FILE.py:FUNCTION"
