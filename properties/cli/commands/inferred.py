@@ -131,7 +131,7 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
         rows = {name: frame_of_arrow(spark, one, Path(folder) / f"{name}.parquet") for name, one in tables.items()}
         source = ScriptSource(Path(path).resolve(), [*options.argument])
         queries = inferred_queries(source, spark, frames, rows, only_some=options.query is not None)
-    chosen = [query for query in queries if options.query in (None, query.write.name, str(query.index))]
+    chosen = [query for query in queries if options.query in (None, query.write.name, str(query.index or 0))]
     if not chosen:
         raise BadInput(
             f"--query {options.query}: {visible(path)} starts {', '.join(str(query.write) for query in queries)}"
@@ -145,9 +145,8 @@ def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScr
     inputs = _overridden(query, options)
     given = {one.name: one for one in inputs_of(options)}
     reads: dict[str, Any] = {**given, **{one.name: one.input for one in inputs}, **query.tables}
-    args = [*options.argument] or query.source.args
-    source = query.source
-    script = Script(path, reads, query=query.index, args=args, env=source.env, widgets=source.widgets)
+    source = query.source  # its arguments are those given, and stand-ins for the others that it requires
+    script = Script(path, reads, query=query.index, args=source.args, env=source.env, widgets=source.widgets)
     lines = [f"{_at(path, one)} reads {one.read}: {one.text}" for one in inputs if one.name in query.own]
     lines += [guess for one in inputs if one.name in query.own for guess in one.guesses]
     shown = {one.name: one.text for one in inputs} | {
