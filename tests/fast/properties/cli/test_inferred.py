@@ -1,0 +1,51 @@
+"""A script whose inputs are inferred, as the command line checks it: without Spark, for what is inferred is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamproof import Input
+from streamproof.properties.cli.commands.inferred import inferred_scripts
+from streamproof.properties.cli.commands.job import JobOptions
+from streamproof.properties.witnesses.job.inference import exploring, inferring
+from streamproof.properties.witnesses.job.inference.inputs import InferredInput
+from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
+from streamproof.properties.witnesses.job.scripts.reads import Read
+from streamproof.properties.witnesses.spark import session
+from streamproof.reference.core.errors import BadInput
+
+CLICKS = InferredInput("clicks", Input("user string", key="user"), 'Input("user string")', Read(), [])
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    def queries(source: ScriptSource, *_: Any, **__: Any) -> list[Any]:
+        whole = ScriptSource(source.code, [*source.args, "--out", "out"])
+        write = SimpleNamespace(name="visits")
+        return [inferring.InferredQuery(whole, None, write, {"clicks": CLICKS}, ["clicks"], {}, [])]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inferring, "inferred_queries", queries)
+    monkeypatch.setattr(exploring, "empty_frames", lambda *_: {})
+    monkeypatch.setattr(session, "spark_session", lambda **_: None)
+    (tmp_path / "job.py").write_text("")
+    return str(tmp_path / "job.py")
+
+
+def test_arguments_that_are_left_out_have_stand_ins_beside_those_given(script: str) -> None:
+    (one,) = inferred_scripts(script, JobOptions(argument=("--topic", "clicks")))
+    assert one.script.args == ["--topic", "clicks", "--out", "out"]
+
+
+@pytest.mark.parametrize("query", [None, "0", "visits"])
+def test_an_only_query_is_chosen_by_its_name_its_index_or_nothing(script: str, query: str | None) -> None:
+    assert len(inferred_scripts(script, JobOptions(query=query))) == 1
+    with pytest.raises(BadInput, match="--query 1: "):
+        inferred_scripts(script, JobOptions(query="1"))
+
+
+def test_an_option_takes_the_place_of_what_is_inferred(script: str) -> None:
+    (one,) = inferred_scripts(script, JobOptions(key=("user, user",)))
+    assert one.script.inputs[0].key == ("user", "user")
