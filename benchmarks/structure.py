@@ -18,8 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("reference", "spark_impl", "properties", "specs", "streamproof")
@@ -67,13 +66,13 @@ def operator_check() -> None:
 CHECKS: Mapping[str, Callable[[], None]] = dict(zip(MOST_FILES, (readme_check, operator_check), strict=True))
 
 
-def files_of(work: Callable[[], None]) -> list[str]:
-    """Return the project's files in which a function runs while the work is done, in whatever thread."""
-    seen: set[Any] = set()
+def code_called(work: Callable[[], object]) -> list[CodeType]:
+    """Return the code of all that is called while the work is done, in whatever thread, in the order of first calls."""
+    called: dict[CodeType, None] = {}
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
-            seen.add(frame.f_code)
+            called.setdefault(frame.f_code)
 
     threading.setprofile(profile)
     sys.setprofile(profile)
@@ -82,7 +81,12 @@ def files_of(work: Callable[[], None]) -> list[str]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    found = {Path(code.co_filename) for code in seen if code.co_flags & inspect.CO_OPTIMIZED}
+    return list(called)
+
+
+def files_of(work: Callable[[], object]) -> list[str]:
+    """Return the project's files in which a function runs while the work is done, in whatever thread."""
+    found = {Path(code.co_filename) for code in code_called(work) if code.co_flags & inspect.CO_OPTIMIZED}
     inside = {file.relative_to(ROOT).as_posix() for file in found if file.is_relative_to(ROOT)}
     return sorted(file for file in inside if file.partition("/")[0] in PACKAGES)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 
 
+@cache
 def spark_version() -> tuple[int, ...]:
     """Return the version of the installed PySpark, as (4, 1, 3); empty if it isn't installed."""
     return release(installed("pyspark"))

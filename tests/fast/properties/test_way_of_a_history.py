@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 import streamproof.properties
@@ -23,6 +20,8 @@ from streamproof.properties.laws.expected.oracles import BatchOracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.report.making import content
 
+from benchmarks.structure import code_called
+
 HOME = Path(streamproof.properties.__file__).parent
 STAGES = {
     "draw": {"generators/draws.py draw_histories", "generators/columns/histories/drawing.py draw_histories"},
@@ -37,20 +36,8 @@ BY_DOOR = {(str(HOME / file), name): stage for stage, doors in STAGES.items() fo
 
 def stages_entered(work: Callable[[], object]) -> list[str]:
     """Return the stages in the order in which they are first entered, in whatever thread."""
-    entered: dict[str, None] = {}
-
-    def profile(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and (stage := BY_DOOR.get((frame.f_code.co_filename, frame.f_code.co_name))):
-            entered.setdefault(stage)
-
-    threading.setprofile(profile)
-    sys.setprofile(profile)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return list(entered)
+    doors = [BY_DOOR.get((code.co_filename, code.co_name)) for code in code_called(work)]
+    return [*dict.fromkeys(stage for stage in doors if stage)]
 
 
 def without_the_last(batches: Batches) -> Batches:

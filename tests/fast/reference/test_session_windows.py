@@ -217,7 +217,7 @@ def test_the_meaning_leaves_closed_sessions_alone_and_under_close_it_has_no_othe
     assert result_of(f"{OVERLAP} a@90", SESSIONS, emit="close") == every
 
 
-# Laws; those of every operator are in test_laws.py.
+# Laws; those of every operator are in tests/exhaustive.
 
 
 @settings(QUIET, max_examples=100)

