@@ -246,7 +246,7 @@ def test_a_job_of_this_operator_has_its_reference_and_not_one_that_is_1_ms_off(
         return session_windows(events, key="key", timestamp="time", gap="10 ms", grace="5 ms")
 
     events = Input("key string, time timestamp", key="key")
-    report = check_job(job, events, expect=reference_of("session_windows", gap_ms=10, grace_ms=5))
+    report = check_job(job, events, expect=reference_of("session_windows", gap_ms=10, grace_ms=5), histories=60)
     assert (report.comparing, report.oracle) == ("batches", "the reference of session_windows")
     with pytest.raises(Violated):
-        check_job(job, events, expect=reference_of("session_windows", gap_ms=10, grace_ms=6))
+        check_job(job, events, expect=reference_of("session_windows", gap_ms=10, grace_ms=6), histories=60)

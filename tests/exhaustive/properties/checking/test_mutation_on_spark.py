@@ -17,6 +17,7 @@ SMALLEST = ("stream_table_join", "one_to_many_join")
 HISTORIES = 40
 
 
+@pytest.mark.in_ci("one_to_many_join")
 @pytest.mark.parametrize("operator", SMALLEST)
 def test_mutants_are_killed_in_a_query_that_they_share(
     spark: SparkSession, operator: str, monkeypatch: pytest.MonkeyPatch

@@ -27,7 +27,7 @@ def days(clicks):
     return clicks.withWatermark("at", "1 hour").groupBy("user", F.window("at", "6 hours")).agg(F.count("*").alias("n"))
 
 
-print(check_job(days, CLICKS, expect=windows("6 hours", delay="1 hour", aggregates={"n": "count"}), histories=100))
+print(check_job(days, CLICKS, expect=windows("6 hours", delay="1 hour", aggregates={"n": "count"}), histories=40))
 assert [spark.conf.get(name) for name in ASKED] == before, before
 assert SparkSession.getActiveSession() is spark
 print("as it was", before)
@@ -40,6 +40,6 @@ def test_a_session_of_the_users_own_is_used_as_it_is(tmp_path: Path) -> None:
     script.write_text(SCRIPT, encoding="utf-8")
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "days (mine.py:17) conforms to windows(size=6 hours, delay=1 hour) on 100 histories" in done.stdout
+    assert "days (mine.py:17) conforms to windows(size=6 hours, delay=1 hour) on 40 histories" in done.stdout
     assert "HDFSBackedStateStoreProvider" in done.stdout
     assert "'Europe/Berlin'" in done.stdout
