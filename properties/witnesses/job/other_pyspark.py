@@ -239,7 +239,7 @@ def loaded(content: bytes) -> Any:
 
 
 def _alone(runner: Runner) -> Runner:
-    return replace(runner, earlier=None, on=None)
+    return replace(runner, earlier=None, on=None, plans={}, schemas={})
 
 
 def _with_partitions(run: RunOptions) -> RunOptions:

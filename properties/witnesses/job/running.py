@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting by which a checkpoint knows sources by name, not by position."""
+_IDS = re.compile(r"#\d+L?")
+"""The numbers of columns in the text of a plan, which are others each time that it is made."""
 REPEATED = "rows in a repeated batch"
 RESTORED = "state before a stop, rows after it"
 REFUSED = (
@@ -213,6 +215,9 @@ class Runner:
         earlier: The earlier version of the job, from whose checkpoint it goes on after a stop; None: it has none.
         on: The PySpark that the job runs on; None: this process's.
         memory: What the code of sinks keeps in this process, which each start of a query finds as the first did.
+        declared: What the job's declaration has said, by the options that it may depend on.
+        plans: The plans of its queries, by their text.
+        schemas: Spark's schemas of its inputs, by the settings of the session and the inputs' own.
     """
 
     job: Job
@@ -221,6 +226,9 @@ class Runner:
     earlier: Earlier | None = None
     on: OtherPySpark | None = None
     memory: Memory = field(default_factory=Memory, repr=False, compare=False)
+    declared: dict[str, Declared] = field(default_factory=dict, init=False, repr=False, compare=False)
+    plans: dict[str, Plan] = field(default_factory=dict, repr=False, compare=False)
+    schemas: dict[str, StructType] = field(default_factory=dict, repr=False, compare=False)
 
     def run(
         self,
@@ -284,13 +292,17 @@ class Runner:
         return _in_session(run, rows)
 
     def declare(self, run: RunOptions = PLAIN) -> Declared:
-        """Declare the job without running it; of a sink nothing is known before it runs.
+        """Declare the job without running it, unless that was done before; of a sink nothing is known before it runs.
 
         Raises:
             BadInput: The job breaks the contract.
         """
-        if self.on is not None:
-            return self.on.declare(self, run)
+        text = repr(replace(run, stop_after=(), crash_in=(), partitions=None))
+        if text not in self.declared:
+            self.declared[text] = self._declare(run) if self.on is None else self.on.declare(self, run)
+        return self.declared[text]
+
+    def _declare(self, run: RunOptions) -> Declared:
         empty = [{source.name: source.wire_schema.empty_table() for source in self.sources}]
 
         def declared(spark: SparkSession, folder: Path) -> Declared:
@@ -399,8 +411,8 @@ class JobQuery(PreparedQuery):
         # A smaller history ends before stops that it was found with: a job has nothing to do after them.
         self.first_stop = min(run.stop_after, default=0)
         stops = tuple(stop for stop in dict.fromkeys(run.stop_after) if stop < len(batches) - 1)
-        super().__init__(spark, folder, with_clock(batches, clock), replace(run, stop_after=stops), run.steps)
         self.runner, self.job, self.mode = runner, runner.job, run.mode
+        super().__init__(spark, folder, with_clock(batches, clock), replace(run, stop_after=stops), run.steps)
         self.folder, self.clock, self.seconds = folder, clock, run.seconds
         self.times_ms, self.at_other_times = times_ms, False
         self.tables: dict[int, pa.Table] = {}
@@ -429,6 +441,13 @@ class JobQuery(PreparedQuery):
         self.clocks = 0
         self.own = folder / "job"
         self.own.mkdir(exist_ok=True)
+
+    def schema_of(self, schema: pa.Schema, path: Path) -> StructType:
+        """Return Spark's schema for the schema of an input, which takes 0.1 s, and is the same for all queries."""
+        text, known = f"{dict(self.run.settings)} {schema}", self.runner.schemas
+        if text not in known:
+            known[text] = super().schema_of(schema, path)
+        return known[text]
 
     def reader(self, name: str) -> DataStreamReader:
         """Return the reader of an input's stream; if the session's checkpoints know sources by name, with a name."""
@@ -476,7 +495,7 @@ class JobQuery(PreparedQuery):
         """
         if self.plan.operators:  # a restart declares the same job, and reading a plan takes up to 0.6 s
             return
-        self.plan, where = plan_of(analyzed), name_of(self.job)
+        self.plan, where = self.plan_of(analyzed), name_of(self.job)
         if self.plan.by_processing_time and not self.run.processing_time:
             raise BadInput(
                 f"{where} has timeouts or timers of processing time: say in its test how long they are, "
@@ -495,6 +514,13 @@ class JobQuery(PreparedQuery):
         self.used = tables_used(self.plan, dict(zip(self.runner.static, self.static, strict=True)))
         if isinstance(self.job, Sink):  # of another job its declaration says it
             self.divergences = self.divergences_of(analyzed)
+
+    def plan_of(self, analyzed: Any) -> Plan:
+        """Return what an analyzed plan says; another query of the job has read it, unless its text differs."""
+        text = _IDS.sub("", analyzed.toString().replace(str(self.folder), ""))
+        if text not in self.runner.plans:
+            self.runner.plans[text] = plan_of(analyzed)
+        return self.runner.plans[text]
 
     def divergences_of(self, analyzed: Any) -> Sequence[str]:
         """Return the names of the known divergences of Spark's optimizer that reach an analyzed plan of the job's."""

@@ -91,7 +91,7 @@ class PreparedQuery(ABC):
         for number, (name, table) in enumerate(batches[0].items()):
             self.folders[name] = folder / f"input {number}"  # Spark skips or splits some of the names
             self.folders[name].mkdir(exist_ok=True)
-            self.schemas[name] = schema_of_file(spark, table.schema, folder / f"schema {number}.parquet")
+            self.schemas[name] = self.schema_of(table.schema, folder / f"schema {number}.parquet")
 
     @abstractmethod
     def start(self) -> StreamingQuery:
@@ -111,6 +111,10 @@ class PreparedQuery(ABC):
         with contextlib.suppress(Exception):  # the JVM may have died
             query.stop()
         self.callbacks.close()
+
+    def schema_of(self, schema: pa.Schema, path: Path) -> StructType:
+        """Return Spark's schema for the schema of an input; as `schema_of_file`."""
+        return schema_of_file(self.spark, schema, path)
 
     def stream(self, name: str) -> DataFrame:
         """Return an input as a stream."""
