@@ -123,11 +123,15 @@ class RunOptions:
         )
 
     def crashes_everywhere(self, batches: int) -> tuple[Crash, ...]:
-        """Return all crashes that a job's query over this many batches can have, in order."""
+        """Return all crashes that a job's query over this many batches can have, in order.
+
+        Only a sink does anything before it is given a micro-batch: another query dies there in the first batch alone.
+        """
         places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
         places += [(batches - 1, False)] * (self.steps == 1)
         moments = [moment for moment in get_args(Moment) if self.is_sink or moment not in OF_SINKS]
-        return tuple(Crash(*place, moment) for place in places for moment in moments)
+        crashes = (Crash(*place, moment) for place in places for moment in moments)
+        return tuple(at for at in crashes if self.is_sink or at.moment != BEFORE or not at.batch)
 
     def to_json(self) -> dict[str, Any]:
         """Return the options of a rerun as JSON; a crash between output and commit of a batch is its number."""
