@@ -121,7 +121,12 @@ Timeouts = Annotated[
 ]
 OutOfOrder = Annotated[str | None, of_job(metavar="DURATION", help='How far out of order events may be: "10 minutes".')]
 Seconds = Annotated[
-    float | None, of_job(min=1, help="Time limit of a query, and of all histories that run alone; 120 by default.")
+    float | None,
+    of_job(
+        min=1,
+        help="Time limit of a query, and of all histories that run alone, 120 by default; of a script whose inputs are "
+        "inferred, of the whole check, 110 by default.",
+    ),
 ]
 
 

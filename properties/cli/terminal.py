@@ -102,8 +102,12 @@ def print_divergences(divergences: Counter[str]) -> None:
 def logged_by(show: Steps) -> Iterator[None]:
     """Show what a check is doing as steps; without a terminal, a line each ten seconds."""
     if show.bar is None:
-        with telling(show):
-            yield
+        messages.file = sys.stderr  # a script that runs meanwhile has another for the time
+        try:
+            with telling(show):
+                yield
+        finally:
+            messages.file = None  # type: ignore[assignment]
         return
     log, handler = logging.getLogger("streamproof"), logging.Handler()
     handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...generators.columns.formatting import duration
 from ...generators.columns.histories.constants import Compares, compares, unreached
@@ -55,6 +55,22 @@ def inconclusive(
     return Inconclusive(
         f"inconclusive: {job} agrees with {oracle} on all {histories} histories, but that shows nothing, for they "
         f"leave unmet: {named}. Give {more}, or another seed than {seed}.{alone}",
+        job=job,
+    )
+
+
+def unfinished(job: str, held: Mapping[str, int], unrun: Sequence[str]) -> Inconclusive:
+    """Return the failure of a check of invariants whose time limit ended before each had run.
+
+    Args:
+        job: The job's name.
+        held: The invariants that held, each with its number of histories.
+        unrun: Those that weren't run.
+    """
+    done = "; ".join(f"{name} ({count} histories)" for name, count in held.items()) or "nothing was run"
+    return Inconclusive(
+        f"inconclusive: not run on {job}, for the time limit of the check was over: {'; '.join(unrun)}. "
+        f"Nothing changes by: {done}. --seconds says how long it may take",
         job=job,
     )
 

@@ -13,10 +13,11 @@ from ...laws.metamorphic.cuts import Cuts
 from ...laws.metamorphic.order import OrderLaw
 from ...laws.metamorphic.row_by_row import RowByRow
 from ...laws.variation import Variation
+from ...system.time_limit import seconds_left
 from ...witnesses.job.witness import Emitted
 from ...witnesses.run_options import OF_SINKS, Moment
 from .arguments import CheckOptions
-from .conclusion import limits
+from .conclusion import limits, unfinished
 from .job_check import JobCheck
 from .reports import InvariantsReport
 
@@ -68,13 +69,18 @@ class Invariants:
         return JobCheck(self.options, plain, variation)
 
     def report(self, histories: int, examples: Sequence[str | Path]) -> InvariantsReport:
-        """Replay saved counterexamples, check each variation, and return the report."""
+        """Replay saved counterexamples, check each variation, and return the report.
+
+        Raises:
+            Inconclusive: A coverage goal is unmet, or the time limit of the whole check ended before each had run.
+        """
         __tracebackhide__ = True
         for check in self.checks:
             if check.variation.saved:
                 check.replay(examples)
         before = self.checks[0]
         held: dict[str, int] = {}
+        unrun: list[str] = []
         unsure = [f"{law}: without= leaves it out" for law in self.without]
         for check in self.checks:
             check.judge.leave_out(before.judge.met.nondeterministic)
@@ -84,12 +90,17 @@ class Invariants:
             if why := _why_not_asked(check.variation, before, held):
                 unsure.append(why)
                 continue
+            if not seconds_left():
+                unrun.append(law)
+                continue
             if before.why_alone:
-                check.run_each_alone(before.why_alone)
+                check.run_each_alone(before.why_alone, keys_apart=before.keeps_keys_apart)
             held[law] = check.check_others(histories) if check.variation.is_alone else check.check(histories).histories
             if check.variation.run.crash_in and check.judge.is_sink:
                 unsure += _without_crash(law, held, check.judge.met.crashed)
             before = check
+        if unrun:
+            raise unfinished(before.judge.name, held, unrun)
         if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
             unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         return InvariantsReport(before.judge.name, held, unsure, self.options.equality, limits(before.judge))
@@ -116,7 +127,8 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     if law == Cuts.of_jobs and variation.run.processing_time:
         return f"{law}: a row's batch says at which processing time it comes"
     if variation.is_alone and before.why_alone:
-        return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"
+        how = "the rows of all ran as one history" if before.runs_as_one else "each runs in a query of its own"
+        return f"histories of other keys, for {how}: {before.why_alone}"
     if variation.run.row_by_row and variation.run.mode == "update":
         if OrderLaw.of_jobs not in held:  # it refuses two rows of a batch that can't be told apart
             return f"{law}: it is asked after {OrderLaw.of_jobs} alone"

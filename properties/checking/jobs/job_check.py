@@ -20,7 +20,7 @@ from ...generators.columns.histories.shrinking import size
 from ...generators.columns.histories.standing_alone import without_clock
 from ...generators.columns.key_spaces import ALONE, why_alone
 from ...generators.columns.model import JobHistory, Source
-from ...generators.columns.packing import UnreadableKey
+from ...generators.columns.packing import UnreadableKey, with_own_keys
 from ...generators.shrinking import Deadline
 from ...laws.all import UPGRADE, saved_variation
 from ...laws.expected.comparison import RowDifference, is_alike
@@ -28,6 +28,7 @@ from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
 from ...system.progress import doing
+from ...system.time_limit import seconds_left
 from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.running import Declared, NotContinued
 from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, why_unkeyed
@@ -57,6 +58,8 @@ TWO_RUNS = "Two plain runs of it differ, too: its result depends on something be
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MOST_TOGETHER = 6
 """The most histories that are put together where each alone shows nothing."""
+TRIED_ALONE = 2
+"""Histories that are tried alone where the rows of all differ as one history."""
 MAX_WITHOUT_CLOCK = 6
 """Histories that run without the check's clock if a filter moves below a watermark of the job."""
 OF_PRODUCTION = (
@@ -92,6 +95,7 @@ class JobCheck:
 
     def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
         self.variation, self.depends_on_others, self.two_runs = variation, False, ""
+        self.keeps_keys_apart = False
         declared = options.runner.declare(variation.run)
         self.options = options = with_boundary_values(options, declared.plan, oracle)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
@@ -144,9 +148,14 @@ class JobCheck:
         if reason is not None:
             raise BadInput(reason)
 
-    def run_each_alone(self, why: str) -> None:
-        """Run each history in a query of its own from now on."""
-        self.judge, self.why_alone = self.judge.each_alone(), why
+    def run_each_alone(self, why: str, *, keys_apart: bool = False) -> None:
+        """Run each history in a query of its own from now on.
+
+        Args:
+            why: Why.
+            keys_apart: Whether each history's keys are its own if the rows of several run as one history.
+        """
+        self.judge, self.why_alone, self.keeps_keys_apart = self.judge.each_alone(), why, keys_apart
 
     def replay(self, examples: Sequence[str | Path]) -> None:
         """Run the examples, and the counterexamples that are saved, before anything is drawn.
@@ -196,7 +205,7 @@ class JobCheck:
             except UnreadableKey as unreadable:
                 if self.why_alone:
                     raise
-                self.run_each_alone(unreadable.message)
+                self.run_each_alone(unreadable.message, keys_apart=not self.options.runner.static)
 
     def check_drawn(self, count: int) -> JobReport:
         """Draw histories, run them, and compare.
@@ -219,10 +228,11 @@ class JobCheck:
         if missing:
             count = len(histories)
             more = "values for which the job emits something"
+            is_slow = self.why_alone and not self.runs_as_one
             if expecting:
-                by = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
+                by = f"seconds={4 * self.variation.run.seconds:g}" if is_slow else f"histories={4 * count}"
                 more = f"more, such as {by}"
-            alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
+            alone = f" Each history ran in a query of its own: {self.why_alone}." if is_slow else ""
             raise inconclusive(
                 self.judge.name,
                 self.judge.oracle.name,
@@ -261,8 +271,8 @@ class JobCheck:
             history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
             differ = f"{len(failing)} of {len(histories)} histories differ"
             self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
-            together = self._together([one for one, _ in failing]) if self.variation.law else None
-            if together is not None:  # a batch may only go wrong if it has many rows, of whatever keys
+            if self.variation.law and self.can_be_one:  # a batch may only go wrong if it has many rows, whatever keys
+                together = self.as_one([one for one, _ in failing][:MOST_TOGETHER])
                 self.raise_smallest(together, compared, self.variation, head=f"{differ}.", started=started)
             why = (
                 f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
@@ -276,12 +286,23 @@ class JobCheck:
             self.check_beside(histories, comparisons, started)
         return sum(compared.expects_rows for compared in comparisons)
 
-    def _together(self, histories: Sequence[JobHistory]) -> JobHistory | None:
-        """Return the rows of histories as one history; None: its rows would be no log, or no copies of an event."""
-        if any(given.source.is_change_log or given.identity for given in self.options.inputs):
-            return None
-        each = zip(*(history.batches for history in histories[:MOST_TOGETHER]), strict=True)
-        return histories[0].with_batches([[arrival for batch in batches for arrival in batch] for batches in each])
+    @property
+    def can_be_one(self) -> bool:
+        """Whether the rows of several histories make a history: no change log, no copies of events."""
+        return not any(given.source.is_change_log or given.identity for given in self.options.inputs)
+
+    @property
+    def runs_as_one(self) -> bool:
+        """Whether the rows of all histories run as one history: for an invariant, where nothing keeps them apart."""
+        return bool(self.variation.law and self.why_alone) and not self.options.alone and self.can_be_one
+
+    def as_one(self, histories: Sequence[JobHistory]) -> JobHistory:
+        """Return the rows of histories of one clock schedule as one history."""
+        if self.keeps_keys_apart and len(histories) > 1:
+            histories = with_own_keys(histories, self.judge.witness.sources)
+        each = zip(*(history.batches for history in histories), strict=True)
+        whole = histories[0].with_batches([[arrival for batch in batches for arrival in batch] for batches in each])
+        return replace(whole, unreadable=tuple(one for history in histories for one in history.unreadable))
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Compared], started: float) -> None:
         """Run the fullest history alone too; if the job computes with keys, several with most of the keys drawn.
@@ -315,13 +336,52 @@ class JobCheck:
         return chosen
 
     def check_alone(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
-        """Run each history in its own query, until `seconds` have passed.
+        """Run each history in its own query until `seconds` have passed, or the rows of all as one history.
 
         Returns:
             The histories that were run, and the number of those for which rows are expected.
         """
         __tracebackhide__ = True
-        until = time.monotonic() + self.variation.run.seconds
+        if self.runs_as_one and len(histories) > 1:
+            return [*histories], self.check_as_one(histories, started)
+        return self.check_each(histories, started)
+
+    def check_as_one(self, histories: Sequence[JobHistory], started: float) -> int:
+        """Run the rows of histories as one history, and count the rows that are expected, one a history at the most."""
+        __tracebackhide__ = True
+        self.doing(f"running the rows of {len(histories)} histories as one history")
+        whole = self.as_one(histories)
+        with self.named_failure(histories, self.variation):
+            compared = self.judge.compare_alone(whole, self.variation)
+        if compared.differs:
+            if self.leaves_out_columns(whole, self.variation):
+                raise _Again
+            fewer = self.fewer_that_differ(histories, deadline_of_shrinking(started, self.variation.run.seconds))
+            head = f"The rows of {len(histories)} histories differ as one history."
+            self.raise_smallest(self.as_one(fewer), compared, self.variation, head=head, started=started)
+        rows = sum(map(len, compared.expected.rows))
+        return len(histories) if rows and self.judge.met.stateful else min(rows, len(histories))
+
+    def fewer_that_differ(self, histories: Sequence[JobHistory], deadline: Deadline) -> Sequence[JobHistory]:
+        """Return a few of the histories that differ as one, if possible a single one."""
+
+        def differ(some: Sequence[JobHistory]) -> bool:
+            return not deadline.is_over() and self.judge.compare_alone(self.as_one(some), self.variation).differs
+
+        fullest = [[histories[number]] for number in _fullest(histories, TRIED_ALONE)]
+        if (single := next(filter(differ, fullest), None)) is not None:
+            return single
+        while len(histories) > 1:
+            halves = histories[: len(histories) // 2], histories[len(histories) // 2 :]
+            if (half := next(filter(differ, halves), None)) is None:
+                break
+            histories = half
+        return histories
+
+    def check_each(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
+        """Run each history in its own query, until `seconds` have passed; as `check_alone`."""
+        __tracebackhide__ = True
+        until = time.monotonic() + min(self.variation.run.seconds, seconds_left())
         done: list[JobHistory] = []
         expecting = 0
         for history in sorted(histories, key=lambda each: -len(each.arrivals)):
@@ -481,6 +541,7 @@ class JobCheck:
                 nonlocal last
                 self.doing(f"searching the rows that make its query fail: trying {len(some)} histories")
                 seconds = max(deadline.at - time.monotonic(), 1)  # one that hangs may not take `seconds` again
+                some = [self.as_one(some)] if self.runs_as_one else some
                 try:
                     self.judge.compare(some, replace(variation, run=replace(variation.run, seconds=seconds)))
                 except TookTooLong:

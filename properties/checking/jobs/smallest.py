@@ -13,6 +13,7 @@ from ...generators.shrinking import Deadline, one_by_one
 from ...laws.expected.judging import Compared, Judge
 from ...laws.variation import Variation
 from ...system.progress import doing
+from ...system.time_limit import seconds_left
 from ...witnesses.job.running import Output
 from .draws import Draws
 
@@ -23,12 +24,15 @@ MAX_PARTS = 4
 SHRINKING = 2
 """Shrinking may take this many times as long as the check took until it found the violation."""
 SHRINKING_S = 30
-"""If that is less than 30 s, shrinking may take 30 s. `seconds` limits both."""
+"""If that is less than 30 s, shrinking may take 30 s. `seconds` limits both, and what is left for the whole check."""
+LEAST_S = 10
+"""Shrinking may take 10 s in any case."""
 
 
 def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
     """Return the deadline of shrinking that begins now, in a check that began at `started` (`time.monotonic()`)."""
-    return Deadline(min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), seconds))
+    usual = max(SHRINKING * (time.monotonic() - started), SHRINKING_S)
+    return Deadline(min(usual, seconds, max(seconds_left(), LEAST_S)))
 
 
 def shrunk(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ....reference.core.errors import BadInput
 from ...system.files import write_whole
 from ...system.progress import doing as say
+from ...system.time_limit import within_seconds
 from ...system.visible import visible
 from ..reporting import again
-from ..terminal import results
+from ..terminal import messages, results
 from .job import JobOptions, checking, exit_by_verdict, for_each, inputs_of, static_of
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from ...witnesses.job.inference.inputs import InferredInput
     from ...witnesses.job.scripts.script import Script
 
-SECONDS_ALONE = 30.0
-"""The time limit of each way to run a query whose histories run alone, for want of a key, unless the user says it."""
+SECONDS = 110.0
+"""The time limit of the checks of all queries of a script, unless the user says it."""
+SECONDS_OF_QUERY = 60.0
+"""The time limit of each run of a query."""
 OVERRIDES = ("key", "time", "time_format")
 """The options that say another value of inputs that are inferred."""
 
@@ -37,13 +41,11 @@ class InferredScript:
         script: The job.
         lines: The lines that say what was inferred.
         reads: By their names, the script's reads as Python.
-        is_alone: Whether an input has no key, so that each history runs in a query of its own.
     """
 
     script: Script
     lines: Sequence[str]
     reads: Mapping[str, str]
-    is_alone: bool
 
 
 def check_script(
@@ -60,6 +62,8 @@ def check_script(
         test: The test module to write; None: none is.
     """
     command = again("check", [path], histories=options.histories, seed=seed)
+    if not messages.is_terminal:
+        messages.out(f"checking {visible(path)}: Spark starts, then the script runs once without data")
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
         return _checking(path, options, common, outcomes, test)
@@ -92,12 +96,17 @@ def _checking(
         write_test(target, path, scripts)
         results.out(f"Written to {visible(target)}")
 
+    seconds = SECONDS if options.seconds is None else options.seconds
+    common = {**common, "seconds": min(seconds, SECONDS_OF_QUERY)}
+
     def check() -> None:
         worst: CheckFailed | None = None
-        for one in scripts:
-            own = {**common, "seconds": SECONDS_ALONE} if one.is_alone and options.seconds is None else common
+        ends = time.monotonic() + seconds
+        for number, one in enumerate(scripts):
+            share = (ends - time.monotonic()) / (len(scripts) - number)
             try:
-                checking(path, one.script, options, own, outcomes)()
+                with within_seconds(share):
+                    checking(path, one.script, options, common, outcomes)()
             except CheckFailed as found:
                 earlier, worst = worst, found
                 if earlier is not None and isinstance(found, Inconclusive):
@@ -152,8 +161,7 @@ def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScr
     shown = {one.name: one.text for one in inputs} | {
         name: repr(rows.to_pylist()) for name, rows in query.tables.items()
     }
-    is_alone = not all(one.input.key for one in inputs if one.name in query.own)
-    return InferredScript(script, [*lines, *query.told], shown, is_alone)
+    return InferredScript(script, [*lines, *query.told], shown)
 
 
 def _at(path: str, one: InferredInput) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from ....reference.core.errors import BadInput
 from .forms.rows import Row
 from .inputs import ResolvedInput
 from .key_spaces import MOST, KeySpace, key_space
-from .model import JobHistory, Source
+from .model import Arrival, JobHistory, Source
 from .wire import Encoder
 
 MOST_ROWS = 300_000
@@ -90,6 +91,16 @@ def pack_tables(
             raise UnreadableKey(f"the keys of the table {name} can't be kept apart: {error}") from None
         repeated = pa.concat_tables([table] * count)
         found[name] = repeated.set_column(repeated.column_names.index(column), table.schema.field(column), packed)
+    return found
+
+
+def with_own_keys(histories: Sequence[JobHistory], sources: Sequence[Source]) -> list[JobHistory]:
+    """Return histories under the keys that each has in a shared query."""
+    space, found = key_space(sources), []
+    for number, history in enumerate(histories, 1):
+        arrivals = [Arrival(name, _packed(space, number, name, row)) for name, row in history.arrivals]
+        unreadable = tuple(one._replace(row=_packed(space, number, one.input, one.row)) for one in history.unreadable)
+        found.append(replace(history.with_arrivals(arrivals), unreadable=unreadable))
     return found
 
 

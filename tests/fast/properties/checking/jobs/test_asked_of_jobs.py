@@ -63,11 +63,11 @@ UPDATES = replace(RUN, mode="update")
 OF_FUNCTION = Plan(operators=frozenset({"TransformWithStateInPySpark"}), ends_in_function=True)
 
 
-def before(plan: Plan = OF_FUNCTION, unique: Any = ("user",), why_alone: str = "") -> Any:
+def before(plan: Plan = OF_FUNCTION, unique: Any = ("user",), why_alone: str = "", as_one: bool = False) -> Any:
     judge = SimpleNamespace(
         declared=SimpleNamespace(plan=plan), met=SimpleNamespace(plan=plan), unique_columns=unique, is_sink=False
     )
-    return SimpleNamespace(judge=judge, why_alone=why_alone)
+    return SimpleNamespace(judge=judge, why_alone=why_alone, runs_as_one=as_one)
 
 
 HELD = ("a restart", "a crash", "the order within a batch")
@@ -99,6 +99,13 @@ FORGETTING = Plan(operators=frozenset({"DeduplicateWithinWatermark"}))
             before(why_alone="it has no key"),
             (),
             "each runs in a query of its",
+        ),
+        (
+            "histories of other keys in the query",
+            RUN,
+            before(why_alone="it has no key", as_one=True),
+            (),
+            "the rows of all ran as one history: it has no key",
         ),
     ],
 )

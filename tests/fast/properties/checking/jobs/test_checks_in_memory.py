@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -39,6 +40,7 @@ from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.variation import CHANGED, Invariant, Variation
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import telling
+from streamproof.properties.system.time_limit import within_seconds
 from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import Declared, Output
@@ -149,9 +151,66 @@ def test_a_loss_that_no_history_alone_shows_is_found_by_several_together() -> No
 )
 def test_histories_whose_rows_belong_together_are_not_put_together(given: Input) -> None:
     made = replace(options(copy), inputs=resolve_all([given], 0))
-    assert JobCheck(made, Copies(), Variation(RUN))._together([JobHistory(((),))]) is None
+    assert not JobCheck(made, Copies(), Variation(RUN)).can_be_one
     plain = JobCheck(options(copy), Copies(), Variation(RUN))
-    assert plain._together([JobHistory(((),))] * 2) == JobHistory(((),))
+    assert plain.can_be_one
+    assert plain.as_one([JobHistory(((),))] * 2) == JobHistory(((),))
+
+
+WITHOUT_KEY = Input("user string, at timestamp, amount bigint", name="clicks")
+
+
+@dataclass(frozen=True)
+class Counting(MemoryRunner):
+    """Counts its queries by the number of their rows."""
+
+    ran: ClassVar[Counter[int]] = Counter()
+
+    def run(self, batches: Sequence[Any], *given: Any, **named: Any) -> Output:
+        self.ran[sum(len(table) for tables in batches for table in tables.values())] += 1
+        return super().run(batches, *given, **named)
+
+
+def test_the_rows_of_histories_without_a_key_run_as_one_history_in_one_query_for_each_invariant() -> None:
+    Counting.ran.clear()
+    report = Invariants(options(copy, Counting, WITHOUT_KEY)).report(12, ())
+    assert {*report.held.values()} == {12}
+    assert min(Counting.ran) > 40
+    plain = 2  # with late rows, and without them, where the end alone is compared
+    assert Counting.ran.total() == plain + len(report.held)
+    assert "histories of other keys, for the rows of all ran as one history: input clicks has no key" in str(report)
+
+
+def test_of_rows_that_differ_as_one_history_the_smallest_history_is_shown() -> None:
+    @dataclass(frozen=True)
+    class LosingOne(MemoryRunner):
+        def run(self, *given: Any, **named: Any) -> Output:
+            output = super().run(*given, **named)
+            return replace(output, batches=without_the_last(output.batches)) if output.crashed else output
+
+    with pytest.raises(Violated, match="The rows of 12 histories differ as one history") as found:
+        Invariants(options(copy, LosingOne, WITHOUT_KEY)).report(12, ())
+    counterexample: Any = found.value.counterexample
+    assert len(counterexample.history.arrivals) == 1
+
+
+def test_histories_whose_result_has_lost_their_key_keep_their_own_keys_as_one_history() -> None:
+    users: set[str] = set()
+
+    def of_amounts(batches: Batches) -> Batches:
+        users.update(row["user"] for rows in batches for row in rows)
+        return [[{"amount": row["amount"]} for row in rows] for rows in batches]
+
+    report = Invariants(options(of_amounts)).report(12, ())
+    assert {*report.held.values()} == {12}
+    assert {user[:6] for user in users if "|" in user} == {f"{number:05d}|" for number in range(1, 13)}
+
+
+def test_invariants_for_which_no_time_is_left_leave_a_check_inconclusive() -> None:
+    with within_seconds(60):
+        assert len(Invariants(options(copy)).report(10, ()).held) > 5
+    with within_seconds(0), pytest.raises(Inconclusive, match=r"not run on .* time limit .* a restart; a crash; .*"):
+        Invariants(options(copy)).report(20, ())
 
 
 @dataclass(frozen=True)
