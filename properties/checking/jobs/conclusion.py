@@ -184,8 +184,8 @@ def limits(judge: Judge) -> list[str]:
     job, met = judge.witness.runner.job, judge.met
     columns = {
         ": without= leaves them out": sorted(judge.without),
-        ", which have other values in each run: those of the clock, of randomness, of files or of partitions": sorted(
-            met.nondeterministic
+        ", which have other values in each run: those of the clock, of randomness, of files, partitions or offsets": (
+            sorted(met.nondeterministic)
         ),
         ", of which nothing is expected": met.extra,
         ", which are expected and the result doesn't have": met.left_out,

@@ -6,7 +6,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -129,6 +129,7 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
     from ...witnesses.job.inference.exploring import empty_frames
     from ...witnesses.job.inference.inferring import inferred_queries
     from ...witnesses.job.scripts.lifting import ScriptSource
+    from ...witnesses.job.scripts.remedies import ON_COMMAND_LINE
     from ...witnesses.spark.session import spark_session
 
     if not Path(path).is_file():
@@ -138,7 +139,7 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
     with tempfile.TemporaryDirectory() as folder:
         frames = empty_frames(spark, given, Path(folder))
         rows = {name: frame_of_arrow(spark, one, Path(folder) / f"{name}.parquet") for name, one in tables.items()}
-        source = ScriptSource(Path(path).resolve(), [*options.argument])
+        source = ScriptSource(Path(path).resolve(), [*options.argument], remedies=ON_COMMAND_LINE)
         queries = inferred_queries(source, spark, frames, rows, only_some=options.query is not None)
     chosen = [query for query in queries if options.query in (None, query.write.name, str(query.index or 0))]
     if not chosen:
@@ -161,7 +162,7 @@ def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScr
     shown = {one.name: one.text for one in inputs} | {
         name: repr(rows.to_pylist()) for name, rows in query.tables.items()
     }
-    return InferredScript(script, [*lines, *query.told], shown)
+    return InferredScript(script.on_command_line, [*lines, *query.told], shown)
 
 
 def _at(path: str, one: InferredInput) -> str:
@@ -170,16 +171,13 @@ def _at(path: str, one: InferredInput) -> str:
 
 def _overridden(query: InferredQuery, options: JobOptions) -> list[InferredInput]:
     """Return the inputs, with what the options say in place of what is inferred."""
-    from ...witnesses.job.inference.inputs import as_text
-
     inputs = [*query.inputs.values()]
     for name in OVERRIDES if not options.input else ():
         said = for_each(f"--{name.replace('_', '-')}", getattr(options, name), len(inputs))
         for number, value in enumerate(said):
             if value is not None:
                 given: Any = tuple(one.strip() for one in value.split(",")) if name == "key" else value
-                changed = replace(inputs[number].input, **{name: given})
-                inputs[number] = replace(inputs[number], input=changed, text=as_text(changed))
+                inputs[number] = inputs[number].with_option(name, given)
     return inputs
 
 

@@ -383,6 +383,7 @@ class Judge:
         for plan in (self.declared.plan, output.plan):
             # Where batches run at the times of the history's clock, the time is the same in each run.
             found = plan.nondeterministic | (frozenset() if variation.run.processing_time else plan.of_clock)
+            found |= plan.of_places if variation.law else frozenset()
             self.met.nondeterministic |= found - {*(self.unique_columns or ())}
 
     def _rows_alike(self, output: Output) -> Iterator[str]:

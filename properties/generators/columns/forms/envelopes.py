@@ -45,6 +45,7 @@ class Envelope:
         time: The column of the record's own time, a timestamp; None: it has none.
         key: The column of its key.
         values: Returns a record's values by column.
+        places: The columns that tell its place in the stream: another place each time that records are appended.
     """
 
     columns: pa.Schema
@@ -52,6 +53,7 @@ class Envelope:
     time: str | None
     key: str
     values: Callable[[Record], Mapping[str, Any]]
+    places: tuple[str, ...] = ()
 
 
 def _schema(**kinds: pa.DataType) -> pa.Schema:
@@ -165,10 +167,15 @@ _PULSAR = _schema(
     __messageProperties=_TEXTS,
 )
 ENVELOPES: Mapping[str, Envelope] = {
-    "kafka": Envelope(_KAFKA, "value", "timestamp", "key", _of_kafka),
-    "kinesis": Envelope(_KINESIS, "data", "approximateArrivalTimestamp", "partitionKey", _of_kinesis),
-    "eventhubs": Envelope(_EVENT_HUBS, "body", "enqueuedTime", "partitionKey", _of_event_hubs),
-    "pubsub": Envelope(_PUB_SUB, "payload", None, "", _of_pub_sub),
-    "pulsar": Envelope(_PULSAR, "value", "__publishTime", "__key", _of_pulsar),
+    "kafka": Envelope(_KAFKA, "value", "timestamp", "key", _of_kafka, ("partition", "offset", "headers")),
+    "kinesis": Envelope(
+        *(_KINESIS, "data", "approximateArrivalTimestamp", "partitionKey", _of_kinesis), ("shardId", "sequenceNumber")
+    ),
+    "eventhubs": Envelope(
+        *(_EVENT_HUBS, "body", "enqueuedTime", "partitionKey", _of_event_hubs),
+        ("partition", "offset", "sequenceNumber"),
+    ),
+    "pubsub": Envelope(_PUB_SUB, "payload", None, "", _of_pub_sub, ("messageId",)),
+    "pulsar": Envelope(_PULSAR, "value", "__publishTime", "__key", _of_pulsar, ("__messageId",)),
 }
 """The forms of records, by the format that Spark's readers are given."""

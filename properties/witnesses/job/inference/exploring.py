@@ -15,13 +15,12 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.inputs import Input
 from ....generators.columns.resolving import resolve
-from ....system.visible import first_line, visible
+from ....system.visible import first_line
 from ..scripts.execution import run
 from ..scripts.lifting import FORMS, Lift, ScriptSource
 from ..scripts.reads import FILES, Frames, Read
 from ..scripts.writes import Write
 from .learning import Columns, Lacking, lacking
-from .remedies import in_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -229,7 +228,6 @@ def explored(
             missing = lacking(failure.__cause__ or lift.raised)
             if missing is None or not learn(missing, learned, inputs.columns):
                 if failure is lift.unfinished:
-                    failure = in_options(failure)
                     return Explored(
                         source, reads, inputs.columns, lift.absent, learned, inputs.folders, lift.writes, failure
                     )
@@ -308,10 +306,9 @@ def _explained(
     """Return the error of a script, with the option that says what can't be inferred."""
     unknown = [name for name in learned if name in reads]
     if missing is None or not unknown:
-        return in_options(failure)
+        return failure
     read = reads[unknown[0]]
     return BadInput(
         f"line {read.line} of {source.where} reads {read} without a schema, and its columns can't be inferred "
-        f"({first_line(Exception(failure.message))}): say them with "
-        f'--input "{visible(unknown[0])}=user string, at timestamp, …"'
+        f"({first_line(Exception(failure.message)).rstrip('.;')}): say them with {source.remedies.input_of(unknown[0])}"
     )

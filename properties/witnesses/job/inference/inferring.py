@@ -104,11 +104,17 @@ def _told(source: ScriptSource, found: Explored) -> list[str]:
     ]
     told += [f"${name} is {value}: the environment says another" for name, value in found.source.env.items()]
     told += [
-        f"the table {name} can't be read here, and has drawn rows of the columns {', '.join(kind.names)}: "
+        f"the table {name} can't be read here, and has drawn rows of {_columns_in_words(name, kind, found)}: "
         f"--static {plain_name(name)}=FILE.csv says its rows"
         for name, kind in found.tables.items()
     ]
     return told
+
+
+def _columns_in_words(name: str, columns: StructType, found: Explored) -> str:
+    if name in found.learned and not found.learned[name].kinds:
+        return "one column, for the script uses none by its name"
+    return f"the columns {', '.join(columns.names)}"
 
 
 def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Traced]) -> StructType:

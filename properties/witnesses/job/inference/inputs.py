@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ....generators.columns.debezium import COLUMNS as OF_DEBEZIUM
@@ -49,6 +49,7 @@ class InferredInput:
         text: The input as Python.
         read: The read that it answers.
         guesses: What the script doesn't say, each as a sentence with the option that says it.
+        text_of_value: Its payload's form as Python, where that isn't the form's name.
     """
 
     name: str
@@ -56,6 +57,12 @@ class InferredInput:
     text: str
     read: Read
     guesses: Sequence[str]
+    text_of_value: str = ""
+
+    def with_option(self, name: str, value: Any) -> InferredInput:
+        """Return the input with another value of an argument of `Input`."""
+        changed = replace(self.input, **{name: value})
+        return replace(self, input=changed, text=as_text(changed, self.text_of_value))
 
 
 def inferred_input(

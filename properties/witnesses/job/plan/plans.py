@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .....reference.core.errors import BadInput
 from .....reference.spark.durations import UNITS_US, microseconds_of
+from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.model import Source
 from ....generators.columns.terms import Term
 from .expressions import Expression, Tree, comparisons_of, trees_of
@@ -97,6 +98,7 @@ class Plan:
         nondeterministic: The columns of its result that have other values in another run: of randomness, of files and
             partitions, and of Python functions that are declared so.
         of_clock: The columns of its result that have the time at which a batch runs.
+        of_places: The columns of its result that have the place of a record in its stream, such as Kafka's offset.
         renamed: The columns of its result that are a source's column under another name, each with that name.
     """
 
@@ -119,6 +121,7 @@ class Plan:
     inexact: frozenset[str] = frozenset()
     nondeterministic: frozenset[str] = frozenset()
     of_clock: frozenset[str] = frozenset()
+    of_places: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -136,6 +139,7 @@ def plan_of(analyzed: Any) -> Plan:
     given = {_id(column): (tuple(_names(columns)), column["name"]) for columns in sources for column in columns}
     compared = [*comparisons_of(by_expression, given, columns_beside(nodes), session_zone())]
     computed, in_functions = _computed(trees, expressions)
+    places = {number for columns in sources for number in _places(columns)}
     clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
     return Plan(
         operators=frozenset(name for name, _ in nodes),
@@ -158,6 +162,7 @@ def plan_of(analyzed: Any) -> Plan:
         in_functions=in_functions,
         inexact=frozenset(tree.kind for tree in trees if tree.kind in _INEXACT),
         nondeterministic=_columns_of(analyzed, expressions, _is_nondeterministic),
+        of_places=_columns_of(analyzed, expressions, lambda node: False, places),
         of_clock=_columns_of(analyzed, expressions, lambda node: node["class"] in _CLOCK),
         renamed=_renamed(analyzed, expressions, given),
     )
@@ -386,11 +391,21 @@ def _looked_up(
 
 
 def _columns_of(
-    analyzed: Any, expressions: Sequence[Expression], holds: Callable[[Mapping[str, Any]], bool]
+    analyzed: Any,
+    expressions: Sequence[Expression],
+    holds: Callable[[Mapping[str, Any]], bool],
+    given: Collection[int] = (),
 ) -> frozenset[str]:
-    """Return the names of a plan's columns that are made of an expression's node of which something holds."""
+    """Return the names of a plan's columns that are made of an expression's node of which something holds.
+
+    Args:
+        analyzed: The plan.
+        expressions: Its expressions.
+        holds: What holds of a node.
+        given: The ids of sources' columns that count, too.
+    """
     made = {_id(nodes[0]): nodes[1:] for nodes in expressions if nodes[0]["class"] == "Alias"}
-    found = {number for number, nodes in made.items() if any(map(holds, nodes))}
+    found = {*given, *(number for number, nodes in made.items() if any(map(holds, nodes)))}
     grown = True
     while grown:
         more = {number for number, nodes in made.items() if not found.isdisjoint(_ids(nodes))} - found
@@ -398,6 +413,14 @@ def _columns_of(
     if not found:
         return frozenset()
     return frozenset(str(column.name()) for column in members(analyzed.output()) if column.exprId().id() in found)
+
+
+def _places(columns: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    """Yield the ids of a source's columns that have the place of a record in its stream."""
+    names = {column["name"] for column in columns}
+    for envelope in ENVELOPES.values():
+        if names >= {*envelope.columns.names}:
+            yield from (_id(column) for column in columns if column["name"] in envelope.places)
 
 
 def _renamed(

@@ -6,6 +6,7 @@ import ast
 import builtins
 import contextlib
 import io
+import logging
 import os
 import sys
 import threading
@@ -153,7 +154,11 @@ def files(
             path = beside(path, folders, own_stat)
         return own_stat(path, *arguments, **named)
 
+    def no_log(handler: logging.FileHandler) -> Any:
+        return own_open(os.devnull, "w", encoding="utf-8")  # its folder may be there in production alone
+
     with (
+        mock.patch.object(logging.FileHandler, "_open", no_log),
         mock.patch.object(builtins, "open", opened),
         mock.patch.object(io, "open", opened),
         mock.patch.object(os, "stat", stat),

@@ -17,9 +17,11 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
+from ....system.installed.spark_versions import condition_of
 from ....system.ipynb import SUFFIX, line_in, text_of_notebook
 from ....system.visible import first_line, visible
 from ...spark.engine import NO_LIMIT, Overdue, within
@@ -29,6 +31,7 @@ from .beside import package_of
 from .lifting import Lift, ScriptSource, Waiting
 from .notebooks import RUN, Notebook, Utilities, as_python, display, notebook_of
 
+_UNLOADED = re.compile("(AVRO|PROTOBUF)_NOT_LOADED")
 _STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
 
 
@@ -57,11 +60,11 @@ def run(lift: Lift) -> None:
     if lift.error is not None:
         raise lift.error
     unread = [*lift.inputs.unread(), *lift.tables.unread()]
-    if unread and lift.writes:
+    if unread and lift.writes and lift.raised is None:  # else it may read them behind the line that failed
         reads = [str(read) for reads in (lift.inputs, lift.tables) for each in reads.taken.values() for read in each]
         raise BadInput(
-            f"{lift.source.where} doesn't read {', '.join(map(repr, unread))} of reads=: it reads "
-            f"{', '.join(reads) or 'nothing'}"
+            f"{lift.source.where} doesn't read {', '.join(map(repr, unread))} of {lift.source.remedies.given}: "
+            f"it reads {', '.join(reads) or 'nothing'}"
         )
 
 
@@ -84,8 +87,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
             said = printed.getvalue().strip().splitlines()[-1:]
             raise BadInput(
                 f"{where} ends with exit({ended.code!r}){_at(lift, ended)} before it starts a query"
-                f"{': ' + visible(said[0]) if said else ''}; give its arguments with args=[…], and its environment "
-                "with env={…}"
+                f"{': ' + visible(said[0]) if said else ''}; {lift.source.remedies.arguments}"
             ) from None
     except StreamproofError as error:
         lift.error = lift.error or error
@@ -96,7 +98,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
         if _STARTS.search(_rest(lift, error)):
             lift.unfinished = BadInput(
                 f"{_raised(lift, error)}; it has queries that it starts there or later: mend it, or name the query to "
-                "check, Script(…, query=0)"
+                f"check, {lift.source.remedies.query}"
             )
         at = _at(lift, error).removeprefix(", in ") or "its end"
         lift.notes.append(f"{where}: what follows {at}, where it raised {type(error).__name__}: {first_line(error)}")
@@ -221,11 +223,17 @@ def _raised(lift: Lift, error: Exception) -> str:
         line = line_in(lift.source.file, error.lineno or 0)
         at = f", in line {line}" if line else ""  # an unknown encoding has none
         return f"{where} is no Python: {error.msg}{at}"
-    message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.')}"
+    message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.;')}"
     if isinstance(error, NameError) and lift.missing:
         return f"{message}; it runs {visible(lift.missing[-1])}, which isn't there: export it beside the script"
     if isinstance(error, NameError):
-        return f"{message}; give what its platform has with globals={{{visible(error.name)!r}: …}}"
+        return f"{message}; {lift.source.remedies.name_of(error.name)}"
     if isinstance(error, ModuleNotFoundError):
-        return f"{message}; install it, or give a stand-in in sys.modules"
+        return f"{message}; {lift.source.remedies.package}"
+    condition = (condition_of(error) if isinstance(error, PySparkException) else None) or ""
+    if (library := _UNLOADED.match(condition)) is not None:
+        package = f"org.apache.spark:spark-{library[1].lower()}_2.13:{lift.spark.version}"
+        return f"{message}; start it with PYSPARK_SUBMIT_ARGS='--packages {package} pyspark-shell'"
+    if isinstance(error, FileNotFoundError) or condition == "PATH_NOT_FOUND":
+        return f"{message}; put it there, or beside the script"
     return message

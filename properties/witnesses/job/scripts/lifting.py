@@ -26,6 +26,7 @@ from ...spark.platform.connect import server_session
 from ..plan.plans import plan_of
 from .beside import beside, files, finding, folders_of, modules
 from .reads import Frames, Read, as_declared, of_topics, renewed
+from .remedies import IN_TEST, Remedies
 from .statements import relations_of, renamed, streamed_call, without_streams
 from .writes import EndedQuery, Write
 
@@ -66,6 +67,7 @@ class ScriptSource:
         text: The script's text in place of the file's; None: it is the file's.
         widgets: The values of a notebook's widgets.
         targets: What it writes to in place of targets of its own: paths in the run's folder, or URLs for JDBC.
+        remedies: How its errors name their remedies.
     """
 
     code: Path | Callable[..., Any]
@@ -75,6 +77,7 @@ class ScriptSource:
     text: str | None = None
     widgets: Mapping[str, Any] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
+    remedies: Remedies = IN_TEST
 
     @property
     def file(self) -> str:
@@ -194,8 +197,8 @@ class Lift:
             given = ", ".join(self.inputs.frames)
             name = read.names[0] if read.names else "events"
             raise self.refuse(
-                f"line {read.line} of {self.source.where} reads {read}, and reads= gives only {given}: "
-                f"give it, too, reads={{{visible(name)!r}: Input(…)}}"
+                f"line {read.line} of {self.source.where} reads {read}, and {self.source.remedies.given} gives only "
+                f"{given}: give it, too, {self.source.remedies.input_of(name)}"
             )
         topics = {name: read.topics_of(name) if answers.keys() - {name} else read.topics for name in answers}
         frames = [self._as_read(read, name, frame, topics[name]) for name, frame in answers.items()]
@@ -221,7 +224,7 @@ class Lift:
             name = read.names[0]
             raise self.refuse(
                 f"line {read.line} of {self.source.where} reads {read}, which its query in line {write.line} writes: "
-                f"give these rows as an Input of their own, reads={{{visible(name)!r}: Input(…)}}"
+                f"give these rows as an Input of their own, {self.source.remedies.input_of(name)}"
             )
         self.note(f"it gets the rows of {read} from the query in line {write.line}, and not by way of its sink")
         return renewed(write.frame)
@@ -285,7 +288,7 @@ class Lift:
                 name = next(iter(read.names), "table")
                 self.refuse(
                     f"line {read.line} of {self.source.where} reads {read}, which can't be read here: "
-                    f"{first_line(error).rstrip('.')}; give its rows, reads={{{visible(name)!r}: [{{…}}]}}"
+                    f"{first_line(error).rstrip('.')}; give its rows, {self.source.remedies.table_of(name)}"
                 )
             raise
 
@@ -378,7 +381,7 @@ class Lift:
                 name = target if "/" in target or "." in target else f"tables.{target}"
                 raise self.refuse(
                     f"line {read.line} of {self.source.where} reads {read} as a batch, which is known as a stream: "
-                    f"give the rows of this read, too, reads={{{visible(name)!r}: [{{…}}]}}"
+                    f"give the rows of this read, too, {self.source.remedies.table_of(name)}"
                 )
 
     def instead_of(self, target: str | None) -> str | None:
@@ -418,6 +421,8 @@ class Lift:
             self.note(f"the setting {name}, for the check has its own")
             return
         text = str(value).lower() if isinstance(value, bool) else str(value)
+        if self.spark.conf.get(name, None) == text:
+            return
         jvm: Any = getattr(self.spark, "_jvm", None)  # Connect has none
         if _OF_CLASS.fullmatch(name) and jvm and not jvm.org.apache.spark.util.Utils.classIsLoadable(text):
             self.note(f"the setting {name}, for Spark has no class {visible(text)} here")

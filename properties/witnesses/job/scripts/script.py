@@ -19,6 +19,7 @@ from ..sinks.sink import Sink
 from .execution import compiled, run
 from .lifting import Lift, ScriptSource
 from .reads import Frames
+from .remedies import IN_TEST, ON_COMMAND_LINE, Remedies
 from .writes import Write, started_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Script:
     targets: Mapping[str, str] = field(default_factory=dict)
     found: Findings = field(default_factory=Findings, init=False, repr=False, compare=False)
     text: str | None = field(default=None, init=False, repr=False, compare=False)
+    remedies: Remedies = field(default=IN_TEST, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.source):
@@ -145,6 +147,13 @@ class Script:
         script = replace(self, source=self.source if source is None else source)
         object.__setattr__(script, "text", text)
         script.found.index, script.found.tables = self.found.index, self.found.tables
+        return script
+
+    @property
+    def on_command_line(self) -> Script:
+        """The same script, whose errors name options of the command line as their remedies."""
+        script = replace(self)
+        object.__setattr__(script, "remedies", ON_COMMAND_LINE)
         return script
 
     @property
@@ -225,7 +234,8 @@ class Script:
 
         env = {name: filled(value) for name, value in self.env.items()}
         targets = {name: filled(target) for name, target in self.targets.items()}
-        return ScriptSource(code, [*map(filled, self.args)], env, self.globals, self.text, self.widgets, targets)
+        args = [*map(filled, self.args)]
+        return ScriptSource(code, args, env, self.globals, self.text, self.widgets, targets, self.remedies)
 
     def _chosen(self, writes: Sequence[Write]) -> Write:
         """Return the query to check.
@@ -243,7 +253,7 @@ class Script:
             case None:
                 raise BadInput(
                     f"{self.where} starts {len(started)} queries, {names}: say which is checked, by its name or its "
-                    "index, Script(…, query=0)"
+                    f"index, {self.remedies.query}"
                 )
             case str() if found := [write for write in started if write.name == self.query]:
                 return found[0]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof import Input
+from streamproof import Input, avro
 from streamproof.properties.cli.commands.inferred import inferred_scripts
 from streamproof.properties.cli.commands.job import JobOptions
 from streamproof.properties.witnesses.job.inference import exploring, inferring
@@ -44,6 +44,15 @@ def test_an_only_query_is_chosen_by_its_name_its_index_or_nothing(script: str, q
     assert len(inferred_scripts(script, JobOptions(query=query))) == 1
     with pytest.raises(BadInput, match="--query 1: "):
         inferred_scripts(script, JobOptions(query="1"))
+
+
+def test_an_input_with_an_option_keeps_the_text_of_its_payload() -> None:
+    schema = '{"type": "record", "name": "click", "fields": [{"name": "user", "type": "string"}]}'
+    of_avro = Input("user string", key="user", format="kafka", value=avro(schema))
+    inferred = InferredInput("clicks", of_avro, "", Read(), [], f"avro({schema!r})")
+    assert inferred.with_option("key", ("name",)).text == (
+        f'Input("user string", key=["name"], format="kafka", value=avro({schema!r}))'
+    )
 
 
 def test_an_option_takes_the_place_of_what_is_inferred(script: str) -> None:

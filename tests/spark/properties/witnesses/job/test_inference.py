@@ -11,6 +11,7 @@ from paths import GOLDEN
 from pyspark.sql import SparkSession
 from streamproof.properties.witnesses.job.inference.inferring import InferredQuery, inferred_queries
 from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
+from streamproof.properties.witnesses.job.scripts.remedies import ON_COMMAND_LINE
 from streamproof.reference.core.errors import BadInput
 
 ROOT = Path(__file__).parents[5]
@@ -21,7 +22,7 @@ HELPERS = ("__init__", "notebook_functions", "sources")
 
 
 def inferred(path: Path, spark: SparkSession, *args: str) -> list[InferredQuery]:
-    return inferred_queries(ScriptSource(path, args), spark, {}, {})
+    return inferred_queries(ScriptSource(path, args, remedies=ON_COMMAND_LINE), spark, {}, {})
 
 
 def scripts() -> dict[str, Path]:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from streamproof.properties.witnesses.job.inference.inferring import InferredQuery, inferred_queries
 from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
+from streamproof.properties.witnesses.job.scripts.remedies import ON_COMMAND_LINE
 from streamproof.reference.core.errors import BadInput
 
 KAFKA = 'spark.readStream.format("kafka").option("subscribe", "visits").load()'
@@ -19,7 +20,7 @@ def inferred(text: str, spark: SparkSession, folder: Path) -> list[InferredQuery
     path.write_text(
         f"from pyspark.sql import functions as F\nk, text = {KAFKA}, F.col('value').cast('string')\n{dedent(text)}"
     )
-    return inferred_queries(ScriptSource(path), spark, {}, {})
+    return inferred_queries(ScriptSource(path, remedies=ON_COMMAND_LINE), spark, {}, {})
 
 
 @pytest.mark.parametrize(

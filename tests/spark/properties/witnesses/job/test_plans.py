@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming import StatefulProcessor
 from streamproof import Input
 from streamproof.properties.checking.jobs.arguments import runner_of
 from streamproof.properties.generators.columns import terms
+from streamproof.properties.generators.columns.forms.envelopes import ENVELOPES
 from streamproof.properties.generators.columns.terms import shown
 from streamproof.properties.witnesses.job.clock import IS_CLOCK, TIME, clock_behind_watermarks
 from streamproof.properties.witnesses.job.plan.optimized import FILTERED_WATERMARK, PRUNED_TIME, divergences_of
@@ -379,6 +381,15 @@ def test_columns_of_the_clock_of_randomness_and_of_files_are_found_through_what_
     names = [nondeterministic, of_clock]
     assert [plan.nondeterministic, plan.of_clock] == [each | {f"again_{name}" for name in each} for each in names]
     assert not read(again.drop(*again.columns[len(clicks.columns) :])).nondeterministic
+
+
+def test_columns_of_a_record_s_place_in_its_stream_are_found_and_an_own_column_of_that_name_is_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = spark.readStream.schema(from_arrow_schema(ENVELOPES["kafka"].columns)).parquet(str(tmp_path))
+    click = F.from_json(F.col("value").cast("string"), "user string, offset int").alias("click")
+    both = records.select(click, "offset").select("click.user", F.col("offset").alias("at"), "click.offset")
+    assert read(both.withColumn("later", F.col("at") + 1)).of_places == {"at", "later"}
 
 
 def test_a_column_that_is_an_input_s_under_another_name_is_known_by_it(clicks: DataFrame) -> None:

@@ -232,7 +232,7 @@ def test_columns_that_nothing_is_expected_of_and_those_of_other_values_in_each_r
     report = _judged(judging_of(stamped, job, by_batch=by_batch, runner=Stamping))
     assert report.limits == [
         "Not compared: the columns id, seen_at, which have other values in each run: those of the clock, of "
-        "randomness, of files or of partitions",
+        "randomness, of files, partitions or offsets",
         "Not compared: the columns more, of which nothing is expected",
     ]
     assert str(report).splitlines()[1:3] == [f"{one}." for one in report.limits]
