@@ -54,6 +54,9 @@ OF_JOBS: Mapping[str, Any] = {
 }
 """The types of the options of a job on the command line, which are the fields of `JobOptions`."""
 TABLES = (".parquet", ".csv")
+MAX_SCRIPTS_SHOWN = 5
+_QUERY = "writeStream"
+"""What a script that starts a query has in its text."""
 _NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
 _OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
 
@@ -118,8 +121,13 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
         of_operators: The options of operators, by name; None for an option that isn't given.
 
     Raises:
-        BadInput: The job is given with other names, or with an option of operators.
+        BadInput: The job is given with other names, or with an option of operators; or a folder is named.
     """
+    from ....reference.core.operator import OPERATORS
+
+    for name in names:
+        if name not in OPERATORS and Path(name).is_dir():
+            raise BadInput(_no_folder(name))
     job = next((name for name in names if ":" in name or name.endswith((".py", ".ipynb"))), None)
     if job is not None and len(names) > 1:
         raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
@@ -127,6 +135,19 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
         if job is not None and value is not None:
             raise BadInput(f"--{option} is for operators, and {job} is a job: leave it out")
     return job
+
+
+def _no_folder(name: str) -> str:
+    """Return why a folder isn't checked, with the scripts in it that start a query."""
+    files = (path for path in sorted(Path(name).rglob("*")) if path.suffix in (".py", ".ipynb") and path.is_file())
+    scripts = [path for path in files if _QUERY in path.read_text(encoding="utf-8", errors="replace")]
+    if not scripts:
+        return f"{visible(name)} is a folder, and no file .py or .ipynb in it has a {_QUERY}: give a script that has"
+    shown = ", ".join(visible(str(path)) for path in scripts[:MAX_SCRIPTS_SHOWN])
+    rest = len(scripts) - MAX_SCRIPTS_SHOWN
+    return (
+        f"{visible(name)} is a folder: check its scripts one by one: {shown}{f' and {rest} more' if rest > 0 else ''}"
+    )
 
 
 def check_one_job(

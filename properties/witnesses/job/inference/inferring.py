@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,10 @@ import pyarrow as pa
 from .....reference.core.errors import BadInput
 from ....generators.columns.schemas import arrow_schema
 from ....generators.columns.values import key_kinds, kinds
+from ....system.ipynb import line_in
+from ..scripts.execution import source_of
 from ..scripts.lifting import ScriptSource
+from ..scripts.notebooks import as_python
 from ..scripts.writes import Write, started_of
 from .exploring import Explored, explored
 from .inputs import InferredInput, inferred_input, plain_name
@@ -71,9 +75,11 @@ def inferred_queries(
     started = started_of(found.writes)
     writes = [(number, write) for number, write in enumerate(started) if write.frame.isStreaming]
     if not writes:
+        calls = "give the script that starts it, or a function that returns its DataFrame, FILE.py:FUNCTION"
+        if uncalled := functions_with_queries(found.source):
+            calls = f"nothing calls {uncalled}: give the script that calls it"
         raise BadInput(
-            f"{source.where} starts no query: it ends without a call of start() or toTable() on a writeStream: "
-            "give the script that starts it, or a function that returns its DataFrame, FILE.py:FUNCTION"
+            f"{source.where} starts no query: it ends without a call of start() or toTable() on a writeStream: {calls}"
         )
     plans = [traced(write.frame._jdf.queryExecution().analyzed(), found.folders) for _, write in writes]
     columns = {name: _typed(name, found, found.columns[name], plans) for name in found.reads}
@@ -91,6 +97,20 @@ def inferred_queries(
         )
         for (number, write), plan in zip(writes, plans, strict=True)
     ]
+
+
+def functions_with_queries(source: ScriptSource) -> str:
+    """Return the functions of a script whose own lines write a stream, each with its line; empty: it has none."""
+    if callable(source.code):
+        return ""
+    tree = ast.parse(as_python(source_of(source.code), lambda *_: None))
+    functions = [one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    starting = [
+        f"{one.name} (line {line_in(source.file, one.lineno)})"
+        for one in functions
+        if any(isinstance(node, ast.Attribute) and node.attr == "writeStream" for node in ast.walk(one))
+    ]
+    return " or ".join(starting)
 
 
 def _told(source: ScriptSource, found: Explored) -> list[str]:

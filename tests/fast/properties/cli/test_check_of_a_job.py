@@ -245,6 +245,16 @@ def test_operators_are_no_job() -> None:
     assert job_among([], {"mutant": "x"}) is None
 
 
+def test_a_folder_is_refused_with_its_scripts(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    with pytest.raises(BadInput, match=r"is a folder, and no file .py or .ipynb in it has a writeStream"):
+        job_among([str(tmp_path)], {})
+    (tmp_path / "jobs" / "helper.py").write_text("import pyspark\n", encoding="utf-8")
+    (tmp_path / "jobs" / "visits.py").write_text("visits.writeStream.start()\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"is a folder: check its scripts one by one: .*jobs.visits\.py$"):
+        job_among([str(tmp_path)], {})
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -139,6 +139,10 @@ def test_arguments_variables_and_tables_get_stand_ins_that_are_told(spark: Spark
     [
         ("print(1)", "starts no query: it ends without a call of start"),
         (
+            "def visits(f):\n    f.writeStream.start()",
+            r"nothing calls visits \(line 2\): give the script that calls it",
+        ),
+        (
             "import nowhere_at_all",
             "raised ModuleNotFoundError, in line 2: No module named 'nowhere_at_all'; install it",
         ),
