@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -56,6 +57,7 @@ class Explored:
         folders: By the name of a frame's folder, the name of its input.
         writes: The queries that it starts.
         unfinished: The error that ended it before it had started all of its queries; None: it has.
+        seconds: How long the run took.
     """
 
     source: ScriptSource
@@ -66,6 +68,7 @@ class Explored:
     folders: Mapping[str, str]
     writes: Sequence[Write]
     unfinished: BadInput | None = None
+    seconds: float = 0
 
 
 @dataclass
@@ -212,6 +215,7 @@ def explored(
             inputs = Open(given, {}, {}, spark, Path(folder), learned)
             lift = Exploring(source, spark, inputs, Frames(tables), Path(folder), seconds=SECONDS, learned=learned)
             failure: BadInput | None = None
+            started = time.monotonic()
             try:
                 run(lift)
                 failure = lift.unfinished
@@ -220,17 +224,17 @@ def explored(
             finally:
                 lift.undo()
             reads = {name: inputs.taken[name][0] for name in inputs.columns}
+            seconds = time.monotonic() - started
+            seen = source, reads, inputs.columns, lift.absent, learned, inputs.folders, lift.writes
             if failure is None:
-                return Explored(source, reads, inputs.columns, lift.absent, learned, inputs.folders, lift.writes)
+                return Explored(*seen, seconds=seconds)
             if (more := with_arguments(source, failure, lift.raised)) is not None:
                 source = more
                 continue
             missing = lacking(failure.__cause__ or lift.raised)
             if missing is None or not learn(missing, learned, inputs.columns):
                 if failure is lift.unfinished:
-                    return Explored(
-                        source, reads, inputs.columns, lift.absent, learned, inputs.folders, lift.writes, failure
-                    )
+                    return Explored(*seen, failure, seconds)
                 raise _explained(failure, missing, source, reads, learned)
     raise BadInput(f"{source.where} uses more than {MOST_RUNS} columns or arguments: describe its inputs with --input")
 

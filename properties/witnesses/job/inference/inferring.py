@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ROWS = 8
 """The number of rows that are drawn for a table."""
+MOST_SECONDS = 8
+"""The most seconds that a run of a script may take: a check runs it some fifty times."""
 _AROUND = datetime(2024, 10, 27, tzinfo=UTC)
 
 
@@ -67,11 +69,17 @@ def inferred_queries(
         only_some: Whether the queries that it starts before it fails are enough.
 
     Raises:
-        BadInput: The script fails, starts no query, or uses a column whose source can't be told.
+        BadInput: The script fails, starts no query, takes too long, or uses a column whose source can't be told.
     """
     found = explored(source, spark, given, tables)
     if found.unfinished is not None and not only_some:
         raise found.unfinished
+    if found.seconds > MOST_SECONDS:
+        raise BadInput(
+            f"{source.where} takes {found.seconds:.0f} s until it waits for its queries, and a check runs it some "
+            f"fifty times: let it do nothing that takes longer than {MOST_SECONDS:g} s without data, or give a "
+            "function that starts its query, FILE.py:FUNCTION"
+        )
     started = started_of(found.writes)
     writes = [(number, write) for number, write in enumerate(started) if write.frame.isStreaming]
     if not writes:

@@ -227,7 +227,7 @@ def _raised(lift: Lift, error: Exception) -> str:
     if isinstance(error, NameError) and lift.missing:
         return f"{message}; it runs {visible(lift.missing[-1])}, which isn't there: export it beside the script"
     if isinstance(error, NameError):
-        return f"{message}; {lift.source.remedies.name_of(error.name)}"
+        return f"{message}; {lift.source.remedies.name_of(str(error.name))}"
     if isinstance(error, ModuleNotFoundError):
         return f"{message}; {lift.source.remedies.package}"
     condition = (condition_of(error) if isinstance(error, PySparkException) else None) or ""

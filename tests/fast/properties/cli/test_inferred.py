@@ -46,6 +46,15 @@ def test_an_only_query_is_chosen_by_its_name_its_index_or_nothing(script: str, q
         inferred_scripts(script, JobOptions(query="1"))
 
 
+def test_a_script_that_takes_long_without_data_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ScriptSource(Path("slow.py"))
+    monkeypatch.setattr(
+        inferring, "explored", lambda *_: exploring.Explored(source, {}, {}, {}, {}, {}, [], None, 21.6)
+    )
+    with pytest.raises(BadInput, match=r"slow.py takes 22 s until it waits for its queries.*FILE.py:FUNCTION"):
+        inferring.inferred_queries(source, None, {}, {})
+
+
 def test_an_input_with_an_option_keeps_the_text_of_its_payload() -> None:
     schema = '{"type": "record", "name": "click", "fields": [{"name": "user", "type": "string"}]}'
     of_avro = Input("user string", key="user", format="kafka", value=avro(schema))
