@@ -191,6 +191,8 @@ def limits(judge: Judge) -> list[str]:
         ", which are expected and the result doesn't have": met.left_out,
     }
     found = [f"Not compared: the columns {', '.join(names)}{why}" for why, names in columns.items() if names]
+    if judge.declared.columns and {*judge.declared.columns} <= met.nondeterministic | judge.without:
+        found.insert(0, "Compared is the number of rows alone: no column has the same values in each run")
     found += [f"Not checked: {note}" for note in getattr(job, "notes", ())]
     found += [f"Not checked: the trigger {one}: histories say which rows a batch has" for one in sorted(met.triggers)]
     script = getattr(getattr(job, "start", job), "script", job)

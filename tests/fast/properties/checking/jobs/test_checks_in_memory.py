@@ -206,6 +206,19 @@ def test_histories_whose_result_has_lost_their_key_keep_their_own_keys_as_one_hi
     assert {user[:6] for user in users if "|" in user} == {f"{number:05d}|" for number in range(1, 13)}
 
 
+def test_a_report_says_first_that_no_column_was_left_to_compare() -> None:
+    @dataclass(frozen=True)
+    class Stamping(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(["stamped"], ["stamped"], plan=Plan(of_clock=frozenset({"stamped"})))
+
+    def stamped(batches: Batches) -> Batches:
+        return [[{"stamped": row["amount"]} for row in rows] for rows in batches]
+
+    report = Invariants(options(stamped, Stamping, WITHOUT_KEY)).report(10, ())
+    assert str(report).splitlines()[1].startswith("Compared is the number of rows alone: no column")
+
+
 def test_invariants_for_which_no_time_is_left_leave_a_check_inconclusive() -> None:
     with within_seconds(60):
         assert len(Invariants(options(copy)).report(10, ()).held) > 5
