@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 NO_COLUMN = re.compile(r"UNRESOLVED_(COLUMN|USING_COLUMN)|ATTRIBUTE_NOT_SUPPORTED|UNRESOLVED_MAP_KEY|FIELD_NOT_FOUND")
 NO_TIMESTAMP = "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE"
 _MISMATCH = "DATATYPE_MISMATCH"
+_COLUMN = re.compile(r"(?<![\w.`'])(?:[A-Za-z_]\w*|`[^`]+`)(?![\w(`'])")
+"""A column in the text of an expression, where a function has a bracket behind its name."""
 _TYPES = ("TIMESTAMP", "DATE", "BOOLEAN", "DOUBLE", "BIGINT", "INT", "ARRAY", "BINARY", "STRING")
 
 
@@ -76,12 +78,21 @@ def lacking(error: BaseException | None) -> Lacking | None:
             return None if name is None else Lacking(_bare(name), beside=frozenset(beside))
         if condition == NO_TIMESTAMP:
             return Lacking(_bare(said["eventName"]), "timestamp")
+        if condition == f"{_MISMATCH}.DATA_DIFF_TYPES":
+            return _of_another_type(said.get("sqlExpr", ""), said.get("dataType", ""))
         if condition.startswith(_MISMATCH) and (name := said.get("inputSql")):
             wanted = said.get("requiredType", "").replace('"', "")
             kind = next((one for one in _TYPES if one in wanted), None)
             return None if kind in (None, "ARRAY") else Lacking(_bare(name), str(kind).lower())
         error = error.__cause__
     return None
+
+
+def _of_another_type(expression: str, types: str) -> Lacking | None:
+    """Return the only column of a call whose arguments must have one type; None: it has several, or all are texts."""
+    columns = {name.strip("`") for name in _COLUMN.findall(expression)}
+    kind = next((one for one in _TYPES if one in types and one not in ("ARRAY", "STRING")), None)
+    return Lacking(columns.pop(), kind.lower()) if kind is not None and len(columns) == 1 else None
 
 
 def _bare(name: Any) -> str:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -49,7 +50,14 @@ def _nothing(*arguments: Any, **named: Any) -> None:
     return None
 
 
+def _glue_options(argv: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the arguments of a job of AWS Glue; an argument that isn't given is its own name."""
+    given = dict(pairwise(argv))
+    return {name: given.get(f"--{name}", name.lower()) for name in names}
+
+
 HARMLESS: Mapping[str, Callable[..., Any]] = {
+    "awsglue.utils.getResolvedOptions": _glue_options,
     "delta.configure_spark_with_delta_pip": _same,
     "delta.pip_utils.configure_spark_with_delta_pip": _same,
     "dotenv.find_dotenv": _nothing,

@@ -107,11 +107,18 @@ def test_a_file_that_a_script_writes_is_told(run: Run, tmp_path: Path) -> None:
     assert [os.path.basename(path) for path in wrote] == ["a", "b"]
 
 
+def test_a_script_s_log_file_is_not_written_and_its_folder_may_be_missing(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, job="import logging\nlog = logging.FileHandler('logs/today', delay=False)\nlog.stream.write('x')")
+    run("job.py")["log"].close()
+    assert not list(tmp_path.rglob("today"))
+
+
 USES = {
     "from delta.tables import *\nfrom delta import DeltaTable as D, configure_spark_with_delta_pip as c\nc(1)": "",
     "import delta\nassert delta.configure_spark_with_delta_pip(spark_session_builder=1, extra_packages=[]) == 1": "",
     "from delta.tables import *\nDeltaTable.forPath(None, '/x')": "delta.tables.DeltaTable.forPath is called",
     "import findspark, pkg_resources\nfindspark.init()\npkg_resources.get_distribution('pytest').version": "",
+    "from awsglue.utils import getResolvedOptions as g\nassert g(['--A', '1'], 'AB') == {'A': '1', 'B': 'b'}": "",
     "import boto3, boto3.session\nfrom botocore.exceptions import ClientError\ns3 = boto3.client": "",
     "import boto3\nboto3.client('s3')": "No module named 'boto3', of which boto3.client is called",
     "from great_expectations.core import Batch\nclass Mine(Batch): pass": "",
