@@ -162,7 +162,8 @@ def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScr
     shown = {one.name: one.text for one in inputs} | {
         name: repr(rows.to_pylist()) for name, rows in query.tables.items()
     }
-    return InferredScript(script.on_command_line, [*lines, *query.told], shown)
+    called = "" if query.index is None else f", query {query.index} {query.write}"
+    return InferredScript(script.on_command_line(called), [*lines, *query.told], shown)
 
 
 def _at(path: str, one: InferredInput) -> str:

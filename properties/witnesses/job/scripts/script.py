@@ -97,6 +97,7 @@ class Script:
     found: Findings = field(default_factory=Findings, init=False, repr=False, compare=False)
     text: str | None = field(default=None, init=False, repr=False, compare=False)
     remedies: Remedies = field(default=IN_TEST, init=False, repr=False, compare=False)
+    called: str = field(default="", init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.source):
@@ -117,7 +118,9 @@ class Script:
         """The script's name in messages."""
         return self._source().where
 
-    _streamproof_location = where
+    @property
+    def _streamproof_location(self) -> str:
+        return f"{self.where}{self.called}"
 
     @property
     def inputs(self) -> list[Input]:
@@ -149,11 +152,15 @@ class Script:
         script.found.index, script.found.tables = self.found.index, self.found.tables
         return script
 
-    @property
-    def on_command_line(self) -> Script:
-        """The same script, whose errors name options of the command line as their remedies."""
+    def on_command_line(self, called: str = "") -> Script:
+        """Return the same script, whose errors name options of the command line as their remedies.
+
+        Args:
+            called: What stands behind its name in reports, such as its query.
+        """
         script = replace(self)
         object.__setattr__(script, "remedies", ON_COMMAND_LINE)
+        object.__setattr__(script, "called", called)
         return script
 
     @property
