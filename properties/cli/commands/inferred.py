@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ....reference.core.errors import BadInput
+from ....reference.core.errors import BadInput, StreamproofError
 from ...system.files import write_whole
 from ...system.progress import doing as say
 from ...system.time_limit import within_seconds
@@ -84,7 +84,7 @@ def _checking(
         target: The test module to write; None: none is.
 
     Raises:
-        BadInput: An input or the oracle can't be found, inferred or used.
+        StreamproofError: An input or the oracle can't be found, inferred or used; or no query can be checked.
     """
     from ...checking.jobs.verdicts import CheckFailed, Inconclusive
 
@@ -100,7 +100,8 @@ def _checking(
     common = {**common, "seconds": min(seconds, SECONDS_OF_QUERY)}
 
     def check() -> None:
-        worst: CheckFailed | None = None
+        failed: list[CheckFailed] = []
+        refused: list[StreamproofError] = []
         ends = time.monotonic() + seconds
         for number, one in enumerate(scripts):
             share = (ends - time.monotonic()) / (len(scripts) - number)
@@ -108,13 +109,16 @@ def _checking(
                 with within_seconds(share):
                     checking(path, one.script, options, common, outcomes)()
             except CheckFailed as found:
-                earlier, worst = worst, found
-                if earlier is not None and isinstance(found, Inconclusive):
-                    earlier, worst = found, earlier
-                if earlier is not None:
-                    outcomes.append(earlier)
-        if worst is not None:
-            raise worst
+                failed.append(found)
+            except StreamproofError as error:
+                refused.append(error)
+                failed.append(Inconclusive(f"inconclusive: not checked: {error.message}"))
+        if len(refused) == len(scripts):
+            raise refused[0]
+        failed.sort(key=lambda one: not isinstance(one, Inconclusive))  # a violation is the verdict of all
+        outcomes.extend(failed[:-1])
+        if failed:
+            raise failed[-1]
 
     return check
 

@@ -502,6 +502,11 @@ class JobQuery(PreparedQuery):
                 'such as timeouts=["30 minutes"], and batches run just before their ends, at them and after them'
             )
         for time in self.plan.event_times:
+            if time.is_of_clock and not self.run.processing_time:
+                raise BadInput(
+                    f"{where} has its watermark on {time.name!r}, the time at which a batch runs, which no row says: "
+                    'take the event time from the rows, or say how long the job waits, such as timeouts=["30 minutes"]'
+                )
             alike = [one for one in self.runner.sources if [*one.wire_schema.names] == [*time.beside]]
             if alike and time.given not in {source.wire_time for source in alike}:
                 own = " or ".join(sorted({source.time for source in alike}))

@@ -212,6 +212,7 @@ class _Reading:
         """Return the columns by which all operators bring rows together; of a job without state one that it keeps."""
         groups = [places for below, places in self.query.groups if self.name in below]
         times |= {self.column_of(time.place) for time in self.times}
+        times |= {*self.values}  # a text that the job reads as a number can't have the prefix of a shared query
         of_key = None if self.envelope is None else Place(self.name, self.envelope.key)
         if self.value == "debezium":
             return self.primary_key(groups)

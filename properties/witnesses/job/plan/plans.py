@@ -64,12 +64,14 @@ class EventTime(NamedTuple):
         given: The input's column that it comes from, maybe renamed; None: the job derives it.
         beside: All columns of that input.
         delay_us: The watermark's delay, in microseconds; None: the plan has several watermarks below this one.
+        is_of_clock: Whether it is made of the time at which a batch runs.
     """
 
     name: str
     given: str | None
     beside: Sequence[str]
     delay_us: int | None = None
+    is_of_clock: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def plan_of(analyzed: Any) -> Plan:
         inexact=frozenset(tree.kind for tree in trees if tree.kind in _INEXACT),
         nondeterministic=_columns_of(analyzed, expressions, _is_nondeterministic),
         of_places=_columns_of(analyzed, expressions, lambda node: False, places),
-        of_clock=_columns_of(analyzed, expressions, lambda node: node["class"] in _CLOCK),
+        of_clock=_columns_of(analyzed, expressions, _is_of_clock),
         renamed=_renamed(analyzed, expressions, given),
     )
 
@@ -246,13 +248,15 @@ def _event_times(
     watermarks: Iterable[Any], sources: Iterable[Expression], expressions: Iterable[Expression]
 ) -> list[EventTime]:
     given = {_id(column): (column["name"], _names(columns)) for columns in sources for column in columns}
+    of_clock = _made_of([*expressions], _is_of_clock)
     times = []
     for watermark in watermarks:
         column = read_expression(watermark.eventTime())[0]
         (origin,) = _origins([_id(column)], expressions)
         delays_us = [*_delays_us(watermark)]
         time = EventTime(column["name"], *given.get(origin, (None, ())))
-        times.append(time._replace(delay_us=delays_us[0] if len(delays_us) == 1 else None))
+        delay_us = delays_us[0] if len(delays_us) == 1 else None
+        times.append(time._replace(delay_us=delay_us, is_of_clock=_id(column) in of_clock))
     return times
 
 
@@ -404,15 +408,23 @@ def _columns_of(
         holds: What holds of a node.
         given: The ids of sources' columns that count, too.
     """
+    found = _made_of(expressions, holds, given)
+    if not found:
+        return frozenset()
+    return frozenset(str(column.name()) for column in members(analyzed.output()) if column.exprId().id() in found)
+
+
+def _made_of(
+    expressions: Sequence[Expression], holds: Callable[[Mapping[str, Any]], bool], given: Collection[int] = ()
+) -> set[int]:
+    """Return the ids of the columns that are made of a node of which something holds, or of the given columns."""
     made = {_id(nodes[0]): nodes[1:] for nodes in expressions if nodes[0]["class"] == "Alias"}
     found = {*given, *(number for number, nodes in made.items() if any(map(holds, nodes)))}
     grown = True
     while grown:
         more = {number for number, nodes in made.items() if not found.isdisjoint(_ids(nodes))} - found
         found, grown = found | more, bool(more)
-    if not found:
-        return frozenset()
-    return frozenset(str(column.name()) for column in members(analyzed.output()) if column.exprId().id() in found)
+    return found
 
 
 def _places(columns: Sequence[Mapping[str, Any]]) -> Iterator[int]:
@@ -433,6 +445,10 @@ def _renamed(
         if origin in given and given[origin][1] != column.name():
             found[str(column.name())] = given[origin][1]
     return found
+
+
+def _is_of_clock(node: Mapping[str, Any]) -> bool:
+    return node["class"] in _CLOCK
 
 
 def _is_nondeterministic(node: Mapping[str, Any]) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from streamproof import Input, avro
+from streamproof.properties.checking.jobs.verdicts import CheckFailed, Inconclusive
+from streamproof.properties.cli.commands import inferred as commands
 from streamproof.properties.cli.commands.inferred import inferred_scripts
 from streamproof.properties.cli.commands.job import JobOptions
 from streamproof.properties.witnesses.job.inference import exploring, inferring
@@ -67,3 +69,37 @@ def test_an_input_with_an_option_keeps_the_text_of_its_payload() -> None:
 def test_an_option_takes_the_place_of_what_is_inferred(script: str) -> None:
     (one,) = inferred_scripts(script, JobOptions(key=("user, user",)))
     assert one.script.inputs[0].key == ("user", "user")
+
+
+@pytest.mark.parametrize(
+    ("ends", "raised", "says"),
+    [
+        (["", "refused"], Inconclusive, "inconclusive: not checked: no watermark"),
+        (["refused", "inconclusive"], Inconclusive, ""),
+        (["violated", "refused"], CheckFailed, "violated"),
+        (["refused", "refused"], BadInput, "no watermark"),
+    ],
+)
+def test_a_query_that_cannot_be_checked_leaves_the_others_their_verdict(
+    ends: list[str], raised: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = {
+        "refused": BadInput("no watermark"),
+        "inconclusive": Inconclusive("inconclusive"),
+        "violated": CheckFailed("violated"),
+    }
+
+    def checking(path: str, script: Any, *_: Any) -> Any:
+        def check() -> None:
+            if script in errors:
+                raise errors[script]
+
+        return check
+
+    scripts = [SimpleNamespace(script=end, lines=[]) for end in ends]
+    monkeypatch.setattr(commands, "inferred_scripts", lambda *_: scripts)
+    monkeypatch.setattr(commands, "checking", checking)
+    outcomes: list[Any] = []
+    with pytest.raises(raised, match=says):
+        commands._checking("job.py", JobOptions(), {}, outcomes, None)()
+    assert len(outcomes) == (raised is not BadInput and "" not in ends)

@@ -79,11 +79,11 @@ def inferred(text: str, spark: SparkSession, folder: Path) -> list[InferredQuery
         ),
         pytest.param(
             """
-            rows = spark.readStream.schema("id string, n string").csv("/in/rows")
-            rows.select("id", F.col("n").cast("int")).writeStream.start()
+            rows = spark.readStream.schema("n string, name string").csv("/in/rows")
+            rows.withColumn("number", F.col("n").cast("int")).writeStream.start()
             """,
-            'Input("id string, n string", key="id", time=False, values={"n": ["1", "2", "0", "-3"]})',
-            id="a text of a file that is read as a number",
+            'Input("n string, name string", key="name", time=False, values={"n": ["1", "2", "0", "-3"]})',
+            id="a text of a file that is read as a number, and so is no key",
         ),
         pytest.param(
             """

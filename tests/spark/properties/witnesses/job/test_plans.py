@@ -383,6 +383,12 @@ def test_columns_of_the_clock_of_randomness_and_of_files_are_found_through_what_
     assert not read(again.drop(*again.columns[len(clicks.columns) :])).nondeterministic
 
 
+def test_a_watermark_on_the_time_at_which_a_batch_runs_is_known(clicks: DataFrame) -> None:
+    stamped = clicks.withColumn("now", F.current_timestamp()).withColumn("minute", F.date_trunc("minute", "now"))
+    times = [read(stamped.withWatermark(name, "1 minute")).event_times[-1] for name in ("now", "minute", "at")]
+    assert [time.is_of_clock for time in times] == [True, True, False]
+
+
 def test_columns_of_a_record_s_place_in_its_stream_are_found_and_an_own_column_of_that_name_is_none(
     spark: SparkSession, tmp_path: Path
 ) -> None:
