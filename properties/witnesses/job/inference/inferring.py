@@ -26,6 +26,8 @@ from .tracing import Place, Traced, traced
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+_NUMBERS = ("double", "float", "bigint", "int", "smallint", "tinyint")
+"""Types of numbers, the widest first: a column that a script casts to several of them has the widest."""
 ROWS = 8
 """The number of rows that are drawn for a table."""
 MOST_SECONDS = 8
@@ -108,15 +110,21 @@ def inferred_queries(
 
 
 def functions_with_queries(source: ScriptSource) -> str:
-    """Return the functions of a script whose own lines write a stream, each with its line; empty: it has none."""
+    """Return the functions that write a stream, and that a script doesn't call, each with its line; empty: none."""
     if callable(source.code):
         return ""
     tree = ast.parse(as_python(source_of(source.code), lambda *_: None))
     functions = [one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    called = {
+        one.func.attr if isinstance(one.func, ast.Attribute) else getattr(one.func, "id", "")
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Call)
+    }
     starting = [
         f"{one.name} (line {line_in(source.file, one.lineno)})"
         for one in functions
-        if any(isinstance(node, ast.Attribute) and node.attr == "writeStream" for node in ast.walk(one))
+        if one.name not in called
+        and any(isinstance(node, ast.Attribute) and node.attr == "writeStream" for node in ast.walk(one))
     ]
     return " or ".join(starting)
 
@@ -146,7 +154,7 @@ def _columns_in_words(name: str, columns: StructType, found: Explored) -> str:
 
 
 def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Traced]) -> StructType:
-    """Return columns that were learned as text with the types to which the plans cast them, where these agree."""
+    """Return columns that were learned as text with the types to which the plans cast them, if these agree."""
     from pyspark.sql.types import StructType, _parse_datatype_string
 
     if name not in found.learned:
@@ -156,6 +164,8 @@ def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Trac
     typed = StructType()
     for column in columns:
         casts = {kind for plan in plans for kind in plan.casts.get(Place(name, column.name), ())} - {"string"}
+        if casts <= {*_NUMBERS}:
+            casts = {next(kind for kind in _NUMBERS if kind in casts)} if casts else casts
         kind = column.dataType.simpleString()
         kind = casts.pop() if kind == "string" and len(casts) == 1 else kind
         typed = typed.add(column.name, _parse_datatype_string(kind))

@@ -204,15 +204,31 @@ class _Reading:
         if self.has_payload:
             own |= {"format": self.form, "value": self.value}
         own["values"] = values or None
+        if identity := self.identity():
+            own["identity"] = identity[0] if len(identity) == 1 else identity
+            names = " and ".join(identity)
+            said = f"rows of {self.name} that agree in {names} are copies of an event, for the query keeps one of them"
+            self.guesses.append(said)
         own = {name: given for name, given in own.items() if given not in (None, (), "json")}
         found = Input(ddl(self.columns), name=plain_name(self.name), **own)
         return InferredInput(self.name, found, as_text(found, self.text_of_value), self.read, self.guesses)
+
+    def identity(self) -> tuple[str, ...]:
+        """Return the columns by which the query deduplicates the rows of the source: they identify an event."""
+        there = [column.name for column in self.columns]
+        for places in self.query.identities:
+            names = [self.column_of(place) for place in places if place.source == self.name]
+            found = tuple(dict.fromkeys(name for name in names if name is not None and name in there))
+            if self.value != "debezium" and found and len(found) == len({*names}) < len(there):
+                return found
+        return ()
 
     def key(self, times: set[str | bool | None]) -> tuple[str, ...]:
         """Return the columns by which all operators bring rows together; of a job without state one that it keeps."""
         groups = [places for below, places in self.query.groups if self.name in below]
         times |= {self.column_of(time.place) for time in self.times}
-        times |= {*self.values}  # a text that the job reads as a number can't have the prefix of a shared query
+        # A text that the job reads as a number can't have the prefix of a shared query.
+        times |= {name for name, texts in self.values.items() if texts is not PLAIN_TEXTS}
         of_key = None if self.envelope is None else Place(self.name, self.envelope.key)
         if self.value == "debezium":
             return self.primary_key(groups)
@@ -315,7 +331,7 @@ def as_text(given: Input, value: str = "") -> str:
         given: The input.
         value: Its payload's form as Python, where that isn't the form's name.
     """
-    names = ("key", "time", "time_format", "format", "value", "values")
+    names = ("key", "time", "time_format", "format", "value", "values", "identity")
     plain = Input()
     said = {name: of for name in names if (of := getattr(given, name)) != getattr(plain, name)}
     texts = [_double_quoted(given.schema)]

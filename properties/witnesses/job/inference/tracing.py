@@ -102,6 +102,7 @@ class Traced:
         kept: The places of the columns of its result.
         casts: By the place of a value, the types to which it is cast.
         other_times: The columns of its windows, and texts and numbers that it reads as times.
+        identities: Of each deduplication of one input's rows, the places of the columns by which it deduplicates.
     """
 
     sources: Sequence[str]
@@ -111,6 +112,7 @@ class Traced:
     kept: Sequence[Place]
     casts: Mapping[Place, frozenset[str]]
     other_times: Sequence[EventTime]
+    identities: Sequence[Sequence[Place]] = ()
 
 
 def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
@@ -130,6 +132,7 @@ def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
         [*dict.fromkeys(place for places in output for place in places)],
         tracer.casts(),
         [*dict.fromkeys(tracer.other_times())],
+        [*tracer.identities()],
     )
 
 
@@ -224,6 +227,16 @@ class _Tracer:
             for tree in trees:
                 if tree.kind in kinds and (tree.kind != "Cast" or tree.node["dataType"] in _TIMESTAMPS):
                     yield from (time for term in self.terms(tree) if (time := time_of(term)) is not None)
+
+    def identities(self) -> Iterator[Sequence[Place]]:
+        """Yield the places of the columns of each deduplication, if each column is of one place."""
+        for name, node in self.nodes:
+            if name in _DEDUPLICATIONS:
+                terms = [self.terms(trees_of(read_expression(column))[-1]) for column in members(node.keys())]
+                times = [time_of(each[0]) for each in terms if len(each) == 1]
+                places = [time.place for time in times if time is not None]
+                if len(places) == len(terms) and len({place.source for place in places}) == 1:
+                    yield places
 
     def groups(self) -> Iterator[tuple[frozenset[str], Sequence[Place]]]:
         for name, node in self.nodes:

@@ -87,6 +87,14 @@ def inferred(text: str, spark: SparkSession, folder: Path) -> list[InferredQuery
         ),
         pytest.param(
             """
+            rows = spark.readStream.schema("id string, at timestamp, n int").json("/in/rows")
+            rows.withWatermark("at", "1 hour").dropDuplicates(["id", "at"]).writeStream.start()
+            """,
+            'Input("id string, at timestamp, n int", key="id", identity=["id", "at"])',
+            id="a deduplication, whose columns identify an event",
+        ),
+        pytest.param(
+            """
             rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
             rows.withWatermark("timestamp", "1 minute").groupBy(F.col("value") % 6).count().writeStream.start()
             """,
