@@ -54,6 +54,7 @@ OTHER_KEYS = (
     "as a number that other rows round"
 )
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
+NO_ROWS = "the job emits no row for the rows of one history"
 TWO_RUNS = "Two plain runs of it differ, too: its result depends on something beside its rows."
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MOST_TOGETHER = 6
@@ -218,6 +219,8 @@ class JobCheck:
         self.doing(f"drawing {count} histories")
         histories = self.draws.draw(count)
         expecting = 0 if self.why_alone else self.check_together(histories, started)
+        if not (expecting or self.why_alone) and self.variation.law and self.can_be_one:
+            self.run_each_alone(NO_ROWS)
         if self.why_alone:  # from the start, or because of what the shared query has shown
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:

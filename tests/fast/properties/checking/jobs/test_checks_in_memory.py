@@ -206,6 +206,18 @@ def test_histories_whose_result_has_lost_their_key_keep_their_own_keys_as_one_hi
     assert {user[:6] for user in users if "|" in user} == {f"{number:05d}|" for number in range(1, 13)}
 
 
+def test_a_job_that_emits_nothing_for_one_history_is_given_the_rows_of_all_as_one() -> None:
+    def frequent(batches: Batches) -> Batches:
+        def often(user: str, rows: list[dict[str, Any]]) -> bool:
+            return sum(row["user"] == user for row in rows) > 6
+
+        return [[row for row in rows if often(row["user"], rows)] for rows in batches]
+
+    report = Invariants(options(frequent), ["the cuts between batches"]).report(30, ())
+    assert {*report.held.values()} == {30}
+    assert "the rows of all ran as one history: the job emits no row for the rows of one history" in str(report)
+
+
 def test_a_report_says_first_that_no_column_was_left_to_compare() -> None:
     @dataclass(frozen=True)
     class Stamping(MemoryRunner):
