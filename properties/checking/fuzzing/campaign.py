@@ -177,11 +177,12 @@ class _Campaign:
                     left -= 1
                 elif isinstance(done, BaseException):
                     raise done
-                elif done.seed:
+                self.tally.seconds = time.monotonic() - self.started
+                if isinstance(done, Judged) and done.seed:
+                    done.differences = [replace(one, seconds=round(self.tally.seconds)) for one in done.differences]
                     self.tally.add(done)
                     for difference in done.differences:
                         self.keep(difference)
-                self.tally.seconds = time.monotonic() - self.started
                 if time.monotonic() - said > 8:
                     said = time.monotonic()
                     self.say(progress(self.tally))

@@ -98,13 +98,13 @@ CORPUS: dict[str, Query] = {
     "sessions above a union": Query(_sessions(Union((_timed(_A), _timed(_B))))),
 }
 """Each plan by its name."""
-FIRST = {
+ASKED = {
     "limit above windows": "rocksdb",
     "inner join": "join state version 1",
     "sessions": "sessions merged early",
     "windows above a join": "restarts",
 }
-"""The relation that a plan of the corpus is asked first."""
+"""The relation that a plan of the corpus is asked beside the reference; others are asked none, and cost a run each."""
 SHOW = {
     "filter below the watermark": "filter after windows",
     "event time pruned": "no time above a deduplication",

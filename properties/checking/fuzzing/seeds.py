@@ -20,9 +20,9 @@ from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
 from .cases import Case
-from .corpus import CORPUS, FIRST, plan_of, silence_of
+from .corpus import ASKED, CORPUS, plan_of, silence_of
 from .judging import Finding, Judge
-from .relations import Relation, relations
+from .relations import NAMES, Relation, relations
 from .scripts import confirmed_script
 from .shrinking import SECONDS, shrunk
 
@@ -43,6 +43,7 @@ class Difference:
         error: The error that the query died with; empty: it ran.
         script: The script that shows it; empty: it wasn't shrunk.
         confirmed: Whether the script shows it in a session of its own; None: it wasn't run.
+        seconds: How long the run had taken when it was there.
     """
 
     seed: str
@@ -52,6 +53,7 @@ class Difference:
     error: str = ""
     script: str = ""
     confirmed: bool | None = None
+    seconds: float = 0.0
 
 
 @dataclass
@@ -133,9 +135,9 @@ class Seed:
         else:
             drawn = draw_rows(generator, query, self.histories, silence_of(self.seed))
             case = Case(query, drawn.batches, nothing_late=drawn.nothing_late)
-            asked = [one for one in relations(generator, case) if self.only in ("", one.name)]
-            asked.sort(key=lambda one: one.name != FIRST.get(plan_of(self.seed)))
-            asked = asked[: self.relations]
+            plan = plan_of(self.seed)
+            wanted = {self.only or ASKED.get(plan, "")} if plan in CORPUS else {self.only} if self.only else {*NAMES}
+            asked = [one for one in relations(generator, case) if one.name in wanted][: self.relations]
             self.judge(case, asked, judged)
         return judged
 

@@ -73,7 +73,7 @@ def divergences(
 
 def _of_spark(names: list[str]) -> None:
     """Print the named divergences of Spark's plans, and whether a plan of the fuzzer's corpus shows them here."""
-    from ...checking.fuzzing.corpus import FIRST, SHOW, seeds_of
+    from ...checking.fuzzing.corpus import SHOW, seeds_of
     from ...checking.fuzzing.divergences import ALL
     from ...checking.fuzzing.seeds import Seed
 
@@ -87,7 +87,7 @@ def _of_spark(names: list[str]) -> None:
             plan = SHOW[one.name]
             with steps() as progress:
                 progress(f"running the plan {plan!r}")
-                asked = (Seed(seed, HISTORIES, int(plan in FIRST), shrinks=False) for seed in seeds_of(plan))
+                asked = (Seed(seed, HISTORIES, shrinks=False) for seed in seeds_of(plan))
                 found = (difference for seed in asked for difference in seed.answer().differences)
                 says = f"{'seen' if any(one.name in each.named for each in found) else 'not seen'} on {here}"
         results.out(f"{one.name} ({one.issue}): {says}\n  {one.says}\n  Remedy: {one.remedy}.")

@@ -79,14 +79,14 @@ def _report(options: Options, tally: Tally, paths: Paths, json_file: Path | None
     """Print and write what was found."""
     from ...checking.fuzzing.campaign import progress
 
-    table = titled_table("differences", "named", "found by", "times", "script")
-    counted: dict[tuple[tuple[str, ...], str], int] = {}
+    table = titled_table("differences", "named", "found by", "times", "first after", "script")
+    seconds: dict[tuple[tuple[str, ...], str], list[float]] = {}
     for one in tally.differences:
-        key = one.named, one.relation
-        counted[key] = counted.get(key, 0) + 1
-    for (named, relation), count in sorted(counted.items()):
-        table.add_row(" and ".join(named) or "without a name", relation, str(count), str(paths.get(named, "")))
-    if counted:
+        seconds.setdefault((one.named, one.relation), []).append(one.seconds)
+    for (named, relation), found in sorted(seconds.items()):
+        name, first = " and ".join(named) or "without a name", f"{min(found):.0f} s"
+        table.add_row(name, relation, str(len(found)), first, str(paths.get(named, "")))
+    if seconds:
         results.print(table)
     for one in tally.unnamed:
         results.out(f"seed {one.seed}, {one.relation}: {one.error or 'other rows'}", style="bold red")

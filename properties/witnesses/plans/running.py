@@ -139,12 +139,24 @@ class PlanRunner:
     def __init__(self) -> None:
         self.spark = spark_session(cores=1, partitions=1, any_provider=True)
         jvm: Any = self.spark._jvm
-        self.jvm = jvm
         package = f"{_STREAMING}.runtime" if spark_version() >= (4, 1) else _STREAMING
         self.memory_stream = getattr(jvm, f"{package}.MemoryStream")
         encoders = jvm.org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
         self.encoder = encoders.apply(jvm.org.apache.spark.sql.types.DataType.fromDDL(DDL))
         self.is_scala_213 = spark_version() >= (4,)
+        # A dotted name looks for a class in all jars at each dot: each is looked up once.
+        self.sink = jvm.org.apache.spark.sql.execution.streaming.sources.MemorySink
+        self.modes = jvm.org.apache.spark.sql.streaming.OutputMode
+        self.options = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+        self.option = jvm.scala.Option
+        self.manager = self.spark._jsparkSession.streams()
+        # Later versions have one option more, in the second place.
+        methods = [each for each in self.manager.getClass().getMethods() if each.getName() == "startQuery"]
+        self.more_options = max(each.getParameterCount() for each in methods) - 11
+        if self.is_scala_213:
+            self.converters = jvm.scala.jdk.javaapi.CollectionConverters
+        else:
+            self.converters = jvm.scala.collection.JavaConverters
         self.count = 0
         # Checkpoints in memory, where there is a folder for it; it goes with this process.
         has_room = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
@@ -199,9 +211,9 @@ class PlanRunner:
         """Return a new stream in memory."""
         self.count += 1
         if spark_version() < (4, 1):
-            number = self.jvm.scala.Option.apply(1)
-            return self.memory_stream(self.count, self.spark._jsparkSession.sqlContext(), number, self.encoder)
-        return self.memory_stream(self.count, self.spark._jsparkSession, self.jvm.scala.Option.apply(1), self.encoder)
+            context = self.spark._jsparkSession.sqlContext()
+            return self.memory_stream(self.count, context, self.option.apply(1), self.encoder)
+        return self.memory_stream(self.count, self.spark._jsparkSession, self.option.apply(1), self.encoder)
 
     def frame_of(self, stream: Any) -> DataFrame:
         """Return a stream's frame."""
@@ -260,18 +272,11 @@ class PlanRunner:
 
     def start(self, query: Query, frame: DataFrame, checkpoint: Path) -> Any:
         """Start a query, or go on from its checkpoint, which a writer to the format `memory` refuses."""
-        options = getattr(getattr(self.jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
-        sink = self.jvm.org.apache.spark.sql.execution.streaming.sources.MemorySink()
-        mode = getattr(self.jvm.org.apache.spark.sql.streaming.OutputMode, query.mode.title())()
-        manager = self.spark._jsparkSession.streams()
-        none = self.jvm.scala.Option.empty()
-        # Later versions have one option more, in the second place.
-        counts = [
-            each.getParameterCount() for each in manager.getClass().getMethods() if each.getName() == "startQuery"
-        ]
-        given = [none] * (max(counts) - 11)
-        given += [self.jvm.scala.Option.apply(str(checkpoint)), frame._jdf, options, sink, mode]
+        given = [self.option.empty()] * self.more_options
+        mode = getattr(self.modes, query.mode.title())()
+        given += [self.option.apply(str(checkpoint)), frame._jdf, self.options, self.sink(), mode]
         left = range(len(given) + 1, len(given) + 7)  # those that have a value by default
+        manager = self.manager
         return manager.startQuery(*given, *(getattr(manager, f"startQuery$default${place}")() for place in left))
 
     def leave(self, started: Any, ran: Ran, last: int, frame: DataFrame) -> int:
@@ -310,14 +315,14 @@ class PlanRunner:
     def as_scala(self, rows: Any) -> Any:
         """Return a list of Java's as a sequence of Scala's."""
         if self.is_scala_213:
-            return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq()
-        return self.jvm.scala.collection.JavaConverters.asScalaBufferConverter(rows).asScala().toSeq()
+            return self.converters.asScala(rows).toSeq()
+        return self.converters.asScalaBufferConverter(rows).asScala().toSeq()
 
     def as_java(self, rows: Any) -> Any:
         """Return a sequence of Scala's as a list of Java's."""
         if self.is_scala_213:
-            return self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(rows)
-        return self.jvm.scala.collection.JavaConverters.seqAsJavaListConverter(rows).asJava()
+            return self.converters.asJava(rows)
+        return self.converters.seqAsJavaListConverter(rows).asJava()
 
     def read(self, frame: DataFrame) -> list[Row]:
         """Return the rows of a frame, their times in microseconds since 1970."""

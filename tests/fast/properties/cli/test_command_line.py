@@ -15,7 +15,7 @@ from commands import Command, Said, caller
 from report_contents import counterexample_of
 from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking import rounds
-from streamproof.properties.checking.fuzzing.corpus import CORPUS, FIRST, SHOW
+from streamproof.properties.checking.fuzzing.corpus import ASKED, CORPUS, SHOW
 from streamproof.properties.checking.fuzzing.divergences import ALL
 from streamproof.properties.checking.fuzzing.relations import NAMES
 from streamproof.properties.checking.fuzzing.seeds import Difference, Judged, Seed
@@ -337,8 +337,8 @@ def test_each_divergence_of_spark_is_asked_by_its_plan_until_it_is_seen(
 
 def test_a_plan_of_the_corpus_shows_each_divergence_of_spark() -> None:
     assert {*SHOW} == {one.name for one in ALL}
-    assert {*SHOW.values(), *FIRST} <= {*CORPUS}
-    assert {*FIRST.values()} <= {*NAMES}
+    assert {*SHOW.values(), *ASKED} <= {*CORPUS}
+    assert {*ASKED.values()} <= {*NAMES}
 
 
 def test_without_kafka_its_divergences_are_listed_and_inconclusive(
