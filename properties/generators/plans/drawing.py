@@ -126,9 +126,9 @@ class _Drawer:
         return self.generator.random() < share
 
     def query(self) -> Query:
-        names = NAMES[: self.choice((1, 1, 2, 2, 2, 3))]
+        names = NAMES[: self.choice((1, 1, 2, 2, 3, 3))]
         mode: Mode = "append" if self.chance(0.8) else self.choice(("update", "complete"))
-        left = self.choice((1, 1, 1, 2, 2, 3)) if mode == "append" else 1  # the stateful operators to come
+        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # the stateful operators to come
         everywhere = self.chance(0.8)
         branches = [self.branch(Source(name, COLUMNS), everywhere) for name in names]
         if len(branches) == 1 and self.chance(0.15):  # a stream with itself
@@ -139,7 +139,7 @@ class _Drawer:
             timed = all(side.event_times for side in sides)
             joined = mode == "append" and left > 0 and timed and self.chance(0.65)
             left -= joined
-            if left and self.chance(0.25):
+            if left and self.chance(0.35):
                 sides = self.stateless(self.stateful(sides[0], last=False, mode=mode), 0.35), sides[1]
                 left -= 1
             node = self.join(*sides) if joined else self.union(*sides)

@@ -80,6 +80,8 @@ class _Drawer:
         self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
         self.nothing_late = generator.random() < 0.4
         self.silence = self.choice(SILENCES) if silence is None else silence
+        # Where the clock is ahead of all other rows, it alone moves the watermark, and rows that it loses are missed.
+        self.ahead_us = self.choice((0, MS, self.distances_us[0]))
         self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the share of rows without a time
 
     def drawn(self, histories: int) -> Drawn:
@@ -112,13 +114,14 @@ class _Drawer:
             open_.append(names)
         return clock, open_
 
-    def edges(self, clock: Sequence[dict[str, int]]) -> list[int]:
-        """Return the times that may matter by the end of a batch."""
+    def edges(self, clock: Sequence[dict[str, int]], ahead_us: int = 0) -> list[int]:
+        """Return the times that may matter by the end of a batch, those that the clock is so far ahead of."""
         reached = {time for of_inputs in clock for time in of_inputs.values()} | {START_US + 15 * SECOND_US}
         most = self.most_us
         beside = [0, 1, MS, most, most - MS, most - 1, most + 1, most + MS, self.distances_us[0] - MS]
         beside += [distance + more for distance in self.distances_us for more in (0, most)]
-        return [time - distance for time in reached for distance in beside]
+        found = [time - distance for time in reached for distance in beside]
+        return [time for time in found if time <= max(reached) - ahead_us] if ahead_us else found
 
     def history(self, number: int, clock: Sequence[dict[str, int]], batches: Sequence[dict[str, list[Row]]]) -> None:
         """Draw the rows of a history into the batches."""
@@ -128,7 +131,7 @@ class _Drawer:
         pool = [choice(self.edges(clock[: at + 1])) for at in generator.sample(range(len(clock)), min(3, len(clock)))]
         lag = 1 if self.query.without_data else 2  # rows are late by the watermark of the micro-batch before
         for at, batch in enumerate(batches):
-            edges = self.edges(clock[: at + 1])
+            edges = self.edges(clock[: at + 1], self.ahead_us)
             latest = max(edges)
             late_us = max(self.edges(clock[: at + 1 - lag])) - self.least_us if at >= lag else 0
             if self.nothing_late and latest <= late_us:
