@@ -36,6 +36,8 @@ STATEFUL = (
     *(f"{kind.replace('_', ' ')} join" for kind in KINDS if kind != "full"),
 )
 """The stateful operators above and below which others are drawn."""
+LAST = ("full join", "deduplication within the watermark", "limit")
+"""The stateful operators above which none is drawn."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ class Tally:
     @property
     def never_seen(self) -> list[str]:
         """The pairs of operators and the relations that didn't come up."""
-        pairs = (pair for pair in itertools.product(STATEFUL, STATEFUL) if pair not in self.pairs_of_operators)
+        drawn = itertools.product(STATEFUL, (*STATEFUL, *LAST))
+        pairs = (pair for pair in drawn if pair not in self.pairs_of_operators)
         relations = (name for name in NAMES if not self.runs[name])
         return [*(f"{above} above {below}" for below, above in pairs), *relations]
 

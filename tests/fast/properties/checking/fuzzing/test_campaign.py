@@ -174,5 +174,5 @@ def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
 def test_what_never_came_up_is_named() -> None:
     tally = Tally(runs=Counter(restarts=1), pairs_of_operators={("windows", "deduplication")})
     assert "deduplication above windows" not in tally.never_seen
-    assert {"windows above deduplication", "rocksdb"} <= {*tally.never_seen}
+    assert {"windows above deduplication", "limit above windows", "rocksdb"} <= {*tally.never_seen}
     assert "restarts" not in tally.never_seen
