@@ -572,6 +572,7 @@ class JobCheck:
         """
         why = f"{self.judge.name}: {failed.message}"
         if failing is None:
+            why = why.rstrip(".")
             return QueryFailed(f"{why}. {stopped}" if stopped else f"{why}, whatever arrives")
         why = f"{why.rstrip('.')}. {stopped}" if stopped else why
         return QueryFailed(self.store.failure(replace(failing, variation=variation.saved), variation.run, why))

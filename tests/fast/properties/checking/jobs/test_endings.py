@@ -1,0 +1,295 @@
+"""How a check of a job ends: the counterexample, its message, the failure, and the options that reach each of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from memory_jobs import RUN, MemoryRunner, copy, options
+from streamproof import BadInput, Sink
+from streamproof.properties.checking.jobs.invariants import Invariants
+from streamproof.properties.checking.jobs.job_check import JobCheck, _fullest
+from streamproof.properties.checking.jobs.smallest import MAX_WITHOUT_CLOCK, plainest
+from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
+from streamproof.properties.generators.columns.histories.goals import SILENT_EXACTLY, SILENT_LESS, SILENT_MORE
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.shrinking import Deadline
+from streamproof.properties.laws.all import variations_of
+from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.laws.expected.oracles import FORGETS, JobOracle
+from streamproof.properties.laws.metamorphic.crash import CRASHES
+from streamproof.properties.laws.metamorphic.restart import Restart
+from streamproof.properties.laws.variation import Variation
+from streamproof.properties.outcomes.equality import Equality
+from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, PLAIN, Crash, RunOptions
+from streamproof.properties.witnesses.spark.engine import TookTooLong
+from streamproof.properties.witnesses.spark.failures import QueryFailed
+
+SECOND = 1_000_000
+AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def click(user: str = "a", seconds: int = 0, amount: Any = 1) -> Arrival:
+    return Arrival(
+        "clicks", {"user": user, "at": from_microseconds(microseconds(AT) + seconds * SECOND), "amount": amount}
+    )
+
+
+def history(*batches: Sequence[Arrival], **more: Any) -> JobHistory:
+    clock = tuple(microseconds(AT) + number * SECOND for number in range(len(batches)))
+    return replace(JobHistory(tuple(map(tuple, batches)), clock), **more)
+
+
+def check_of(job: Any = copy, runner: Any = MemoryRunner, variation: Variation | None = None, **more: Any) -> JobCheck:
+    run = more.get("run", RUN)
+    return JobCheck(options(job, runner, **more), JobOracle(job=copy, run=run), variation or Variation(run))
+
+
+def test_a_counterexample_says_how_its_history_was_drawn_run_and_compared() -> None:
+    three, update = Equality(3), replace(RUN, mode="update")
+    stopped = Restart().variation(update, [0, 1])
+    check = check_of(variation=stopped, run=update, equality=three, seed=7, unique=["user"])
+    drawn, saved = history([click()]), history([click()], seed=5)
+    of_drawn, of_saved = (
+        check.counterexample(one, stopped, check.judge.compare_alone(one, stopped)) for one in (drawn, saved)
+    )
+    assert (of_drawn.seed, of_saved.seed) == (7, 5)
+    assert (of_drawn.equality, of_drawn.run, of_drawn.unique, of_drawn.is_sink) == (three, stopped.run, ["user"], False)
+    assert of_drawn.runs == ("stopped after batch 0, 1 and started again", "without a stop")
+    assert of_drawn.history.variation == {"law": "a restart", "given": [0, 1]}
+    assert of_drawn.sources == check.judge.witness.sources
+    plain = Variation(update)
+    assert check.counterexample(drawn, plain, check.judge.compare_alone(drawn, plain)).runs is None
+    assert check.check(20).equality == three
+
+
+class OfSink(MemoryRunner):
+    """Runs a job as a sink, which has the rows of all batches at the end."""
+
+    def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+        rows = [row for batch in batches for table in batch.values() for row in table.to_pylist()]
+        return Output([rows])
+
+
+def sink_check(variation: Variation) -> JobCheck:
+    made = options(copy, run=variation.run)
+    return JobCheck(replace(made, runner=OfSink(Sink(copy, copy), made.runner.sources)), JobOracle(job=copy), variation)
+
+
+def test_a_sink_s_counterexample_is_of_its_table_at_the_end() -> None:
+    check = sink_check(Variation(replace(RUN, mode="update")))
+    one = history([click()])
+    found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
+    assert (found.is_sink, found.run.mode) == (True, "complete")
+
+
+@pytest.mark.parametrize(
+    ("moment", "died_at", "said"),
+    [
+        (Crash(0, True, MIDDLE), "before line 3", "1 differs. It died before line 3."),
+        (Crash(0, True, MIDDLE), "", "1 differs."),
+        (Crash(0, True, BEFORE), "before line 3", "1 differs."),
+    ],
+)
+def test_a_violation_says_where_in_its_output_the_query_died(moment: Crash, died_at: str, said: str) -> None:
+    dying = Variation(replace(RUN, crash_in=(moment,)), "a crash")
+    check = check_of(variation=dying)
+    compared = check.judge.compare_alone(history([click()]), dying)
+    compared = compared._replace(output=replace(compared.output, died_at=died_at))
+    raised = check.violation(history([click()]), dying, compared, "1 differs.")
+    assert said in str(raised).splitlines()
+
+
+def test_a_violation_says_that_shrinking_ended_by_its_limit_and_how_a_right_job_may_differ() -> None:
+    check, over = check_of(variation=replace(Variation(RUN), remedy="Leave it out.")), Deadline(0)
+    compared = check.judge.compare_alone(history([click()]), check.variation)
+    over.has_stopped = True
+
+    def head(**more: Any) -> str:
+        text = str(check.violation(history([click()]), check.variation, compared, "1 differs.", **more))
+        return next(line for line in text.splitlines() if line.startswith("1 differs"))
+
+    assert head() == head(deadline=Deadline(9)) == "1 differs. Leave it out."
+    assert head(deadline=over).startswith("1 differs. Leave it out. Shrinking stopped by its limit of time")
+
+
+def test_a_failure_says_whether_a_history_made_it_and_whether_the_search_ended() -> None:
+    check = check_of()
+    failed, one = QueryFailed("it broke."), history([click("b")])
+
+    def said(failing: JobHistory | None, stopped: str = "") -> str:
+        return str(check.failure(failed, failing, check.variation, stopped)).partition("\n")[0]
+
+    name = check.judge.name
+    assert said(None) == f"{name}: it broke, whatever arrives"
+    assert said(None, "It stopped") == f"{name}: it broke. It stopped"
+    assert said(one) == f"{name}: it broke."
+    assert said(one, "It stopped") == f"{name}: it broke. It stopped"
+
+
+def test_a_query_that_takes_too_long_is_not_one_that_fails() -> None:
+    def slow_or_wrong(batches: Any) -> Any:
+        users = [row["user"] for rows in batches for row in rows]
+        if users == ["a"]:
+            raise TookTooLong("it hangs")
+        if "b" in users:
+            raise QueryFailed("b is refused")
+        return batches
+
+    check = check_of(slow_or_wrong)
+    drawn = [history([click("a")]), history([click("b"), click("c")])]
+    with pytest.raises(QueryFailed) as raised, check.named_failure(drawn, check.variation):
+        raise QueryFailed("refused")
+    assert "b is refused\n" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("digits", "inexact", "refused"), [(None, {"avg"}, True), (12, {"avg"}, False), (None, set(), False)]
+)
+def test_all_digits_are_not_compared_where_they_depend_on_the_order_of_rows(
+    digits: int | None, inexact: set[str], refused: bool
+) -> None:
+    class Inexact(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(plan=Plan(inexact=frozenset(inexact)))
+
+    if not refused:
+        check_of(runner=Inexact, equality=Equality(digits))
+        return
+    with pytest.raises(BadInput, match="digits=None compares all digits, and the last of avg in copy"):
+        check_of(runner=Inexact, equality=Equality(digits))
+
+
+def test_a_history_that_agrees_alone_is_not_kept_and_one_that_differs_is(tmp_path: Path) -> None:
+    def of_three(batches: Any) -> Any:
+        return [rows[:2] for rows in batches]
+
+    check = check_of(of_three, folder=tmp_path)
+    agreeing = history([click()])
+    compared = check.judge.compare_alone(history([click()] * 3), check.variation)
+    check.raise_smallest(agreeing, compared, check.variation, head="", started=time.monotonic())
+    assert not [*tmp_path.iterdir()]
+
+
+def test_histories_that_run_alone_each_have_their_share_of_the_crashes() -> None:
+    crashes: list[tuple[Crash, ...]] = []
+
+    class Noting(MemoryRunner):
+        def run(self, *given: Any, **named: Any) -> Output:
+            crashes.append(given[-1].crash_in)
+            return super().run(*given, **named)
+
+    (crash,) = [one for one in variations_of(RUN, 0, 6) if one.law == "a crash"]
+    check = check_of(runner=Noting, variation=crash, alone=True)
+    check.check_alone([history([click(amount=number)]) for number in range(7)], time.monotonic())
+    given = [one for one in crashes if one]
+    assert len({*given}) == CRASHES
+    assert given[CRASHES] == given[0]
+    assert sorted(at for one in given[:CRASHES] for at in one) == sorted(crash.run.crash_in)
+
+
+def test_the_histories_that_run_alone_have_as_many_keys_as_they_can() -> None:
+    def of(*users: str) -> JobHistory:
+        return history([click(user) for user in users])
+
+    drawn = [of("a", "b", "a"), of("a", "b"), of("c"), of("a"), of("d", "a"), of("a", "a", "a", "a")]
+    assert check_of()._most_keys(drawn) == [0, 4, 2, 5]
+    assert _fullest(drawn, 2) == [5, 0]
+
+
+def test_timeouts_that_no_history_meets_are_unmet() -> None:
+    check = check_of(timeouts_us=[10 * SECOND])
+    texts = [words.format("10 seconds", "1 ms") for words in (SILENT_EXACTLY, SILENT_LESS, SILENT_MORE)]
+    exact = replace(history([click()], []), clock=(0, 10 * SECOND))
+    assert [goal for goal in check.draws.unmet([exact]) if goal in texts] == texts[1:]
+    assert [goal for goal in check.draws.unmet([history([click()])]) if goal in texts] == texts
+
+
+def plainest_of(given: JobHistory, differs: Callable[[JobHistory], bool], batch: int | None = 0, **more: Any) -> Any:
+    """Return the plainest history, and the histories that were tried, of a judge that differs on some."""
+    tried: list[JobHistory] = []
+
+    def compare_alone(one: JobHistory, variation: Variation) -> Any:
+        tried.append(one)
+        found = RowDifference(batch, [], []) if one is given or differs(one) else None
+        return SimpleNamespace(difference=found, differs=found is not None)
+
+    judge: Any = SimpleNamespace(compare_alone=compare_alone)
+    draws: Any = SimpleNamespace(closes=False, inputs=options(copy).inputs)
+    run = replace(RUN, processing_time=more.get("processing_time", False))
+    deadline = Deadline(more.get("seconds", 60))
+    found, _ = plainest(judge, draws, given, Variation(run), deadline=deadline)
+    return found, tried[1:]
+
+
+def test_the_plainest_history_has_no_clock_or_else_no_empty_batch_behind_the_one_that_differs() -> None:
+    given = history([], [click()], [], [])
+    found, tried = plainest_of(given, lambda one: not one.clock, 1)
+    assert found == JobHistory(((click(),),))
+    assert tried == [found]
+    found, tried = plainest_of(given, lambda one: len(one.clock) == 2, 1)
+    assert found == history([], [click()])
+    assert len(tried) == 1 + MAX_WITHOUT_CLOCK
+    at_times, tried = plainest_of(given, lambda one: True, 1, processing_time=True)
+    assert at_times == history([], [click()])
+    assert plainest_of(given, lambda one: False, 1)[0] is given
+    assert plainest_of(given, lambda one: True, 1, seconds=-1) == (given, [])
+    last = history([], [click()])
+    assert plainest_of(last, lambda one: True, 1, processing_time=True) == (last, [])
+    # The clock of the last batch may close what is open.
+    found, _ = plainest_of(given, lambda one: True, None, processing_time=True)
+    assert (found.batches, found.clock) == (((), (click(),), ()), (*given.clock[:2], given.clock[3]))
+
+
+def test_a_history_that_differs_otherwise_beside_others_is_not_shown_where_it_differs_alike_alone() -> None:
+    def twice(batches: Any) -> Any:
+        return [rows * 2 for rows in batches]
+
+    def lost(batches: Any) -> Any:
+        return [[] for _ in batches]
+
+    one = history([click()])
+    for job, is_shown in ((twice, False), (lost, True)):
+        check = check_of(job)
+        alone = check.judge.compare_alone(one, check.variation)
+        shrunk, beside = (
+            alone._replace(difference=RowDifference(0, *rows)) for rows in (([], [{"n": 1}]), ([{"n": 1}], []))
+        )
+        found = check.found_otherwise(one, beside, shrunk, check.variation)
+        assert (found is not None) == is_shown
+        assert check.found_otherwise(one, shrunk, shrunk, check.variation) is None
+
+
+def test_the_plain_run_of_each_history_is_shared_by_all_invariants() -> None:
+    queries: list[str] = []
+
+    class Noting(MemoryRunner):
+        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+            queries.append(repr((given[-1], batches)))
+            return super().run(batches, *given, **named)
+
+    invariants = Invariants(options(copy, Noting))
+    assert len(invariants.report(10, ()).held) > 5
+    plain = [one for one in queries if one.startswith(repr(RUN))]
+    assert len(plain) == len({*plain})
+
+
+def test_the_report_of_invariants_says_what_the_last_that_was_checked_has_shown() -> None:
+    class Setting(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(plan=Plan(frozenset({FORGETS})))
+
+        def run(self, *given: Any, **named: Any) -> Output:
+            return replace(super().run(*given, **named), settings={"spark.a": "1"})
+
+    report = Invariants(options(copy, Setting, run=replace(RUN, trigger="available_now"))).report(10, ())
+    assert "a restart" not in report.held
+    assert report.limits == ["Set by the job: spark.a=1"]
