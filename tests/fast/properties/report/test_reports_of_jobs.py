@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from report_contents import HOSTILE
-from streamproof import Inconclusive, InvariantsReport, JobReport, Violated, write_report
+from streamproof import Inconclusive, InvariantsReport, JobReport, UpgradeRefused, Violated, write_report
+from streamproof.properties.checking.jobs.reports import JudgedMutant, MutantsReport, ReplayReport, UpgradeReport
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.outcomes.equality import Equality
 from streamproof.properties.report.making import content, the_rest
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
@@ -124,3 +128,122 @@ def test_what_is_no_outcome_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a str is no outcome of a job's check"):
         write_report(tmp_path, "x")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+NINE = Equality(9)
+JUDGED = [
+    JudgedMutant(f"line {number}", fate, f"why {number}")
+    for number, fate in enumerate(("killed", "survived", "killed", "doesn't run", "no difference"))
+]
+MUTANTS = MutantsReport("a (jobs.py:1)", "the SQL statement", JUDGED, 4.6)
+TEXTS = [
+    (
+        JobReport("a", "as_batch()", 300, 290, "cuts", "it has no key", ["b", "c"], NINE, MUTANTS, ["d", "e"]),
+        """\
+a conforms to as_batch() on 300 histories; rows were expected on 290. Compared: the table after each batch; \
+floating-point numbers to 9 digits.
+d.
+e.
+Each history ran in a query of its own: it has no key.
+Not checked: b.
+Not checked: c.
+2 of the 4 mutants of a (jobs.py:1) that run are killed, expecting the SQL statement; 1 don't run (5 s).
+survived: line 1; why 1.
+no difference: line 4; why 4.""",
+    ),
+    (
+        InvariantsReport("a", {"a restart": 40, "a crash": 12}, ["b", "c"], NINE, ["d", "e"]),
+        """\
+a: nothing changes by what is listed here.
+d.
+e.
+  a restart (40 histories)
+  a crash (12 histories)
+Compared: floating-point numbers to 9 digits.
+Not checked: b.
+Not checked: c.""",
+    ),
+    (
+        InvariantsReport("a", {"a crash": 1}),
+        "a: nothing changes by\n  a crash (1 histories)\nCompared: floating-point numbers to 12 digits.",
+    ),
+    (
+        UpgradeReport("a", "old", "as_batch()", 30, {0: 20, 2: 25}, "end", 3, ["b", "c"], NINE, ["d", "e"]),
+        """\
+a goes on from the checkpoint of old as as_batch() says, on 30 histories. Compared: the table at the end; \
+floating-point numbers to 9 digits.
+d.
+e.
+Upgraded after batch 0: rows were expected after that on 20 histories.
+Upgraded after batch 2: rows were expected after that on 25 histories.
+In 3 comparisons rows come in another batch than in a run from the start; the rows of both versions \
+together are the same.
+Not checked: b.
+Not checked: c.""",
+    ),
+    (
+        ReplayReport("a", "as_batch()", (1_000, 2_000), 1, 2_345, False, ["b", "c"], NINE, ["d", "e"]),
+        """\
+The run of a wrote what as_batch() expects, in batches 1,000 to 2,000: 1 row read, 2,345 rows written. Compared: \
+the table at the end; floating-point numbers to 9 digits.
+d.
+e.
+Not checked: b.
+Not checked: c.""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("report", "text"), TEXTS, ids=[type(report).__name__ for report, _ in TEXTS])
+def test_a_report_says_all_that_it_has(report: Any, text: str) -> None:
+    assert str(report) == text
+    # As plain data it has a line for each law, and the same notes.
+    notes = [line for line in text.splitlines()[1:] if not line.startswith(("  ", "Compared: "))]
+    assert [*report.checked.notes][-len(notes) or len(report.checked.notes) :] == notes
+
+
+def test_a_report_as_plain_data_has_its_laws_their_histories_and_what_was_compared() -> None:
+    job, invariants, _, upgrade, replay = (report.checked for report, _ in TEXTS)
+    says = "{}; floating-point numbers to 9 digits".format
+    assert [(law.law, law.says, law.witnesses, law.histories) for law in (*job.laws, *replay.laws)] == [
+        ("as_batch()", says("the table after each batch"), ("expected", "job"), 300),
+        ("as_batch()", says("the table at the end"), ("expected", "the run"), 1),
+    ]
+    assert [(law.law, law.histories) for law in invariants.laws] == [("a restart", 40), ("a crash", 12)]
+    assert [(law.law, law.witnesses, law.histories) for law in upgrade.laws] == [
+        (f"an upgrade after batch {cut}", ("as_batch()", "job"), 30) for cut in (0, 2)
+    ]
+    every = (job, invariants, upgrade, replay)
+    assert [(one.name, one.histories) for one in every] == [("a", 300), ("a", 40), ("a", 30), ("the run of a", 1)]
+    assert {one.verdict for one in every} == {law.verdict for one in every for law in one.laws} == {"conforms"}
+    assert (job.notes[0], replay.notes[0]) == (
+        "Rows were expected on 290 of them.",
+        "1 row read, 2,345 rows written.",
+    )
+    by_batch = replace(TEXTS[-1][0], by_batch=True)  # type: ignore[type-var]
+    assert "Compared: the rows of each batch, as a bag;" in str(by_batch)
+
+
+def test_how_else_a_check_ends_is_plain_data_too() -> None:
+    found = violated()
+    (law,) = found.checked.laws
+    assert (found.checked.name, found.checked.verdict, found.checked.histories) == ("visits (jobs.py:3)", "violated", 1)
+    assert (law.law, law.says, law.verdict) == (
+        "the rules",
+        "the rows of each batch, as a bag; floating-point numbers to 12 digits",
+        "violated",
+    )
+    assert found.checked.seeds == "seed 4"
+    named, unnamed = Inconclusive("first\nlast", job="a").checked, Inconclusive("first\nlast").checked
+    assert [(one.name, one.verdict, one.laws[0].why) for one in (named, unnamed, Inconclusive("").checked)] == [
+        ("a", "inconclusive", "first\nlast"),
+        ("first", "inconclusive", "first\nlast"),
+        ("a job", "inconclusive", ""),
+    ]
+    refused = UpgradeRefused("message", job="a", cause="another form").checked
+    assert (refused.name, refused.verdict, refused.laws[0].law, refused.laws[0].why) == (
+        "a",
+        "violated",
+        "an upgrade",
+        "another form",
+    )

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof import Input
 from streamproof.properties.checking.jobs import conclusion
-from streamproof.properties.checking.jobs.conclusion import unmet_goals
+from streamproof.properties.checking.jobs.conclusion import inconclusive, limits, not_checked, unmet_goals
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.variation import CHANGED
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED
@@ -86,3 +88,71 @@ def test_another_delay_of_the_watermark_than_expected_is_named(
     plan = Plan(operators=frozenset({"Aggregate"}), delays_us=delays_us)
     found = unmet(monkeypatch, expected_us=expected_us, plan=plan)
     assert found == [f"watermarks that are delayed by {other}"] * bool(other)
+
+
+def test_five_unmet_goals_are_named_and_the_others_counted() -> None:
+    def said(count: int) -> str:
+        missing = [f"goal {number}" for number in range(count)]
+        given: dict[str, Any] = {"histories": 40, "missing": missing, "more": "more", "seed": 6, "alone": " Alone."}
+        return str(inconclusive("a job", "as_batch()", **given))
+
+    agrees = "inconclusive: a job agrees with as_batch() on all 40 histories, but that shows nothing"
+    five = "goal 0; goal 1; goal 2; goal 3; goal 4"
+    ends = "Give more, or another seed than 6. Alone."
+    assert said(5) == f"{agrees}, for they leave unmet: {five}. {ends}"
+    assert said(7) == f"{agrees}, for they leave unmet: {five}; and 2 more. {ends}"
+
+
+def test_what_each_input_may_have_and_no_history_has_is_not_checked() -> None:
+    def left(**shares: float) -> list[str]:
+        inputs = resolve_all(
+            [
+                Input("k string, at timestamp", key="k", name="a", format="kafka", **shares),
+                Input("k string, at timestamp", key="k", name="b", format="kafka", **shares),
+            ],
+            0,
+        )
+        draws: Any = SimpleNamespace(takes_late=True, inputs=inputs, options=SimpleNamespace(out_of_order=None))
+        plan = Plan()
+        judge: Any = SimpleNamespace(
+            met=SimpleNamespace(plan=plan),
+            declared=SimpleNamespace(plan=plan),
+            computed_keys=[],
+            witness=SimpleNamespace(alone=False, sources=[given.source for given in inputs]),
+        )
+        return not_checked(judge, draws, [])
+
+    nulls = "null event times, in at of a and at of b: Input(…, null_times=0.05) draws some"
+    flawed = "payloads that are no rows, on a and b: Input(…, malformed=0.05) draws some"
+    assert left() == [nulls, flawed]
+    assert left(null_times=0.1) == [flawed]
+    assert left(malformed=0.1) == [nulls]
+
+
+def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> None:
+    met = SimpleNamespace(
+        nondeterministic={"n", "m"},
+        extra=["e", "f"],
+        left_out=["g", "h"],
+        triggers={"t", "s"},
+        settings={"spark.b": "1", "spark.c": "3"},
+    )
+    judge: Any = SimpleNamespace(
+        met=met,
+        declared=SimpleNamespace(settings={"spark.a": "0", "spark.b": "2"}),
+        without=frozenset({"y", "x"}),
+        divergences=(),
+        witness=SimpleNamespace(runner=SimpleNamespace(job=SimpleNamespace(notes=("a write", "a read")))),
+    )
+    assert limits(judge) == [
+        "Not compared: the columns x, y: without= leaves them out",
+        "Not compared: the columns m, n, which have other values in each run: those of the clock, of randomness, of "
+        "files or of partitions",
+        "Not compared: the columns e, f, of which nothing is expected",
+        "Not compared: the columns g, h, which are expected and the result doesn't have",
+        "Not checked: a write",
+        "Not checked: a read",
+        "Not checked: the trigger s: histories say which rows a batch has",
+        "Not checked: the trigger t: histories say which rows a batch has",
+        "Set by the job: spark.a=0, spark.b=1, spark.c=3",
+    ]
