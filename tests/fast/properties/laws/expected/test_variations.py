@@ -130,6 +130,7 @@ def test_histories_that_run_alone_share_all_stops_and_crashes() -> None:
     for variation, places in zip(variations_of(RUN, 0, 6)[:2], (5, 14), strict=True):
         assert variation.share is not None
         shares = [variation.share(number).given for number in range(6)]
+        assert [variation.share(number + 6).given for number in range(6)] == shares
         assert {str(place) for share in shares for place in share} == {str(place) for place in variation.given}
         assert len(variation.given) == places > len(shares[0])
 
