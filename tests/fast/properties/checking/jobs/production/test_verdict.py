@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, copy, options
 from streamproof import BadInput, Inconclusive, Input, Violated
+from streamproof.properties.checking.jobs import replay
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
@@ -206,6 +207,7 @@ def test_the_first_key_of_the_first_batch_is_shown_with_its_own_rows_and_the_bat
         ({"views": "json"}, "reads has 'views', and the inputs are clicks: name one of them"),
         ({"clicks": 5}, "reads has 5 for 'clicks': give a format"),
         ({"clicks": {"header": True}}, r"reads has \{'header': True\} for 'clicks': give a format"),
+        ({"clicks": {"format": "csv", "header": True}}, "for 'clicks': give a format"),
     ],
 )
 def test_how_an_input_is_read_is_said_by_a_format_or_by_it_and_options(reads: dict[str, Any], found: Any) -> None:
@@ -214,6 +216,14 @@ def test_how_an_input_is_read_is_said_by_a_format_or_by_it_and_options(reads: di
         return
     with pytest.raises(BadInput, match=found):
         _readings(reads, options(copy))
+
+
+def test_rows_in_doubt_are_not_violated_and_one_beside_them_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubtful = SimpleNamespace(has=lambda row: row["amount"] == 1, until_ms=None)
+    monkeypatch.setattr(replay, "uncertain", lambda judging, expected: doubtful)
+    monkeypatch.setattr(replay, "report_of", lambda judging, differing, emitted, doubtful: len(differing))
+    assert _judged(judging_of(lambda read: read[1:])) == 1
+    assert "amount 2" in sentence(told(lambda read: read[2:]))
 
 
 @pytest.mark.parametrize("by_batch", [True, False])
