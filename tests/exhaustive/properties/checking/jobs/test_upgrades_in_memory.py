@@ -10,12 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, copy, options
-from streamproof import BadInput, UpgradeRefused, Violated, as_batch
+from streamproof import BadInput, Sink, UpgradeRefused, Violated, as_batch
+from streamproof.properties.checking.jobs.arguments import HISTORIES
 from streamproof.properties.checking.jobs.job_check import JobCheck
-from streamproof.properties.checking.jobs.upgrade import Upgrades
+from streamproof.properties.checking.jobs.upgrade import OTHER_FILES, Upgrades, check_upgrade
 from streamproof.properties.laws.expected.upgrading import UpgradeJudge
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.job.running import Earlier, NotContinued, Output
+from streamproof.properties.outcomes.equality import Equality
+from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.running import Declared, Earlier, NotContinued, Output
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 
@@ -158,3 +161,91 @@ def test_a_counterexample_is_saved_run_first_and_refused_by_other_checks(tmp_pat
         assert len(twice) == 2  # two runs alike tell columns that are others in each run
     with pytest.raises(BadInput, match=r"violates the invariant 'an upgrade' .* give it to upgrade\(…\)"):
         JobCheck(options(first_of_user), as_batch(), Variation(RUN)).replay(saved)
+
+
+def test_a_report_has_the_fewest_histories_and_how_values_were_compared() -> None:
+    three, checks = Equality(3), upgrades(copy, copy, equality=Equality(3), out_of_order="1 minute")
+    assert not checks.oracle.takes_late
+    assert upgrades(copy, copy).oracle.takes_late
+    for number, check in enumerate(checks.checks):
+        made = check.check(20)
+        check.check = lambda count, made=made, number=number: replace(made, histories=20 - number)  # type: ignore[method-assign,misc]
+    report = checks.report(20, ())
+    assert (report.histories, report.equality, report.earlier.partition(" ")[0]) == (18, three, "copy")
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("Existing key_schema=struct", "a stateful operator must keep the schema of its state"),
+        ("[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA]", "stateful operators can't be added"),
+        ("There are [1] sources in the checkpoint offsets and now", "the number of sources, and their order"),
+        ("Wrong basePath /a for the root path", "the number of sources, and their order"),
+        ("no such thing", ""),
+    ],
+)
+def test_a_refusal_has_the_sentence_of_spark_s_guide_on_its_cause(cause: str, said: str) -> None:
+    class Refusing(UpgradedRunner):
+        def run(self, *given: Any, **more: Any) -> Output:
+            if self.earlier is not None:
+                refusal = NotContinued("the query failed")
+                refusal.cause = cause
+                raise refusal
+            return super().run(*given, **more)
+
+    with pytest.raises(UpgradeRefused) as raised:
+        upgrades(copy, doubled, runner=Refusing).report(20, ())
+    guide = [line for line in str(raised.value).splitlines() if line.startswith("Spark's guide, section *Recovery")]
+    assert [said in line for line in guide] == [True] * bool(said)
+    assert raised.value.cause == (cause if "basePath" not in cause else OTHER_FILES)
+
+
+SOURCES = Plan(sources=(("user",), ("who",)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_without"),
+    [
+        (SOURCES, SOURCES, False),
+        (SOURCES, Plan(sources=(("user",), ("user",))), True),
+        (SOURCES, Plan(sources=(("user",),)), True),
+    ],
+)
+def test_versions_with_other_sources_run_without_the_check_s_clock(old: Plan, new: Plan, is_without: bool) -> None:
+    class Reading(UpgradedRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(plan=old if self.job is doubled else new)
+
+    checks = upgrades(doubled, copy, runner=Reading)
+    assert {check.without_clock for check in checks.checks} == {is_without}
+    assert {bool(one.clock) for one in checks.checks[0].draws.draw(9)} == {not is_without}
+    told = "rows alone move the watermark"
+    assert (told in " ".join(checks._not_checked())) == is_without
+
+
+def test_the_earlier_version_runs_under_its_own_mode_and_settings_and_its_state_is_repartitioned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    declared: list[Any] = []
+
+    class Noting(UpgradedRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            declared.append((self.job, dict(run.settings)))
+            return Declared()
+
+    def report(self: Upgrades, histories: int, examples: Any) -> None:
+        made.append((self.earlier, histories, examples))
+
+    monkeypatch.setattr(Upgrades, "report", report)
+    given = options(copy, Noting, run=replace(RUN, settings={"spark.a": "1", "spark.b": "1"}))
+    old: Any = (doubled, "update", {"spark.b": "2"})
+    check_upgrade(given, old, None, {"histories": 7, "examples": ["x"]}, None, 5)  # type: ignore[typeddict-item]
+    check_upgrade(given, (doubled, None, None), None, {}, None, None)  # type: ignore[arg-type]
+    ((first, *asked), (second, *defaults)) = made
+    assert (first.mode, first.settings, first.repartition, asked) == ("update", {"spark.b": "2"}, 5, [7, ["x"]])
+    assert (second.mode, second.settings, second.repartition, defaults) == ("append", {}, None, [HISTORIES, ()])
+    of_old = [settings for job, settings in declared if job is doubled]
+    assert of_old == [{"spark.a": "1", "spark.b": "2"}, {"spark.a": "1", "spark.b": "1"}]
+    with pytest.raises(BadInput, match="old and new are a Sink and a function"):
+        check_upgrade(given, (Sink(copy, copy), None, None), None, {}, None, None)  # type: ignore[arg-type]

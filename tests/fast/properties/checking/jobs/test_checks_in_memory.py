@@ -751,7 +751,7 @@ class Delayed(Copies):
     watermark_delays_us = {"clicks": 0}  # noqa: RUF012
 
 
-KEYED = TablesUsed(by_key={"names": {"who": "user"}})
+KEYED = TablesUsed(by_key={"names": {"who": "user"}, "places": {"who": "user"}})
 CLICKED = ("user", "at", "amount")
 
 
@@ -764,7 +764,11 @@ CLICKED = ("user", "at", "amount")
             Delayed(),
             r"watermarks that are delayed by clicks 0 days, as expected \(the job's are by clicks 1 second\)",
         ),
-        ({"tables": KEYED}, Copies(), r'rows with a key of the table names \(Input\(…, values=\{"user": \[…\]\}\)'),
+        (
+            {"tables": KEYED},
+            Copies(),
+            r'rows with a key of the table names \(Input\(…, values=\{"user": \[…\]\}\).* of the table places \(Input',
+        ),
     ],
     ids=["timers", "delays", "tables"],
 )
@@ -772,7 +776,9 @@ def test_what_the_histories_cannot_show_is_inconclusive(declared: Any, oracle: O
     def given(**declared: Any) -> CheckOptions:
         made = options(copy, told(**declared))
         table = pa.table({"who": ["nobody has this key"]})
-        return replace(made, runner=replace(made.runner, static={"names": table} if "tables" in declared else {}))
+        return replace(
+            made, runner=replace(made.runner, static={"names": table, "places": table} if "tables" in declared else {})
+        )
 
     with pytest.raises(Inconclusive, match=goal):
         JobCheck(given(**declared), oracle, Variation(RUN)).check(20)

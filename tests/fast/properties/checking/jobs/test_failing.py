@@ -99,6 +99,9 @@ def test_the_record_that_is_no_row_is_found_among_rows_and_other_records() -> No
         return any(one.fault == "null" for each in histories for one in each.unreadable)
 
     assert failing_history([history([1]), drawn], fails) == JobHistory(((),), unreadable=(null._replace(batch=0),))
+    # A row that fails only in its batch is shown without the records beside it.
+    beside = failing_history([drawn], lambda histories: any(one.batches[1:] and len(one.arrivals) for one in histories))
+    assert beside == history([1], [])
     of_a_row, _ = where(lambda rows: 3 in rows)
     assert failing_history([drawn], of_a_row) == JobHistory(((Arrival("n", {"n": 3}),),))
 

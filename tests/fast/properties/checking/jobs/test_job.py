@@ -36,6 +36,7 @@ def test_a_check_in_one_call_is_a_check_of_the_description() -> None:
     report = invariants(copy, CLICKS, histories=10, without=["a crash"])
     assert report == Job(copy, CLICKS, without=["a crash"]).invariants(histories=10)
     assert "a crash" not in report.held
+    assert report.not_checked[0] == "a crash: without= leaves it out"
     assert "a restart" in report.held
 
 
