@@ -10,6 +10,8 @@ import pytest
 from memory_jobs import CLICKS, RUN, MemoryRunner, copy, options
 from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.packing import UnreadableKey
+from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Earlier, Output
 from streamproof.properties.witnesses.job.witness import RowsWitness
 from streamproof.properties.witnesses.run_options import RunOptions
@@ -97,3 +99,39 @@ def test_the_witness_of_another_job_has_no_earlier_version() -> None:
     asked.of(other).evaluate([history("a")], RUN)  # type: ignore[arg-type]
     asked.evaluate([history("a")], RUN)
     assert [one[:2] for one in RAN] == [(other, None), (copy, Earlier(copy))]
+
+
+@dataclass(frozen=True)
+class Renaming(Showing):
+    """It calls the key otherwise; its plan shows it, if it is so said."""
+
+    def run(self, *given: Any, **named: Any) -> Output:
+        output = super().run(*given, **named)
+        batches = [[{"who": row["user"], "n": row["amount"]} for row in rows] for rows in output.batches]
+        return replace(output, batches=batches)
+
+
+@pytest.mark.parametrize("where", ["declared", "of the query", ""])
+def test_a_key_that_the_job_renames_is_found_where_a_plan_shows_it(where: str) -> None:
+    renamed = {"who": "user"}
+    SHOWN.update({"plan": Plan(renamed=renamed)} if where == "of the query" else {})
+    made = options(copy, Renaming)
+    asked = RowsWitness(made.runner, made.inputs, renamed=renamed if where == "declared" else {})
+    given = [history("a", "b"), history("b", "b")]
+    if where:
+        assert asked.evaluate(given, RUN)[0] == [
+            [[{"who": row["user"], "n": 1} for _, row in batch] for batch in one.batches] for one in given
+        ]
+    else:
+        with pytest.raises(UnreadableKey, match="has the columns who, n, and none of the key's, user; where"):
+            asked.evaluate(given, RUN)
+    alone = replace(asked, renamed={}, alone=True)
+    assert [len(rows) for one in alone.evaluate(given, RUN)[0] for rows in one] == [1, 1, 1, 1]
+
+
+def test_a_job_is_run_as_a_batch_over_all_rows_of_each_history() -> None:
+    given = [history("a", "b"), history("b", "b")]
+    wanted = [[row for _, row in one.arrivals] for one in given]
+    for alone in (False, True):
+        assert witness(alone=alone).as_batch(given, RUN) == wanted
+    assert witness().as_batch(given[:1], RUN) == wanted[:1]
