@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.running import JobQuery
-from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash
+from streamproof.properties.witnesses.job import running
+from streamproof.properties.witnesses.job.running import MOST_ROWS, JobQuery, UpgradedQuery, _spread
+from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark.platform.callbacks import Callbacks
+from streamproof.reference.core.errors import StreamproofError
 
 CRASHES = [Crash(0, True, "before its output"), Crash(0), Crash(1)]
 
@@ -84,3 +87,174 @@ def test_the_steps_of_a_function_are_counted_where_there_are_rows_for_it_may_ret
     dying(rows, 1)
     assert query.steps_left == {MIDDLE: [1, 2], WITHIN: []}
     assert (done, query.planned) == (["a", "b"], [Crash(1, True, MIDDLE)])
+
+
+@pytest.mark.parametrize(
+    ("steps", "places"),
+    [
+        (2, [(0, True), (0, False), (1, True), (1, False), (1, False), (1, False)]),
+        (1, [(0, True), (1, True), (1, False), (1, False)]),
+    ],
+)
+def test_each_micro_batch_belongs_to_a_batch_and_has_its_rows_or_none(
+    query: JobQuery, steps: int, places: list[tuple[int, bool]]
+) -> None:
+    query.steps, query.batches = steps, [{}, {}]
+    assert [query.place(number) for number in range(len(places))] == places
+    query.planned = [
+        Crash(batch, data, moment) for batch in (0, 1) for data in (True, False) for moment in (MIDDLE, WITHIN)
+    ]
+    query.planned *= 2
+    crashes = [
+        [Crash(batch, data, moment) for moment in (MIDDLE, WITHIN)] for batch in (0, 1) for data in (True, False)
+    ]
+    wanted = crashes if steps == 2 else [crashes[0], crashes[1] + crashes[2], crashes[3]]
+    assert query.by_micro_batch() == [*enumerate(wanted)]
+
+
+def test_an_upgraded_query_has_one_more_micro_batch_once_its_state_was_repartitioned() -> None:
+    query: Any = UpgradedQuery.__new__(UpgradedQuery)
+    query.steps, query.batches, query.repartitioned = 2, [{}, {}, {}], -1
+    assert [query.place(number) for number in range(4)] == [(0, True), (0, False), (1, True), (1, False)]
+    query.repartitioned = 1
+    assert [query.place(number) for number in (0, 1, 2, 3, 4)] == [
+        (0, True),
+        (0, False),
+        (0, False),
+        (1, True),
+        (1, False),
+    ]
+
+
+class Writing:
+    """A query of a writer of rows that commits each micro-batch, unless it dies in it."""
+
+    def __init__(self, query: Any, folder: Path, dies: bool = True) -> None:
+        self.query, self.asked, self.dies = query, [], dies
+        query.checkpoint, query.writes_rows, query.dies_in, query.deaths = folder, True, None, 0
+        query.drained, query.undo_state = self.drained, self.undone.append
+        (folder / "commits").mkdir()
+
+    undone: list[int] = []  # noqa: RUF012
+    asked: list[Any]
+
+    def drained(self) -> bool:
+        self.asked.append(self.query.dies_in)
+        if not self.dies:
+            (self.query.checkpoint / "commits" / str(self.query.dies_in[0])).touch()
+        return True
+
+
+def test_a_writer_of_rows_dies_after_each_number_of_rows_and_its_state_is_lost(query: JobQuery, tmp_path: Path) -> None:
+    writing = Writing(query, tmp_path)
+    writing.undone.clear()
+    query.die_in_rows(3, [Crash(1, False, MIDDLE), Crash(1, False, MIDDLE, 7)])
+    steps = [*range(1, MOST_ROWS + 1), 7]
+    assert writing.asked == [(3, step) for step in steps]
+    assert query.happened == [(Crash(1, False, MIDDLE, step), True) for step in steps]
+    assert (query.with_rows, writing.undone, query.dies_in) == ({3}, [3, 3, 3], None)
+    assert query.died_at.startswith("after 7 of a partition's rows")
+
+
+@pytest.mark.parametrize("why", ["it writes no rows", "it has died of itself", "it has no rows there"])
+def test_a_writer_that_has_not_died_as_planned_is_not_noted(query: JobQuery, tmp_path: Path, why: str) -> None:
+    writing = Writing(query, tmp_path, dies=why != "it has no rows there")
+    query.writes_rows = why != "it writes no rows"
+    query.deaths = int(why == "it has died of itself")
+    query.die_in_rows(3, [Crash(1, False, MIDDLE)])
+    assert (writing.asked, query.happened, query.with_rows) == ([(3, 1)], [], set())
+
+
+def test_the_next_step_within_a_write_is_the_first_that_is_left(query: JobQuery) -> None:
+    planned = [Crash(0, True, WITHIN), Crash(0, True, MIDDLE)]
+    query.steps_left, query.asked, query.with_rows = {MIDDLE: [4], WITHIN: [2, 5]}, {0}, {0}
+    found = [query.next_in_the_middle(planned, 0) for _ in range(4)]
+    assert found == [*(Crash(0, True, moment, step) for moment, step in ((WITHIN, 2), (WITHIN, 5), (MIDDLE, 4))), None]
+    assert query.next_in_the_middle([Crash(0, True, WITHIN, 9)], 0) == Crash(0, True, WITHIN, 9)
+    query.steps_left = {MIDDLE: [4]}
+    assert query.next_in_the_middle(planned[1:], 1) == Crash(0, True, MIDDLE, 4)  # nothing is known of it yet
+    query.steps_left, query.asked = {MIDDLE: [4]}, {1}
+    assert query.next_in_the_middle(planned[1:], 1) is None  # it has no rows
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "numbers"),
+    [(0, 6, []), (1, 6, [1]), (5, 6, [1, 2, 3, 4, 5]), (6, 6, [1, 3, 5]), (13, 6, [1, 4, 7, 10, 13]), (3, 1, [1])],
+)
+def test_steps_are_spread_over_all_of_them(count: int, most: int, numbers: list[int]) -> None:
+    assert _spread(count, most) == numbers
+
+
+def progress(batch: int, **more: Any) -> Any:
+    said = {"batchId": batch, "timestamp": "2026-01-01T00:00:01.000Z", "eventTime": {}, **more}
+    return SimpleNamespace(json=lambda: json.dumps(said))
+
+
+def test_what_a_query_said_of_its_micro_batches_is_noted_when_it_stops(query: JobQuery) -> None:
+    def stopped(*said: Any) -> JobQuery:
+        query.callbacks, query.lost_state, query.times_ms = Callbacks(), -1, ()
+        query.has_other_times = lambda committed: committed["batchId"] == 1  # type: ignore[method-assign]
+        jsq = SimpleNamespace(recentProgress=lambda: said)
+        query.stop(SimpleNamespace(stop=lambda: None, _jsq=jsq))  # type: ignore[arg-type]
+        return query
+
+    query.stateful = query.other_times = False
+    query.committed, query.state_rows, query.dropped, query.restored_in = -1, 0, 0, set()
+    stopped(progress(0))
+    assert (query.stateful, query.other_times, query.committed, query.restored_in) == (False, False, -1, set())
+    operators = [
+        {"numRowsTotal": 2, "numRowsDroppedByWatermark": 1},
+        {"numRowsTotal": 3, "numRowsDroppedByWatermark": 4},
+    ]
+    stopped(progress(1, stateOperators=operators), progress(2, stateOperators=operators[:1]), progress(3))
+    assert (query.stateful, query.other_times, query.committed, query.state_rows) == (True, True, 2, 2)
+    assert (query.dropped, query.restored_in, query.progress["batchId"]) == (6, {3}, 3)
+    stopped(progress(4, stateOperators=[{"numRowsTotal": 0, "numRowsDroppedByWatermark": 0}]))
+    assert (query.other_times, query.dropped, query.restored_in) == (True, 6, {3})
+
+
+@pytest.mark.parametrize(
+    ("mode", "rows"), [("append", [["a", "b"], ["c"]]), ("update", [["a", "b"], ["c"]]), ("complete", [["b"], ["c"]])]
+)
+def test_the_rows_of_a_batch_are_those_of_both_of_its_micro_batches_or_of_the_last_table(
+    query: JobQuery, mode: Any, rows: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query.job, query.run, query.steps, query.batches = None, RunOptions(mode=mode), 2, [{}, {}]  # type: ignore[assignment]
+    query.run_all = query.refuse_other_times = lambda: None  # type: ignore[method-assign]
+    query.is_ahead_of_clock = lambda: False  # type: ignore[method-assign]
+    query.output_of = lambda batches, parts: (batches, parts)  # type: ignore[method-assign,assignment,return-value]
+    monkeypatch.setattr(running, "rows_of", lambda table, *where: table)
+    query.tables = {2: ["c"], 0: ["a"], 1: ["b"]}  # type: ignore[dict-item]
+    assert query.output() == (rows, [["a"], ["b"], ["c"]])
+    assert query.with_rows == {0, 1, 2}
+    query.tables, query.with_rows = {0: ["a"], 1: []}, set()  # type: ignore[dict-item]
+    query.output()
+    assert query.with_rows == {0}
+
+
+@pytest.mark.parametrize(
+    ("said", "trigger", "ahead"),
+    [
+        ("1970-01-01T00:00:07.000Z", "default", False),
+        ("1970-01-01T00:00:07.001Z", "default", True),
+        ("+56791-06-09T00:00:00.000Z", "default", True),
+        ("1970-01-01T00:00:06.999Z", "available_now", False),
+        ("1970-01-01T00:00:06.999Z", "default", None),
+        (None, "default", None),
+    ],
+)
+def test_the_watermark_must_have_reached_the_clock_less_its_delay(
+    query: JobQuery, said: str | None, trigger: Any, ahead: bool | None
+) -> None:
+    query.clock, query.delays_us, query.job = (9_000_000, 10_000_999), [1_000_000, 3_000_000], None  # type: ignore[assignment]
+    query.run = RunOptions(trigger=trigger)
+    query.progress = {"eventTime": {} if said is None else {"watermark": said}}
+    if ahead is None:
+        with pytest.raises(
+            StreamproofError, match=f"the job's watermark has only reached {said} where the check moved"
+        ):
+            query.is_ahead_of_clock()
+    else:
+        assert query.is_ahead_of_clock() is ahead
+    query.delays_us = ()
+    assert not query.is_ahead_of_clock()
