@@ -159,6 +159,16 @@ def test_a_row_that_a_run_wrote_twice_is_expected_once_and_its_batch_has_the_run
     )
 
 
+@pytest.mark.parametrize("by_batch", [True, False])
+def test_a_row_of_another_value_is_shown_beside_the_row_that_is_expected_in_its_place(by_batch: bool) -> None:
+    def other(read: list[Row]) -> list[Row]:
+        return [{**row, "amount": 9} if row["amount"] in (3, 5) else row for row in read]
+
+    said = told(other, by_batch=by_batch)
+    assert re.search(r"wrote .* amount 9, and .* expects .* amount 3\.$", sentence(said))
+    assert "4 rows differ" in str(said)
+
+
 def test_a_row_that_a_run_lost_is_shown_with_the_row_that_it_read_in_its_batch() -> None:
     said = told(lambda read: read[:2] + read[3:])
     assert "wrote no such row, and the function <lambda> expects" in sentence(said)
