@@ -129,6 +129,36 @@ def test_what_each_input_may_have_and_no_history_has_is_not_checked() -> None:
     assert left(malformed=0.1) == [nulls]
 
 
+LATE = "what becomes of late rows: what is expected knows none; a rule of Spark's or a class does"
+LONG_ENOUGH = 'whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken'
+WHOLE_BATCHES = 'rows that are late by whole batches: out_of_order="10 minutes" draws rows that late'
+
+
+@pytest.mark.parametrize(
+    ("takes_late", "out_of_order", "delay_us", "is_sink", "left"),
+    [
+        (True, None, SECOND, True, []),
+        (False, None, 0, False, [LATE]),
+        (False, None, SECOND, False, [LATE, LONG_ENOUGH]),
+        (False, None, 0, True, [LATE, WHOLE_BATCHES]),
+        (False, "1 minute", SECOND, True, [LATE]),
+    ],
+)
+def test_late_rows_that_are_not_drawn_are_not_checked(
+    takes_late: bool, out_of_order: str | None, delay_us: int, is_sink: bool, left: list[str]
+) -> None:
+    options = SimpleNamespace(out_of_order=out_of_order)
+    draws: Any = SimpleNamespace(takes_late=takes_late, inputs=[], options=options, delay_us=delay_us)
+    judge: Any = SimpleNamespace(
+        met=SimpleNamespace(plan=Plan()),
+        declared=SimpleNamespace(plan=Plan()),
+        is_sink=is_sink,
+        computed_keys=[],
+        witness=SimpleNamespace(alone=False, sources=[]),
+    )
+    assert not_checked(judge, draws, []) == left
+
+
 def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> None:
     met = SimpleNamespace(
         nondeterministic={"n", "m"},

@@ -9,8 +9,16 @@ from typing import Any
 
 import pytest
 from streamproof.properties.witnesses.job import running
-from streamproof.properties.witnesses.job.running import MOST_ROWS, JobQuery, UpgradedQuery, _spread
+from streamproof.properties.witnesses.job.running import (
+    MOST_ROWS,
+    Earlier,
+    JobQuery,
+    NotContinued,
+    UpgradedQuery,
+    _spread,
+)
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
+from streamproof.properties.witnesses.spark.failures import QueryFailed
 from streamproof.properties.witnesses.spark.platform.callbacks import Callbacks
 from streamproof.reference.core.errors import StreamproofError
 
@@ -258,3 +266,65 @@ def test_the_watermark_must_have_reached_the_clock_less_its_delay(
         assert query.is_ahead_of_clock() is ahead
     query.delays_us = ()
     assert not query.is_ahead_of_clock()
+
+
+def test_a_crash_at_a_step_is_one_of_those_that_are_planned_without(query: JobQuery) -> None:
+    query.planned = [Crash(0, True, MIDDLE), Crash(0, True, MIDDLE), Crash(0, True, WITHIN, 2)]
+    rows: Any = SimpleNamespace(isEmpty=lambda: False)
+    query.died(Crash(0, True, MIDDLE, 5), rows, 0)
+    query.died(Crash(0, True, WITHIN, 2), rows, 0)
+    assert (query.planned, query.deaths) == ([Crash(0, True, MIDDLE)], 2)
+    assert query.happened == [(Crash(0, True, MIDDLE, 5), True), (Crash(0, True, WITHIN, 2), True)]
+
+
+def upgraded(stops: tuple[int, ...] = (1,), **more: Any) -> tuple[Any, list[Any]]:
+    """Return a query that notes what it runs: the job, its mode and its stops."""
+    query: Any = UpgradedQuery.__new__(UpgradedQuery)
+    ran: list[Any] = []
+    earlier = Earlier(write, "update", **more)  # type: ignore[arg-type]
+    query.runner, query.job, query.run = SimpleNamespace(earlier=earlier), "new", RunOptions(stop_after=stops)
+    query.first_stop, query.available, query.batches, query.steps = stops[0], 2, [{}] * 4, 2
+    query.run_earlier = lambda earlier: ran.append(earlier)
+    query.repartition = ran.append
+    return query, ran
+
+
+def write(rows: Any) -> Any:
+    return rows
+
+
+def test_the_job_goes_on_where_its_earlier_version_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_all(self: Any) -> None:
+        ran.append((self.job, self.mode, self.run.stop_after))
+
+    monkeypatch.setattr(JobQuery, "run_all", run_all)
+    query, ran = upgraded((1, 2, 3))
+    query.run_all()
+    assert ran == [query.runner.earlier, ("new", "append", (2, 3))]
+    query, ran = upgraded(repartition=5)
+    query.run_all()
+    assert ran == [query.runner.earlier, 5, ("new", "append", ())]
+    query, ran = upgraded(repartition=5)
+    query.available = 8  # the earlier version has run all batches
+    query.run_all()
+    assert ran == [query.runner.earlier]
+
+
+def test_a_version_that_fails_is_named_and_the_later_one_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = QueryFailed("the query failed: no such column")
+
+    def fail(*given: Any) -> None:
+        raise failing
+
+    query, _ = upgraded()
+    query.run_earlier = fail
+    with pytest.raises(QueryFailed, match=r"^write \(.*\): the query failed: no such column$") as old:
+        query.run_all()
+    assert not isinstance(old.value, NotContinued)
+    query, _ = upgraded()
+    monkeypatch.setattr(JobQuery, "run_all", fail)
+    for cause, said in (("", "the query failed: no such column"), ("no such column", "no such column")):
+        failing.cause = cause
+        with pytest.raises(NotContinued, match=r"^the query failed: no such column$") as new:
+            query.run_all()
+        assert new.value.cause == said
