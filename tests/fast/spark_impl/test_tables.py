@@ -7,11 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pytest
 from pyspark.sql import types as T
 from streamproof.spark_impl.sinks import tables
 from streamproof.spark_impl.sinks.materialize import Content
-from streamproof.spark_impl.sinks.tables import BUCKET, DATA, ParquetTable
+from streamproof.spark_impl.sinks.tables import BUCKET, DATA, ParquetTable, _quoted
 
 SCHEMA = T.StructType().add("key", "string").add("value", "long")
 
@@ -48,3 +49,10 @@ def test_the_files_of_as_many_versions_stay_as_are_asked_for_and_no_others(
         readable = {file for files in seen[-versions:] for file in files}
         assert {*(tmp_path / "table" / DATA).rglob("*.parquet")} == readable
     assert len({*map(tuple, seen)}) > 4
+
+
+@pytest.mark.parametrize("name", ["totals", 'of "a"', '"', "sum's"])
+def test_a_name_of_a_table_is_quoted_as_duckdb_reads_it(name: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE {_quoted(name)} (n INT)")
+        assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [(name,)]

@@ -65,3 +65,10 @@ def test_a_key_steps_to_a_letter_and_to_shorter_text(key: str) -> None:
 def test_of_keys_the_simplest_is_a() -> None:
     assert list(simpler_keys("a")) == []
     assert sorted(["é", "aa", "", "b", "a"], key=key_size) == ["a", "b", "", "aa", "é"]
+
+
+def test_no_key_is_simpler_than_a_letter_and_a_letter_than_any_other_text() -> None:
+    keys = [None, *"abyz", "", "A", "aa"]
+    sizes = [key_size(key) for key in keys]
+    assert sizes[:6] == sorted({*sizes[:6]})
+    assert min(sizes[6:]) > sizes[4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import warnings
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,8 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.histories.constants import (
     Compares,
+    _moved,
     _near_number,
     compares,
     unreached,
@@ -169,6 +172,35 @@ def test_both_sides_are_drawn_and_what_was_drawn_before_still_is(seed: int, late
     assert {row["at"].hour for row in rows} >= {8, 9, 10}
     assert {77, 76, 78} <= {row["amount"] for row in rows}
     assert "vip" in {row["kind"] for row in rows}
+
+
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("batch", "at", "times", "moved"),
+    [
+        (0, 5, [4, 8], [(0, 4), (0, 8)]),
+        (0, 5, [11], [(0, 5)]),  # beyond the clock there is no row
+        (1, 15, [12, 18, 4], [(1, 12), (1, 18)]),
+        (1, 15, [7, 25], [(0, 7)]),  # on time in its batch, it can't be late: it comes in the first
+        (1, 7, [3, 8, 9], [(1, 3), (1, 8)]),
+        (1, 7, [9, 15], [(0, 9)]),
+    ],
+)
+def test_a_row_stays_in_its_batch_on_time_or_late_wherever_it_is_moved(
+    batch: int, at: int, times: list[int], moved: list[tuple[int, int]]
+) -> None:
+    """The clock is at 10 and at 20 s, and the watermark 2 s behind it."""
+    row = {"at": from_microseconds(at * SECOND), "amount": 1}
+    clock, wanted = (10 * SECOND, 20 * SECOND), {(to, from_microseconds(time * SECOND)) for to, time in moved}
+    found = set()
+    for seed in range(20):
+        generator, times_us = random.Random(seed), [time * SECOND for time in times]
+        to, placed = _moved(generator, clock, batch, row, ORDERS.source, times_us, 2 * SECOND)
+        assert placed["amount"] == 1
+        found.add((to, placed["at"]))
+    assert found == wanted
 
 
 def test_replaced_values_stay_null_equal_in_time_and_under_their_keys() -> None:

@@ -6,13 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 from streamproof import BadInput
-from streamproof.properties.generators.columns.formatting import duration
+from streamproof.properties.generators.columns.formatting import duration, shown
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
 from streamproof.properties.generators.columns.histories.drawing import (
     BASES,
@@ -355,3 +358,38 @@ def test_a_history_is_shrunk_to_copies_of_an_event() -> None:
 def test_an_identity_that_identifies_nothing_is_refused(given: dict, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         resolve_all([Input("id string, n int, at timestamp", key="id", **given)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_row_is_late_where_none_may_be_though_the_clock_stands_still(clicks: ResolvedInput, seed: int) -> None:
+    for history in draw_histories([clicks], [60_000_000], 60, seed, batches=8, late=False, delay_us=0):
+        for before, batch in zip(history.clock, history.batches[1:], strict=False):
+            assert all(clicks.source.time_us(row) > before for _, row in batch)
+
+
+def test_each_base_is_a_time_after_the_midnight_or_the_change_of_clocks_that_it_is_for() -> None:
+    berlin, york = ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")
+    of_berlin, of_york = ([base.astimezone(zone) for base in BASES] for zone in (berlin, york))
+    assert (of_berlin[0].hour, of_berlin[0].fold, of_york[0].date()) == (2, 1, date(2024, 10, 26))
+    before = timedelta(hours=1)
+    assert [one.astimezone(york).hour for one in (BASES[1] - before, BASES[1])] == [1, 3]
+    assert [one.astimezone(berlin).hour for one in (BASES[3] - before, BASES[3])] == [1, 3]
+    assert (of_york[5].hour, of_york[5].fold) == (1, 1)
+    assert [(base.month, base.day) for base in (BASES[4], BASES[6], BASES[2])] == [(2, 29), (1, 1), (7, 15)]
+    assert all(base.hour == 0 for base in (BASES[4], BASES[6]))
+    assert len({base.date() for base in BASES}) == len(BASES)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (datetime(2024, 1, 1, 2, 3, 4), "2024-01-01 02:03:04"),
+        (datetime(2024, 1, 1, 2, 3, 4, 5_000, UTC), "2024-01-01 02:03:04.005Z"),
+        (datetime(2024, 1, 1, 2, 3, 4, 1_001, UTC), "2024-01-01 02:03:04.001001Z"),
+        (datetime(2024, 1, 1, 2, 3, 4, 1, UTC), "2024-01-01 02:03:04.000001Z"),
+        ({"a": None, "b": [True, "x"]}, "{a: null, b: [true, 'x']}"),
+        (Decimal("1.50"), "1.50"),
+    ],
+)
+def test_a_value_is_shown_whole_and_by_its_kind(value: Any, text: str) -> None:
+    assert shown(value) == text

@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,16 @@ from hypothesis import strategies as st
 from streamproof import BadInput, MissingTool, avro
 from streamproof.properties.counterexamples.tables import arrivals_table
 from streamproof.properties.generators.columns.debezium import are_in_order
-from streamproof.properties.generators.columns.forms.payloads import EMPTY, FAULTS, NOISE, NULL, WRONG_TIME
+from streamproof.properties.generators.columns.forms.payloads import (
+    EMPTY,
+    FAULTS,
+    NO_TIME,
+    NOISE,
+    NULL,
+    TRUNCATED,
+    WRONG_TIME,
+    payload,
+)
 from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
 from streamproof.properties.generators.columns.histories.drawing import draw_histories
 from streamproof.properties.generators.columns.histories.goals import covered, goals
@@ -78,6 +87,10 @@ def test_a_job_is_given_the_event_time_as_its_source_has_it(column: str, time_fo
     # Of an expected time and of what a job emits unchanged the values are the same.
     expected = in_their_form([Expected("end", [[{"ts": at, "start": AT}]])], [[[{"ts": value, "start": AT}]]], [source])
     assert expected[0].rows == [[{"ts": value, "start": AT}]]
+    assert source.encoding is not None
+    assert source.encoding.form is not None
+    assert source.encoding.form.time(value) == at
+    assert source.encoding.form.time(None) is None
     as_time = in_their_form([Expected("end", [[{"ts": at}]])], [[[{"ts": AT}]]], [source])
     assert as_time[0].rows == [[{"ts": at}]]
 
@@ -659,3 +672,51 @@ def test_a_path_to_no_event_time_is_refused(path: str, said: str) -> None:
     more = {"time_format": "%H"} if path == "meta.src" else {}
     with pytest.raises(BadInput, match=said):
         resolve(Input(NESTED, path, key="user", **more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", ["left", "right"])
+def test_a_time_of_several_forms_is_expected_in_the_form_of_its_own_column(first: str) -> None:
+    left, right = (
+        replace(clicks("ts bigint", time_format=form).source, name=name)
+        for name, form in (("left", "ms"), ("right", "s"))
+    )
+    named = [("seen" if field.name == "ts" else field.name, field.type) for field in right.schema]
+    right = replace(right, time="seen", schema=pa.schema(named))
+    sources = [left, right] if first == "left" else [right, left]
+    rows = [{"ts": AT, "seen": AT, "other": AT}]
+    emitted = [[[{"ts": 1, "seen": 1, "other": 1}]]]
+    in_form = in_their_form([Expected("end", [rows])], emitted, sources)
+    seconds = microseconds(AT) // 1_000_000
+    # Of the third column it isn't known which of both it is.
+    assert in_form[0].rows == [[{"ts": microseconds(AT) // 1_000, "seen": seconds, "other": AT}]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "read"),
+    [
+        ("", {"a": 1, "at": 5, "b": "x"}),
+        (NO_TIME, {"a": 1, "b": "x"}),
+        (WRONG_TIME, {"a": 1, "at": "never", "b": "x"}),
+    ],
+)
+def test_a_fault_of_the_time_leaves_the_other_columns_as_they_are(fault: str, read: dict[str, Any]) -> None:
+    schema = pa.schema([("a", pa.int64()), ("at", pa.int64()), ("b", pa.string())])
+    row = {"a": 1, "at": 5, "b": "x"}
+    made, whole, cut = (payload("json", row, schema, "clicks", one, "at") for one in (fault, "", TRUNCATED))
+    assert made is not None
+    assert whole is not None
+    assert json.loads(made) == read
+    assert cut == whole[: len(whole) // 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (timedelta(0), "0 00:00:00.000000"),
+        (timedelta(days=1, hours=2, minutes=3, seconds=4, microseconds=5), "1 02:03:04.000005"),
+        (-timedelta(minutes=61), "-0 01:01:00.000000"),
+    ],
+)
+def test_an_interval_is_written_as_spark_reads_it(value: timedelta, text: str) -> None:
+    schema = pa.schema([("a", pa.duration("us"))])
+    assert payload("csv", {"a": value}, schema, "clicks") == f"INTERVAL '{text}' DAY TO SECOND".encode()

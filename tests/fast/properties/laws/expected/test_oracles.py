@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.jobs.arguments import oracle_of
+from streamproof.properties.generators.columns.forms.rows import microseconds
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
@@ -126,3 +127,36 @@ def test_the_last_of_several_statements_must_have_the_rows(statement: str, refus
         return
     with pytest.raises(BadInput, match=f"the SQL statement {refused} has no rows"):
         expected()
+
+
+def test_a_function_with_a_clock_is_given_the_rows_of_all_batches_so_far_and_the_clock_of_the_last() -> None:
+    given: list[Any] = []
+
+    def noting(clicks: Any, clock: Any) -> list[Any]:
+        given.append((len(clicks), clock.minute))
+        return []
+
+    def at(minute: int) -> Arrival:
+        return Arrival("clicks", {"user": "a", "at": datetime(2024, 1, 1, 0, minute, tzinfo=UTC)})
+
+    batches = ((at(5), at(3)), (), (at(4),))
+    own = oracle_of(noting).expected([JobHistory(batches)], [SOURCE], RunOptions())[0]
+    assert (given, own.comparing, len(own.rows)) == ([(2, 5), (2, 5), (3, 5)], "cuts", 3)
+    given.clear()
+    clock = tuple(microseconds(at(minute).row["at"]) for minute in (5, 7, 9))
+    oracle_of(noting).expected([JobHistory(batches, clock)], [SOURCE], RunOptions())
+    assert given == [(2, 5), (2, 7), (3, 9)]
+    given.clear()
+    oracle_of(noting).expected([JobHistory(((), (at(1),)))], [SOURCE], RunOptions())
+    assert given == [(1, 1)]  # before the first row there is no clock
+
+
+def test_a_function_without_a_clock_is_given_all_rows_once() -> None:
+    given: list[Any] = []
+
+    def noting(clicks: Any) -> list[Any]:
+        given.append(len(clicks))
+        return []
+
+    own = oracle_of(noting).expected([JobHistory(((ROW,), (ROW, ROW)))], [SOURCE], RunOptions())[0]
+    assert (given, own.comparing) == ([3], "end")
