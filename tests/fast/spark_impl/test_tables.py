@@ -10,9 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 from pyspark.sql import types as T
+from streamproof import BadInput
 from streamproof.spark_impl.sinks import tables
 from streamproof.spark_impl.sinks.materialize import Content
-from streamproof.spark_impl.sinks.tables import BUCKET, DATA, ParquetTable, _quoted
+from streamproof.spark_impl.sinks.tables import BUCKET, DATA, DuckDBTable, ParquetTable, _quoted
 
 SCHEMA = T.StructType().add("key", "string").add("value", "long")
 
@@ -56,3 +57,22 @@ def test_a_name_of_a_table_is_quoted_as_duckdb_reads_it(name: str) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE {_quoted(name)} (n INT)")
         assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [(name,)]
+
+
+def test_whether_a_folder_can_be_written_is_tried_and_nothing_of_it_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = [ParquetTable(tmp_path / "new" / "table"), DuckDBTable(tmp_path / "database.duckdb", "totals")]
+    for target in targets:
+        target.require_writable()
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == set()
+
+    def full(path: Path, content: bytes) -> None:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for target in targets:
+        with pytest.raises(BadInput, match=r"can't be written \(No space left on device\): name a folder"):
+            target.require_writable()
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == set()
