@@ -12,12 +12,13 @@ from declared_stages import Frame, declared
 from pyspark.sql import types as T
 from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.operator import OPERATORS
+from streamproof.reference.definitions.windows import WindowedTable
 from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.runtime.logic import BEFORE_ALL_TIMES
 from streamproof.spark_impl.session_windows import native_session_windows
 from streamproof.spark_impl.stream_stream_join import native_stream_stream_join
 from streamproof.spark_impl.window_aggregate import native_window_aggregate
-from streamproof.spark_impl.windowed_table import native_windowed_table
+from streamproof.spark_impl.windowed_table import _rekeyed, native_windowed_table
 
 TYPES = {"key": T.StringType(), "timestamp": T.LongType(), "value": T.LongType()}
 
@@ -100,6 +101,9 @@ def test_the_watermark_of_an_operator_of_spark_s_follows_the_keys_and_the_times_
         (condition,), (clock,) = rows.conditions, rows.clocks
         assert columns_in(condition) == {"key", "timestamp"}
         assert columns_in(clock) == {"timestamp"}
+        # A join's is 1 ms later: the watermark begins at 1970, and a record at the watermark is late.
+        is_later = "+(unix_millis(timestamp_millis(timestamp)), 1)" in clock
+        assert is_later == (operator == "stream_stream_join")
         # Spark moves a filter below the watermark unless it names the clock, and its rows wouldn't move the clock then.
         assert all("clock" in condition for condition in rows.behind if "value" in condition)
 
@@ -136,3 +140,36 @@ def test_an_operator_declares_its_watermark_its_end_and_the_order_of_its_rows(
     if len(inputs) > 1:
         assert all(stage.ended for stage in declared(operator, options, still=inputs).stages)
     assert watermarks == []
+
+
+@pytest.mark.parametrize(
+    ("to_stream", "columns"),
+    [
+        (None, {}),
+        (
+            "window_in_key",
+            {
+                "a`b": "CASE WHEN isNotNull(window) THEN concat(`a``b`, @, CAST(unix_millis(window['start']) AS start "
+                "AS STRING)) ELSE `a``b` END",
+                "window": "CAST(NULL AS STRING)",
+            },
+        ),
+        (
+            "window_in_value",
+            {
+                "value": "CASE WHEN isNotNull(window) THEN struct(value, CASE WHEN isNotNull(window) THEN "
+                "struct(unix_millis(window['start']) AS start, unix_millis(window['end']) AS end) END AS window) END",
+                "window": "CAST(NULL AS STRING)",
+            },
+        ),
+    ],
+)
+def test_a_window_goes_into_the_key_or_into_the_value_behind_the_value_itself(
+    to_stream: Any, columns: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    found: dict[str, Any] = {}
+    frame: Any = Frame(T.StructType().add("window", "string"))
+    monkeypatch.setattr(Frame, "withColumns", lambda self, given: found.update(given))
+    _rekeyed(WindowedTable(5, to_stream=to_stream), frame, "a`b")
+    assert {name: str(column)[len("Column<'") : -len("'>")] for name, column in found.items()} == columns

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import permutations
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +16,10 @@ from streamproof.properties.generators.cohorts import (
     Cohort,
     clock_schedule,
     cohorts_of,
+    moved_by_one_each,
     moved_by_records,
     pack,
+    record_batches,
     unpack,
     with_clock_advances,
 )
@@ -116,6 +120,29 @@ def test_records_move_the_clock_where_heartbeats_are_absent_or_lower() -> None:
         *(record(60), record(160), record(9, key=None), ClockAdvance(159), CUT),
         *(CUT, record(0), ClockAdvance(0)),
     )
+
+
+WISHES = ("left", "right", None)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_in_turn_a_record_of_each_input_and_one_without_a_value_reaches_the_clock_alone(seed: int) -> None:
+    records = [Record(side, "a", value, 50) for side in WISHES[:2] for value in (1, None)] * 2
+    batches = [records, records, records, [Record("left", None, 1, 50)], records[:1]]
+    made = History("table_table_join", {}, tuple(with_clock_advances(batches, [60, 80, 80, 90, 99])), "batch")
+    moved = moved_by_one_each([made, made], Random(seed))
+    reached: list[Record] = []
+    for number, clock in enumerate(clock_schedule(made)):
+        at = [one for history in moved for one in record_batches(history)[number]]
+        reaching = [one for one in at if one.timestamp == clock]
+        assert len(reaching) == (number != 3)  # a record without a key moves no clock
+        assert {one.timestamp for one in at if one not in reaching} <= {min(50, clock - 1)}
+        reached += reaching
+    assert any(
+        all(wish == (one.input if wish else one.value) for wish, one in zip(wishes, reached, strict=False))
+        for wishes in permutations(WISHES)
+    )
+    assert reached[3] == Record("left", "a", 1, 99)
 
 
 @pytest.mark.parametrize("schedule", [[5], [5, 6, 7]])
