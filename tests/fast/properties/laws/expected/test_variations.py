@@ -11,9 +11,11 @@ import pytest
 from streamproof import BadInput
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.laws.all import saved_variation, variations_of
+from streamproof.properties.laws.all import UPGRADE, saved_variation, variations_of
 from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.laws.metamorphic.crash import Replay
 from streamproof.properties.laws.metamorphic.cuts import Cuts
+from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, JobQuery, Output
@@ -111,6 +113,19 @@ def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
     assert [[*part.run.crash_in] for part in parts] == [[rows], [at for at in crashes if at.moment == BEFORE]]
     assert parts[0].parts is None
     assert parts[0].when == "dying in batch 1 without data, between its output and its commit, and started again"
+
+
+def test_a_variation_of_one_place_has_no_smaller_part() -> None:
+    stops, crash, upgrade = Restart().variation(RUN, [1, 3]), Replay(), UPGRADE.variation(RUN, 2)
+    output = Output([])
+    for variation, parts in ((stops, [[1], [3]]), (upgrade, [0, 1])):
+        assert variation.parts is not None
+        assert [part.given for part in variation.parts(output)] == parts
+    for one in (Restart().variation(RUN, [3]), crash.variation(RUN, [[1, True, BETWEEN]]), UPGRADE.variation(RUN, 0)):
+        assert one.parts is None
+    for wrong in (-1, True, "1"):
+        with pytest.raises(ValueError, match=str(wrong)):
+            UPGRADE.variation(RUN, wrong)
 
 
 def test_of_a_sink_s_crashes_those_within_a_write_are_tried_by_themselves_and_halved() -> None:
