@@ -62,7 +62,8 @@ def test_without_arguments_each_has_its_default() -> None:
     assert (run.trigger, run.mode, run.seconds, run.settings) == ("default", "append", SECONDS, {})
     assert (run.empty_batches, run.processing_time, run.is_sink) == (True, False, False)
     assert (options.seed, options.unique, options.out_of_order, options.alone) == (0, None, None, False)
-    assert not (options.timeouts_us or options.timers_us or options.without or options.folder)
+    assert [*options.timeouts_us, *options.timers_us, *options.without] == []
+    assert options.folder is None
     assert (options.equality, options.batches) == (Equality(12), BATCHES)
     assert 2 * options.least_alone == ALONE_HISTORIES
     assert not DECLARED

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.jobs.production.times import Uncertain, place_of
-from streamproof.properties.checking.jobs.production.uncertainty import uncertain
+from streamproof.properties.checking.jobs.production.uncertainty import _maybe_late, uncertain
 from streamproof.properties.generators.columns.forms.rows import Row
-from streamproof.properties.generators.columns.model import Expected
+from streamproof.properties.generators.columns.inputs import Input
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS
 from streamproof.properties.witnesses.job.plan.plans import Plan
 
 HOUR_MS = 3_600_000
+SOURCE = resolve(Input("user string, at timestamp, total int", key="user", name="clicks")).source
 
 
 def row(user: str, hour: int, total: int) -> Row:
@@ -42,6 +45,48 @@ def test_a_row_that_another_order_of_the_batches_changes_is_in_doubt(hour: int, 
     near = uncertain(judging(otherwise=[row("a", 1, 6), *rows[1:]]), Expected("end", [rows]))
     assert near.has(row("a", hour, 0)) == doubtful
     assert not near.has(row("b", hour, 0))
+    # Whichever side has it alone, and of whatever key where the key isn't known.
+    for ours, theirs in ((rows, rows[1:]), (rows[1:], rows)):
+        near = uncertain(judging(otherwise=theirs), Expected("end", [ours]))
+        assert near.has(row("a", hour, 0)) == doubtful
+    near.key_columns = lambda row: ()
+    assert near.has(row("b", hour, 0)) == doubtful
+
+
+def late_run(by_batches: bool) -> Any:
+    """Return the judging of two batches under watermarks of two and of four hours."""
+    one = judging(
+        watermarks_ms=[2 * HOUR_MS, 4 * HOUR_MS],
+        history=JobHistory(tuple(tuple(Arrival("clicks", row("a", hour, hour)) for hour in range(1, 6)) for _ in "ab")),
+    )
+    one.by_batches, one.sources = by_batches, [SOURCE]
+    return one
+
+
+@pytest.mark.parametrize(("by_batches", "second"), [(False, {0, 1, 2, 3}), (True, {2, 3})])
+def test_rows_up_to_a_batch_s_watermark_may_be_late_and_of_rules_those_above_the_one_before(
+    by_batches: bool, second: set[int]
+) -> None:
+    assert [*_maybe_late(late_run(by_batches))] == [{0, 1}, second]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_rows_that_may_be_late_are_in_doubt_with_what_their_durations_reach(exact: bool) -> None:
+    one = late_run(by_batches=True)
+    one.exact, one.declared = exact, SimpleNamespace(plan=Plan(delays_us=[1], durations_us=[HOUR_MS * 1_000]))
+    near = uncertain(one, Expected("end", [[]]))
+    assert [near.has(row("a", hour, 0)) for hour in range(7)] == [not exact and hour <= 5 for hour in range(7)]
+    one.declared = SimpleNamespace(plan=Plan(durations_us=[HOUR_MS * 1_000]))  # without a watermark nothing is late
+    assert not uncertain(one, Expected("end", [[]])).has(row("a", 1, 0))
+
+
+def test_of_an_oracle_without_batches_only_what_late_rows_change_is_in_doubt() -> None:
+    one = late_run(by_batches=False)
+    one.declared = SimpleNamespace(plan=Plan(delays_us=[1]))
+    whole = [row("a", 1, 10), row("a", 9, 1)]
+    one.expected = lambda histories: [Expected("end", [[row("a", 1, len(histories[0].arrivals)), row("a", 9, 1)]])]
+    near = uncertain(one, Expected("end", [whole]))
+    assert [near.has(each) for each in whole] == [True, False]
 
 
 def test_rows_with_times_up_to_those_that_are_gone_are_in_doubt_whatever_their_key() -> None:
@@ -49,6 +94,8 @@ def test_rows_with_times_up_to_those_that_are_gone_are_in_doubt_whatever_their_k
     assert near.has(row("a", 2, 0))
     assert near.has({"user": "a", "total": 1})
     assert not near.has(row("a", 3, 0))
+    window = {"start": row("a", 1, 0)["at"], "end": row("a", 5, 0)["at"]}
+    assert near.has({"user": "a", "window": window})  # it began before
 
 
 @pytest.mark.parametrize(
