@@ -207,3 +207,47 @@ def test_rows_are_compared_to_the_digits_that_are_asked_for() -> None:
     rows = Expected("batches", [[{"value": 1.0}]])
     for digits, equal in ((2, True), (6, False), (None, False)):
         assert (difference(rows, [[{"value": 1.001}]], "append", None, Equality(digits)) is None) == equal
+
+
+ROWS = [[{"user": "a", "n": n}] for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("expected", "emitted", "batch"),
+    [
+        (Expected("batches", ROWS), ROWS, "agree"),
+        (Expected("batches", ROWS), [ROWS[0], [], ROWS[2]], 1),
+        (Expected("batches", ROWS), [*ROWS[:2], []], 2),
+        (Expected("cuts", ROWS), [ROWS[0], ROWS[1], ROWS[2]], "agree"),
+        (Expected("cuts", ROWS), [ROWS[0], [], ROWS[2]], 1),
+        (Expected("end", ROWS[2:]), ROWS, "agree"),
+        (Expected("end", ROWS[2:]), [*ROWS[:2], []], None),
+        (Expected("end", ROWS[2:]), ROWS[2:], "agree"),
+        (Expected("cuts", ROWS), ROWS[2:], "agree"),  # of a sink only the end is known
+        (Expected("cuts", ROWS), ROWS[:1], None),
+        (Expected("cuts", ROWS[2:]), [[]], 0),
+    ],
+)
+def test_a_difference_names_its_batch_and_at_the_end_none(expected: Expected, emitted: Any, batch: Any) -> None:
+    found = difference(expected, emitted, "complete", None)
+    assert (found is None) == (batch == "agree")
+    assert found is None or found.batch == batch
+
+
+def test_the_columns_that_differ_are_those_of_the_most_similar_rows() -> None:
+    def rows(*values: tuple[int, int]) -> list[Any]:
+        return [{"n": n, "m": m} for n, m in values]
+
+    found = RowDifference(0, rows((1, 1), (2, 2)), rows((9, 8), (2, 7)))  # the second rows differ in m alone
+    assert is_alike(found, RowDifference(0, rows((5, 1)), rows((5, 2))))
+    assert not is_alike(found, RowDifference(0, rows((5, 1)), rows((6, 1))))
+
+
+def test_a_column_of_several_kinds_is_of_no_type() -> None:
+    for wanted, came in (
+        ({"n": {"number": 1, "truth": True}}, {"n": {"number": 1}}),
+        ({"n": {"truth": True}}, {"n": {"number": 1, "str": "x"}}),
+    ):
+        check_kinds(wanted, came, "job")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="in the column 'n' the sink has 1, where true is expected"):
+        check_kinds({"n": {"truth": True}}, {"n": {"number": 1}}, "job")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
-from streamproof import BadInput
+from streamproof import BadInput, Sink
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.laws.expected.judging import Judge
@@ -124,3 +125,51 @@ def test_columns_of_randomness_and_of_the_clock_are_left_out_unless_they_identif
     judge = judge_of(Stamping, run=run, unique=["user"])
     judge.compare([history("a")], Variation(run))
     assert judge.met.nondeterministic == left
+
+
+@pytest.mark.parametrize(
+    ("emits", "columns"),
+    [
+        (lambda number: [{"user": "a", "n": number}], {"n"}),
+        (lambda number: [{"user": "a", "n": 1}], set()),
+        (lambda number: [{"user": "a", "n": 1}] * (number + 1), None),
+        (lambda number: [{"user": number, "n": number}], {"n"}),
+    ],
+    ids=["a column differs", "alike", "another number of rows", "a column that identifies rows differs"],
+)
+def test_two_runs_show_the_columns_that_have_other_values_in_each(emits: Any, columns: Any) -> None:
+    numbers = count()
+
+    class Other(MemoryRunner):
+        def run(self, *given: Any, **named: Any) -> Output:
+            return Output([emits(next(numbers))])
+
+    judge = judge_of(Other, unique=["user"])
+    judge.met.columns = ["user", "n"]
+    assert judge.other_in_each_run(history("a"), PLAINLY) == columns
+
+
+def test_two_runs_of_other_numbers_of_batches_differ_in_other_ways() -> None:
+    numbers = count(1)
+
+    class Longer(MemoryRunner):
+        def run(self, *given: Any, **named: Any) -> Output:
+            return Output([[]] * next(numbers))
+
+    assert judge_of(Longer).other_in_each_run(history("a"), PLAINLY) is None
+
+
+def test_the_kinds_of_a_sink_s_values_are_those_of_all_histories() -> None:
+    class AsText(MemoryRunner):
+        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+            rows = [row for batch in batches for table in batch.values() for row in table.to_pylist()]
+            return Output([[{**row, "amount": None if row["user"] == "a" else "1"} for row in rows]])
+
+    made = options(copy)
+    sink = replace(made, runner=AsText(Sink(copy, copy), made.runner.sources), alone=True)
+    judge = JobCheck(sink, JobOracle(job=copy), PLAINLY).judge
+    expected = [replace(one, rows=[[{"amount": 1}]]) for one in judge.of_oracle([history("a")] * 2, PLAINLY)]
+    emitted, outputs = judge.emitted([history("a"), history("b")], PLAINLY)
+    judge.oracle = SimpleNamespace(expected=lambda *given: expected, allows_fewer_columns=False)  # type: ignore[assignment]
+    with pytest.raises(BadInput, match="in the column 'amount' the sink has '1', where 1 is expected, of another type"):
+        judge.compared([history("a"), history("b")], emitted, outputs, PLAINLY)

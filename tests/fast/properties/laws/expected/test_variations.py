@@ -15,6 +15,7 @@ from streamproof.properties.laws.all import UPGRADE, saved_variation, variations
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.laws.metamorphic.crash import Replay
 from streamproof.properties.laws.metamorphic.cuts import Cuts
+from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
@@ -102,6 +103,13 @@ def test_one_cut_is_left_and_the_batch_that_closes_everything(
     if clock:
         assert varied.clock[-1] == clock[-1]
         assert len(varied.clock) == len(cut)
+
+
+def test_the_rows_of_each_batch_come_in_the_opposite_order_in_their_batch() -> None:
+    given = history(2, 0, 3, clock=(10, 20, 30))
+    varied = OrderLaw().variation(RUN, "reversed").vary(given)
+    assert [batch[::-1] for batch in varied.batches] == [*given.batches]
+    assert varied.clock == given.clock
 
 
 def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
