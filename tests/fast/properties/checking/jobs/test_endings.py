@@ -293,3 +293,17 @@ def test_the_report_of_invariants_says_what_the_last_that_was_checked_has_shown(
     report = Invariants(options(copy, Setting, run=replace(RUN, trigger="available_now"))).report(10, ())
     assert "a restart" not in report.held
     assert report.limits == ["Set by the job: spark.a=1"]
+
+
+def test_a_history_that_is_the_smallest_as_it_was_found_stays_saved(tmp_path: Path) -> None:
+    check = check_of(lambda batches: [[] for _ in batches], folder=tmp_path)
+    smallest = JobHistory(((click(user="a", amount=None),),))
+    compared = check.judge.compare_alone(smallest, check.variation)
+    kept = check.store.keep(smallest, check.variation.run)
+    raised = check.violation(smallest, check.variation, compared, "1 differs.", unshrunk=kept)
+    assert raised.path == kept
+    assert [*tmp_path.iterdir()] == [kept]
+    other = check.store.keep(history([click(), click()]), check.variation.run)
+    assert other != kept
+    check.violation(smallest, check.variation, compared, "1 differs.", unshrunk=other)
+    assert [*tmp_path.iterdir()] == [kept]
