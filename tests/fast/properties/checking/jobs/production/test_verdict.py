@@ -14,6 +14,7 @@ from streamproof import BadInput, Inconclusive, Input, Violated
 from streamproof.properties.checking.jobs import replay
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
+from streamproof.properties.checking.jobs.production import narrowing
 from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
 from streamproof.properties.checking.jobs.production.run import ProductionRun
 from streamproof.properties.checking.jobs.production.times import Uncertain
@@ -101,6 +102,27 @@ def test_rows_of_the_times_whose_rows_are_gone_count_neither_as_expected_nor_in_
     for changed in (0, 3):
         with pytest.raises(Inconclusive, match=r"can't be judged: .* clicks no longer has"):
             reported(3, changed, **gone)
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "said"),
+    [
+        (0, ""),
+        (1, "1 record whose payload is no row, which the job is to skip"),
+        (1_200, "1,200 records whose payload is no row, which the job is to skip"),
+    ],
+)
+def test_records_that_are_no_rows_are_counted_among_what_is_not_checked(unreadable: int, said: str) -> None:
+    report = reported(6, 0, unreadable=unreadable, lacking=["clicks"])
+    assert (f"Not checked: {said}." in report.splitlines()) == bool(said)
+
+
+def test_a_key_of_too_many_rows_is_not_looked_at_closer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "too many" not in str(told(lambda read: read[1:]))
+    monkeypatch.setattr(narrowing, "MOST_ROWS_OF_PART", 4)
+    many = [[{"user": "a", "at": datetime(2026, 1, 1, tzinfo=UTC), "amount": number}] for number in range(6)]
+    said = told(lambda read: read[1:], read=many)
+    assert "The run has read 6 rows that may have made it, too many to look at them closer: name the key" in str(said)
 
 
 BOUGHT = Input("user string, item int, at timestamp, amount bigint", key=["user", "item"], name="clicks")
