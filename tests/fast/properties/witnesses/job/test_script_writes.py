@@ -1,0 +1,149 @@
+"""How a script's queries are noted as they are written and started, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamproof.properties.witnesses.job.scripts import answers, notebooks
+from streamproof.properties.witnesses.job.scripts.answers import _Writer
+from streamproof.properties.witnesses.job.scripts.notebooks import display
+from streamproof.properties.witnesses.job.scripts.writes import Write, started_of
+
+FRAME: Any = SimpleNamespace(isStreaming=True)
+
+
+class Writer:
+    """A writer of a frame, whose methods are those of a script's, over others that are noted."""
+
+    def __init__(self, targets: Any = None, asked: int | None = None) -> None:
+        self.__dict__.update(_df=FRAME, called=[], begun=[])
+        lift = SimpleNamespace(
+            asked=asked,
+            folder=Path("run"),
+            instead_of=(targets or {}).get,
+            begun=lambda write, start: self.begun.append((write, start)) or "the query",
+        )
+        self.lift: Any = lift
+        made = _Writer(lift)
+
+        def noting(name: str) -> Any:
+            return lambda writer, *given, **named: self.called.append((name, *given, *named.items())) or writer
+
+        made.own = {name: noting(name) for name in made.own}
+        for name, method in made.methods().items():
+            self.__dict__[name] = lambda *given, method=method, **named: method(self, *given, **named)
+
+    @property
+    def write(self) -> Write:
+        found: Write = self.__dict__["_streamproof_write"]
+        return found
+
+
+def test_what_a_query_writes_is_noted_and_passed_on() -> None:
+    one: Any = Writer()
+    one.outputMode("update").queryName("totals").format("delta").option("a", 1).option("Path", "/out")
+    one.options(b=2, path="/later")
+    assert (one.write.mode, one.write.name, one.write.format, one.write.target) == (
+        "update",
+        "totals",
+        "delta",
+        "/later",
+    )
+    assert one.called == [
+        ("outputMode", "update"),
+        ("queryName", "totals"),
+        ("format", "delta"),
+        ("option", "a", 1),
+        ("option", "b", 2),
+    ]
+    assert one.trigger(processingTime="1 minute", once=True) is one
+    assert (one.write.trigger, one.write.frame) == ("processingTime='1 minute', once=True", FRAME)
+
+
+@pytest.mark.parametrize(("name", "attribute"), [("foreachBatch", "function"), ("foreach", "of_rows")])
+def test_a_function_of_a_sink_is_passed_on_only_where_the_query_is_run(
+    name: str, attribute: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_guarded", lambda lift, function: function)
+    for asked in (None, 0):
+        one: Any = Writer(asked=asked)
+        assert getattr(one, name)(print) is one
+        assert getattr(one.write, attribute) is print
+        assert one.called == [(name, print)] * (asked is not None)
+
+
+@pytest.mark.parametrize("how", ["start", "toTable", "table"])
+def test_a_query_is_begun_with_the_target_and_the_format_that_it_is_started_with(how: str) -> None:
+    one: Any = Writer()
+    named = {"format": "delta", "outputMode": "complete", "queryName": "totals", "a": 1}
+    assert getattr(one, how)("out", **named) == "the query"
+    ((write, _),) = one.begun
+    assert (write.target, write.format, write.mode, write.name) == ("out", "delta", "complete", "totals")
+    assert ("option", "a", 1) in one.called
+    other: Any = Writer()
+    getattr(other, how)(*["out"] if how != "start" else [])
+    assert other.write.format == ("" if how == "start" else "table")
+    kept: Any = Writer()
+    kept.option("path", "/out").start()
+    assert kept.write.target == "/out"
+
+
+@pytest.mark.parametrize(
+    ("format", "targets", "calls"),
+    [
+        ("delta", {}, [("toTable", "out")]),
+        ("delta", {"out": "instead"}, [("start", "instead")]),
+        (None, {"out": "instead"}, [("format", "parquet"), ("start", "instead")]),
+        (None, {"other": "instead"}, [("toTable", "out")]),
+    ],
+)
+def test_a_query_runs_once_in_its_own_checkpoint_and_into_what_stands_for_its_target(
+    format: str | None, targets: dict[str, str], calls: list[Any]
+) -> None:
+    one: Any = Writer(targets)
+    one.toTable("out", **({} if format is None else {"format": format}))
+    one.called.clear()
+    ((_, start),) = one.begun
+    start()
+    assert one.called == [
+        ("option", "checkpointLocation", "run/checkpoint"),
+        ("trigger", ("availableNow", True)),
+        *calls,
+    ]
+
+
+def test_a_notebook_s_display_starts_the_query_of_a_stream_and_shows_other_frames(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(notebooks, "to_check", lambda shown: shown)
+    lift: Any = SimpleNamespace(writes=[], line=7)
+    still = SimpleNamespace(isStreaming=False)
+    display(lift, FRAME, streamName="totals")
+    display(lift, still)
+    display(lift, "text")
+    display(lift)
+    assert lift.writes == [
+        Write(FRAME, name="totals", format="display", line=7),
+        Write(still, format="shown", line=7),  # type: ignore[arg-type]
+    ]
+    shown, _ = lift.writes
+    started = Write(FRAME, format="delta")
+    assert started_of(lift.writes) == [shown]
+    assert started_of([*lift.writes, started]) == [started]
+
+
+@pytest.mark.parametrize(
+    ("write", "shown"),
+    [
+        (Write(FRAME, line=3), "(line 3, a sink without a format)"),
+        (Write(FRAME, line=3, target="out"), "(line 3, out)"),
+        (Write(FRAME, line=3, target="out", format="delta", name="totals"), "'totals' (line 3, delta)"),
+        (Write(FRAME, line=3, format="delta", of_rows=print), "(line 3, foreach)"),
+        (Write(FRAME, line=3, format="delta", function=print, of_rows=print), "(line 3, foreachBatch)"),
+    ],
+)
+def test_a_query_is_named_by_its_name_its_line_and_its_sink(write: Write, shown: str) -> None:
+    assert str(write) == shown
