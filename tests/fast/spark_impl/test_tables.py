@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,3 +77,13 @@ def test_whether_a_folder_can_be_written_is_tried_and_nothing_of_it_is_left(
         with pytest.raises(BadInput, match=r"can't be written \(No space left on device\): name a folder"):
             target.require_writable()
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == set()
+
+
+def test_a_database_that_can_only_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = DuckDBTable(tmp_path / "database.duckdb", "totals")
+    monkeypatch.setattr(tables.os, "access", lambda path, mode: mode != os.W_OK)
+    target.require_writable()  # it isn't there yet
+    with duckdb.connect(tmp_path / "database.duckdb"):
+        pass
+    with pytest.raises(BadInput, match=r"database.duckdb can't be written \(it is read-only\): make it writable"):
+        target.require_writable()

@@ -331,6 +331,13 @@ BY_USER, BY_ID = {"user": "user"}, {"id": "user"}
         (lambda clicks, names: clicks.join(names, clicks.user == F.lower(names.id)), {}, set(), {"user"}),
         (lambda clicks, names: clicks.join(names, F.lower(clicks.user) == names.id), {}, set(), {"user"}),
         (lambda clicks, names: clicks.join(own(clicks), "user"), {}, set(), {"user"}),
+        # A field of a payload is looked up under its own name, and so is what it is read from.
+        (
+            lambda clicks, names: clicks.withColumn("of", F.from_json("user", "who string")).join(
+                names, F.col("of.who") == names.id
+            ),
+            *({"id": "who"}, set(), set()),
+        ),
         (in_sql("SELECT * FROM clicks WHERE user NOT IN (SELECT id FROM names)"), {}, set(), {"user"}),
         (in_sql("SELECT * FROM clicks WHERE EXISTS (SELECT 1 FROM names WHERE id = clicks.user)"), BY_ID, set(), set()),
         (in_sql("SELECT * FROM clicks WHERE user = (SELECT max(id) FROM names)"), {}, set(), {"user"}),
