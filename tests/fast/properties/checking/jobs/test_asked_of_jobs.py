@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
 from streamproof.properties.checking.jobs.boundary_values import _code_of
-from streamproof.properties.checking.jobs.invariants import _why_not_asked
+from streamproof.properties.checking.jobs.invariants import _why_not_asked, _without_crash, invariants_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
-from streamproof.properties.laws.all import variations_of
+from streamproof.properties.laws.all import invariants, variations_of
 from streamproof.properties.laws.expected.oracles import FunctionOracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared
-from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
+from streamproof.properties.witnesses.run_options import BETWEEN, MIDDLE, PLAIN, WITHIN, RunOptions
 from streamproof.reference.core.errors import BadInput
 
 NAMES = ("user", "at", "window")
@@ -129,3 +129,28 @@ def test_a_variation_is_asked_unless_the_plan_forbids_it(
 )
 def test_the_code_of_a_job_is_looked_at_where_its_plan_does_not_show_all(plan: Plan, looked_at: bool) -> None:
     assert [*_code_of(copy, plan)] == [copy] * looked_at
+
+
+def test_names_to_leave_out_are_of_invariants_or_of_columns_and_an_invariant_is_left() -> None:
+    names = [law.of_jobs for law in invariants()]
+    assert invariants_of(["at", names[1], names[0], "n"]) == ([names[1], names[0]], ["at", "n"])
+    assert invariants_of(names[1:]) == (names[1:], [])
+    for every in (names, names[::-1], [*names, names[0], "at"]):
+        with pytest.raises(BadInput, match="and no invariant is left: leave out some of a restart, a crash"):
+            invariants_of(every)
+
+
+@pytest.mark.parametrize(
+    ("crashed", "spared"),
+    [
+        (set(), "a crash, and rows after a stop with state: the sink keeps no checkpoint"),
+        ({BETWEEN}, "a crash in the middle of a micro-batch's output: the sink writes neither by foreach"),
+        ({MIDDLE}, ""),
+        ({BETWEEN, WITHIN}, ""),
+    ],
+)
+def test_a_sink_that_is_spared_a_crash_is_said_to_be(crashed: Any, spared: str) -> None:
+    held = {"a restart": 5, "a crash": 5}
+    left = _without_crash("a crash", held, crashed)
+    assert [one[: len(spared)] for one in left] == [spared] * bool(spared)
+    assert ("a crash" in held) == bool(crashed)

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
-from streamproof import BadInput, Sink
+from streamproof import BadInput, Sink, Violated
+from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
+from streamproof.properties.checking.jobs.draws import ATTEMPTS
 from streamproof.properties.checking.jobs.invariants import Invariants
-from streamproof.properties.checking.jobs.job_check import JobCheck, _fullest
+from streamproof.properties.checking.jobs.job_check import BESIDE, KEYED, OTHER_MOMENTS, JobCheck, _fullest
 from streamproof.properties.checking.jobs.smallest import MAX_WITHOUT_CLOCK, plainest
 from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
-from streamproof.properties.generators.columns.histories.goals import SILENT_EXACTLY, SILENT_LESS, SILENT_MORE
+from streamproof.properties.generators.columns.histories.goals import LATE, SILENT_EXACTLY, SILENT_LESS, SILENT_MORE
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.shrinking import Deadline
 from streamproof.properties.laws.all import variations_of
@@ -27,6 +29,7 @@ from streamproof.properties.laws.metamorphic.crash import CRASHES
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import Equality
+from streamproof.properties.witnesses.job.clock import Watermarks
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared, Output
 from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, PLAIN, Crash, RunOptions
@@ -307,3 +310,91 @@ def test_a_history_that_is_the_smallest_as_it_was_found_stays_saved(tmp_path: Pa
     assert other != kept
     check.violation(smallest, check.variation, compared, "1 differs.", unshrunk=other)
     assert [*tmp_path.iterdir()] == [kept]
+
+
+def declaring(**said: Any) -> Any:
+    """Return a runner whose job's declaration says so."""
+
+    class Declaring(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(**said)
+
+    return Declaring
+
+
+@pytest.mark.parametrize(("computed", "head"), [({"user"}, KEYED), (set(), BESIDE)])
+def test_a_difference_that_only_a_history_alone_shows_says_whether_the_job_computes_with_the_key(
+    computed: set[str], head: str
+) -> None:
+    def with_prefix(batches: Any) -> Any:
+        return [[row for row in rows if "|" in row["user"]] for rows in batches]
+
+    check = check_of(with_prefix, declaring(plan=Plan(computed=frozenset(computed))))
+    with pytest.raises(Violated, match="expects") as raised:
+        check.check(20)
+    assert head in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("count", "delays_us", "delays"),
+    [(1, [5 * SECOND], {"clicks": 5 * SECOND}), (0, [], None), (2, [5 * SECOND], None)],
+)
+def test_a_counterexample_has_the_delay_of_each_input_where_it_is_known(
+    count: int, delays_us: list[int], delays: Any
+) -> None:
+    declared = {"watermarks": Watermarks(count), "plan": Plan(delays_us=delays_us)}
+    check, one = check_of(runner=declaring(**declared)), history([click()])
+    found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
+    assert found.delays_us == delays
+
+
+def test_why_histories_run_alone_is_said_by_the_first_reason_that_there_is() -> None:
+    without = "a watermark of the job is on a column within another one"
+    for more, declared, why in (
+        ({}, {}, ""),
+        ({"alone": True}, {}, "alone=True"),
+        ({"alone": True}, {"watermarks": Watermarks(1, without_clock=True)}, without),
+        ({}, {"watermarks": Watermarks(1, without_clock=True)}, without),
+    ):
+        assert check_of(runner=declaring(**declared), **more).why_alone == why
+
+
+def test_moved_filters_are_not_judged_where_batches_run_at_times_or_all_is_closed() -> None:
+    moved = declaring(divergences=(FILTERED_WATERMARK.name,))
+    for run, is_judged in ((RUN, True), (replace(RUN, processing_time=True), False)):
+        check = check_of(runner=moved, run=run)
+        check.judge.compare_alone(history([click()]), check.variation)  # which shows that batches are compared
+        (said,) = check.check_without_clock([history([click()])], time.monotonic())
+        assert (said == "1 histories also ran without the check's clock, and agree") == is_judged
+        assert (said == f"Not checked: {OTHER_MOMENTS}") != is_judged
+    assert check_of().check_without_clock([history([click()])], time.monotonic()) == []
+
+
+def test_of_several_schedules_the_first_that_meets_the_oracle_s_goals_is_drawn_else_the_first() -> None:
+    check = check_of()
+    draws, asked = check.draws, []
+
+    def unmet_until(attempt: int) -> Any:
+        def unmet(histories: Any, sources: Any, run: Any) -> list[str]:
+            asked.append(histories)
+            return [] if len(asked) > attempt else ["a goal"]
+
+        return SimpleNamespace(unmet=unmet, edges_us=())
+
+    for attempt, tried in ((0, 1), (2, 3), (99, ATTEMPTS)):
+        asked.clear()
+        draws.oracle = unmet_until(attempt)
+        drawn = draws.draw(3)
+        assert len(asked) == tried
+        assert drawn == asked[0 if attempt == 99 else -1]
+    assert asked[0] != asked[1]
+    assert {one[0].clock[0] // 86_400_000_000 for one in asked} == {asked[0][0].clock[0] // 86_400_000_000}
+
+
+@pytest.mark.parametrize(("takes_late", "delay_us", "wanted"), [(True, 5, True), (True, 0, False), (False, 5, False)])
+def test_late_rows_are_a_goal_where_they_are_drawn_and_a_watermark_is_delayed(
+    takes_late: bool, delay_us: int, wanted: bool
+) -> None:
+    draws = check_of().draws
+    draws.takes_late, draws.delay_us = takes_late, delay_us
+    assert (LATE in draws.unmet([history([click()])])) == wanted

@@ -186,3 +186,14 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
         "Not checked: the trigger t: histories say which rows a batch has",
         "Set by the job: spark.a=0, spark.b=1, spark.c=3",
     ]
+
+
+def test_eight_sides_that_no_row_is_on_are_named_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws: Any = SimpleNamespace(inputs=[])
+    judge: Any = SimpleNamespace(witness=SimpleNamespace(alone=False))
+    monkeypatch.setattr(conclusion, "_compares", lambda judge: [])
+    for count in (0, 1, 8, 11):
+        sides = [f"n > {number}" for number in range(count)]
+        monkeypatch.setattr(conclusion, "unreached", lambda *given, sides=sides, **named: sides)
+        named = conclusion._unreached(judge, draws, [])
+        assert named == [*sides[:8], *["and 3 more"] * (count == 11)]
