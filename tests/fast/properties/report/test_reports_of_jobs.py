@@ -240,6 +240,7 @@ def test_how_else_a_check_ends_is_plain_data_too() -> None:
         ("first", "inconclusive", "first\nlast"),
         ("a job", "inconclusive", ""),
     ]
+    assert {law.verdict for one in (named, unnamed) for law in one.laws} == {"inconclusive"}
     refused = UpgradeRefused("message", job="a", cause="another form").checked
     assert (refused.name, refused.verdict, refused.laws[0].law, refused.laws[0].why) == (
         "a",

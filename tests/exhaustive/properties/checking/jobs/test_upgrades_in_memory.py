@@ -172,6 +172,9 @@ def test_a_report_has_the_fewest_histories_and_how_values_were_compared() -> Non
         check.check = lambda count, made=made, number=number: replace(made, histories=20 - number)  # type: ignore[method-assign,misc]
     report = checks.report(20, ())
     assert (report.histories, report.equality, report.earlier.partition(" ")[0]) == (18, three, "copy")
+    *_, of_inputs, of_sources = report.not_checked
+    assert of_inputs.startswith("null event times, in at of clicks")
+    assert of_sources.startswith("the offsets of the job's own sources")
 
 
 @pytest.mark.parametrize(

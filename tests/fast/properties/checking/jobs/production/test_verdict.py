@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -188,6 +189,16 @@ def test_a_row_of_another_value_is_shown_beside_the_row_that_is_expected_in_its_
     said = told(other, by_batch=by_batch)
     assert re.search(r"wrote .* amount 9, and .* expects .* amount 3\.$", sentence(said))
     assert "4 rows differ" in str(said)
+
+
+@pytest.mark.parametrize(("about", "by_batch"), [(True, True), (False, True), (True, False)])
+def test_where_a_wrong_row_was_written_is_said_as_far_as_the_sink_s_log_tells(about: bool, by_batch: bool) -> None:
+    one = judging_of(lambda read: read[:2] + read[3:], by_batch=by_batch)
+    one.run = replace(one.run, written=replace(one.run.written, about=about))
+    with pytest.raises(Violated) as found:
+        _judged(one)
+    where = "in batch 6" + " or a batch beside it" * about if by_batch else "at the end"
+    assert sentence(found.value).startswith(f"violated: {where} the run of copy")
 
 
 def test_a_row_that_a_run_lost_is_shown_with_the_row_that_it_read_in_its_batch() -> None:
