@@ -14,7 +14,7 @@ from streamproof import BadInput, Sink
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.laws.expected.judging import Judge
-from streamproof.properties.laws.expected.oracles import JobOracle
+from streamproof.properties.laws.expected.oracles import FunctionOracle, JobOracle
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.plan.grouping import Grouping
@@ -90,8 +90,17 @@ def test_a_history_is_run_once_in_each_way_until_columns_are_left_out() -> None:
     assert judge.compare_alone(history("a"), PLAINLY) is not first
 
 
+def at_end(clicks: Any) -> Any:
+    return clicks
+
+
+def at_cuts(clicks: Any, clock: Any) -> Any:
+    return clicks
+
+
+@pytest.mark.parametrize("comparing", ["end", "cuts"])
 @pytest.mark.parametrize("batch", [0, 1])
-def test_two_rows_of_any_batch_that_nothing_tells_apart_are_refused(batch: int) -> None:
+def test_two_rows_of_any_batch_that_nothing_tells_apart_are_refused(batch: int, comparing: str) -> None:
     class Grouped(MemoryRunner):
         def declare(self, run: RunOptions = PLAIN) -> Declared:
             return Declared(grouping=Grouping(["user"], ["user"]), columns=("user", "at", "amount"))
@@ -103,6 +112,7 @@ def test_two_rows_of_any_batch_that_nothing_tells_apart_are_refused(batch: int) 
 
     update = replace(RUN, mode="update")
     judge = judge_of(Grouped, "end", run=update)
+    judge.oracle = FunctionOracle(at_end if comparing == "end" else at_cuts)
     with pytest.raises(BadInput, match="two rows in one batch that the columns of its grouping, user, can't tell"):
         judge.compare([history("a", "b")], Variation(update))
 
