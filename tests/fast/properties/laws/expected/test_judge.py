@@ -183,3 +183,25 @@ def test_the_kinds_of_a_sink_s_values_are_those_of_all_histories() -> None:
     judge.oracle = SimpleNamespace(expected=lambda *given: expected, allows_fewer_columns=False)  # type: ignore[assignment]
     with pytest.raises(BadInput, match="in the column 'amount' the sink has '1', where 1 is expected, of another type"):
         judge.compared([history("a"), history("b")], emitted, outputs, PLAINLY)
+
+
+def test_a_history_without_others_has_its_own_rows_alone_under_the_keys_of_the_shared_query() -> None:
+    asked: list[list[str]] = []
+
+    class Noting(MemoryRunner):
+        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+            asked.append([row["user"] for batch in batches for row in batch["clicks"].to_pylist()])
+            return super().run(batches, *given, **named)
+
+    judge, shared = judge_of(Noting), [history("a"), history("b"), history("b")]
+    expected = judge.expected(shared, PLAINLY)[1]
+    asked.clear()
+    compared = judge.without_others(shared, 1, expected, PLAINLY)
+    ((user,),) = asked
+    assert user.endswith("|b")
+    assert not compared.differs
+    wrong = replace(expected, rows=[[{"user": "c", "at": AT, "amount": 1}]])
+    assert judge.without_others(shared, 1, wrong, PLAINLY).differs
+    asked.clear()
+    assert judge.beside(shared[1], wrong, PLAINLY).differs
+    assert asked == [["b"]]
