@@ -51,6 +51,8 @@ def test_rows_after_the_upgrade_are_compared_and_may_move_in_append_mode(
     ((expected,), (came,)) = judge.side_by_side([Expected(comparing, rows)], [emitted], Variation(run))
     found = judge.difference(expected, came, Variation(run)) is not None
     assert (found, judge.moved) == ((differs, moved) if from_start else (differs or moved > 0, 0))
+    judge.side_by_side([Expected(comparing, rows)] * 2, [emitted] * 2, Variation(run))
+    assert judge.moved == 3 * moved * from_start
 
 
 def test_a_sink_is_compared_at_the_end_whatever_the_upgrade_is_after() -> None:

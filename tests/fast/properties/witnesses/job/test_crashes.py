@@ -8,7 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof import BadInput, Input
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job import running
+from streamproof.properties.witnesses.job.clock import Watermarks
+from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
+from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import (
     MOST_ROWS,
     Earlier,
@@ -328,3 +333,65 @@ def test_a_version_that_fails_is_named_and_the_later_one_with_its_cause(monkeypa
         with pytest.raises(NotContinued, match=r"^the query failed: no such column$") as new:
             query.run_all()
         assert new.value.cause == said
+
+
+def taking_up(plan: Plan, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Any:
+    """Return a query of a job over clicks that takes up its plan."""
+    sources = [
+        given.source for given in resolve_all([Input("user string, at timestamp", key="user", name="clicks")], 0)
+    ]
+    one: Any = JobQuery.__new__(JobQuery)
+    one.job, one.plan, one.delays_us, one.run = write, Plan(), (), RunOptions(**more)
+    one.runner, one.static = SimpleNamespace(sources=sources, static={}), ()
+    monkeypatch.setattr(running, "plan_of", lambda analyzed: plan)
+    monkeypatch.setattr(running, "tables_used", lambda plan, static: TablesUsed())
+    return one
+
+
+def test_a_plan_that_goes_by_a_time_that_the_check_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_timers = Plan(frozenset({"Project"}), by_processing_time=True)
+    with pytest.raises(BadInput, match=r"^write .* has timeouts or timers of processing time: say in"):
+        taking_up(by_timers, monkeypatch).take_up(None, Watermarks())
+    taking_up(by_timers, monkeypatch, processing_time=True).take_up(None, Watermarks())
+    for given, is_taken in (("at", True), ("other", False)):
+        times = [EventTime(given, given, ("user", "at"), 5)]
+        one = taking_up(Plan(frozenset({"Project"}), event_times=times, delays_us=[5]), monkeypatch)
+        if is_taken:
+            one.take_up(None, Watermarks(1))
+            assert one.delays_us == [5]
+        else:
+            with pytest.raises(BadInput, match="has its watermark on 'other', and the event time of its input is 'at'"):
+                one.take_up(None, Watermarks(1))
+    for watermarks in (Watermarks(), Watermarks(1, without_clock=True)):
+        one = taking_up(Plan(frozenset({"Project"}), delays_us=[5]), monkeypatch)
+        one.take_up(None, watermarks)
+        assert one.delays_us == ()
+
+
+@pytest.mark.parametrize(
+    ("active", "ended", "own", "said"),
+    [
+        ("", "", 0, ""),
+        ("0", "", 0, ""),
+        ("01", "1", 1, ""),
+        ("0", "1", 1, ""),
+        ("1", "", 0, "started a query, of which the check would see none: return its DataFrame"),
+        ("", "1", 0, "started a query, of which the check would see none"),
+        ("012", "3", 1, "started 3 queries, of which the check would see 1"),
+    ],
+)
+def test_queries_that_a_job_starts_beside_its_own_are_stopped_and_refused(
+    active: str, ended: str, own: int, said: str, query: JobQuery
+) -> None:
+    stopped: list[str] = []
+    made = {name: SimpleNamespace(id=name, stop=lambda name=name: stopped.append(name)) for name in {*active, *ended}}
+    query.before = {"0"}
+    query.spark = SimpleNamespace(streams=SimpleNamespace(active=[made[one] for one in active]))  # type: ignore[assignment]
+    query.queries, query.job = [made[one] for one in ended], write  # type: ignore[misc, assignment]
+    if not said:
+        query.refuse_others(own)
+        assert stopped == []
+        return
+    with pytest.raises(BadInput, match=said):
+        query.refuse_others(own)
+    assert stopped == [one for one in active if one != "0"]
