@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sqlite3
 import sys
+import threading
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -194,3 +196,24 @@ def test_a_death_in_a_transaction_leaves_no_lock_and_nothing_of_it(tmp_path: Pat
             database.execute("CREATE TABLE IF NOT EXISTS rows (row)")
             database.execute("BEGIN EXCLUSIVE")
             assert database.execute("SELECT * FROM rows").fetchall() == [], (function.__name__, step)
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_after_a_death_only_that_runs_which_the_end_of_a_process_does(step: int) -> None:
+    done: list[str] = []
+    lock, file = threading.Lock(), io.StringIO()
+
+    def work() -> None:
+        lock.acquire()
+        try:
+            done.append("row")
+            done.append("another")
+        finally:
+            lock.release()
+            file.close()
+            done.append("commit")
+
+    with pytest.raises(PlannedCrash):
+        Steps(step).run(work)
+    assert (lock.locked(), file.closed) == (False, True)
+    assert "commit" not in done
