@@ -398,3 +398,11 @@ def test_late_rows_are_a_goal_where_they_are_drawn_and_a_watermark_is_delayed(
     draws = check_of().draws
     draws.takes_late, draws.delay_us = takes_late, delay_us
     assert (LATE in draws.unmet([history([click()])])) == wanted
+
+
+def test_the_batches_behind_the_last_row_are_shown_of_a_check_and_not_of_a_run() -> None:
+    check, one = check_of(), history([click()], [], [])
+    found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
+    for says, shown in (("", True), ("violated: the run wrote nothing.", False)):
+        arrives = replace(found, says=says).text.partition("What arrives:")[2]
+        assert ("batch 0" in arrives, "batch 2" in arrives) == (True, shown)
