@@ -15,6 +15,7 @@ from ...system.files import write_whole
 from ...system.progress import doing as say
 from ...system.time_limit import within_seconds
 from ...system.visible import visible
+from ...witnesses.job.scripts.project import project_of
 from ..reporting import again
 from ..terminal import messages, results
 from .job import JobOptions, checking, exit_by_verdict, for_each, inputs_of, static_of
@@ -62,6 +63,7 @@ def check_script(
         test: The test module to write; None: none is.
     """
     command = again("check", [path], histories=options.histories, seed=seed)
+    path = _file_of(path)
     if not messages.is_terminal:
         messages.out(f"checking {visible(path)}: Spark starts, then the script runs once without data")
 
@@ -69,6 +71,18 @@ def check_script(
         return _checking(path, options, common, outcomes, test)
 
     exit_by_verdict(path, check_of, options, seed, folder, command, report_to)
+
+
+def _file_of(path: str) -> str:
+    """Return the file of a script, or the file that describes the pipelines' project of a folder.
+
+    Raises:
+        BadInput: There is no such file.
+    """
+    found = project_of(Path(path)) or Path(path)
+    if not found.is_file():
+        raise BadInput(f"{visible(path)}: there is no such file: give the path of a script, or module:function")
+    return str(found)
 
 
 def _checking(
@@ -136,8 +150,6 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
     from ...witnesses.job.scripts.remedies import ON_COMMAND_LINE
     from ...witnesses.spark.session import spark_session
 
-    if not Path(path).is_file():
-        raise BadInput(f"{visible(path)}: there is no such file: give the path of a script, or module:function")
     given, tables = inputs_of(options), static_of(options.static)
     spark = spark_session(any_provider=True)
     with tempfile.TemporaryDirectory() as folder:

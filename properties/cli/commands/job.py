@@ -113,6 +113,10 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
     return with_job
 
 
+SCRIPTS = (".py", ".ipynb", ".sql", ".yml", ".yaml")
+"""The endings of files that are checked as scripts."""
+
+
 def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str | None:
     """Return the job among the arguments of a check, `module:function` or `script.py`; None: they are operators.
 
@@ -124,11 +128,13 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
         BadInput: The job is given with other names, or with an option of operators; or a folder is named.
     """
     from ....reference.core.operator import OPERATORS
+    from ...witnesses.job.scripts.project import project_of
 
-    for name in names:
-        if name not in OPERATORS and Path(name).is_dir():
+    folders = [name for name in names if name not in OPERATORS and Path(name).is_dir()]
+    for name in folders:
+        if project_of(Path(name)) is None:
             raise BadInput(_no_folder(name))
-    job = next((name for name in names if ":" in name or name.endswith((".py", ".ipynb"))), None)
+    job = next((name for name in names if ":" in name or name.endswith(SCRIPTS) or name in folders), None)
     if job is not None and len(names) > 1:
         raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
     for option, value in of_operators.items():

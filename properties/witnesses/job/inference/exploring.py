@@ -91,10 +91,12 @@ class Open(Frames):
 
     def answer(self, read: Read, *, in_order: bool) -> dict[str, DataFrame]:
         """Return the frame of a read: a frame that is given or was made for it before, else a new one."""
-        if found := super().answer(read, in_order=False):
-            return found
+        return super().answer(read, in_order=False) or self.opened(read, columns_of(read, self.spark))
+
+    def opened(self, read: Read, columns: StructType | None) -> dict[str, DataFrame]:
+        """Make the frame of a read, of these columns or, without them, of those that are known so far."""
         name = read.name or "events"
-        self.columns[name] = columns_of(read, self.spark) or learned_of(name, self.learned).schema
+        self.columns[name] = columns or learned_of(name, self.learned).schema
         path = self.folder / f"input{len(self.columns)}"
         path.mkdir()
         self.folders[path.name] = name
@@ -141,10 +143,29 @@ class Exploring(Lift):
         catalog: Any = self.spark._jsparkSession.catalog()  # PySpark's own is answered by this run
         return None if catalog.tableExists(read.target) else self._of_absent(read)
 
+    def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
+        """Answer a read of what another query of the script's writes by an input: each of the two is checked alone."""
+        assert isinstance(self.inputs, Open)
+        if read.name in self.inputs.columns:  # an input has the name already
+            return super().by_itself(read, frame, writer)
+        self.note(f"{read}, which its {writer} writes, is an input of its own: the two aren't checked together")
+        (opened,) = self.inputs.opened(read, frame.schema).values()
+        return opened
+
     def _of_absent(self, read: Read) -> DataFrame:
         name = read.name or "table"
-        self.absent[name] = columns_of(read, self.spark) or learned_of(name, self.learned).schema
+        columns = self._columns_of_dataset(read) or columns_of(read, self.spark)
+        self.absent[name] = columns or learned_of(name, self.learned).schema
         return self.spark.createDataFrame([], self.absent[name])
+
+    def _columns_of_dataset(self, read: Read) -> StructType | None:
+        """Return the columns of the pipeline's table or materialized view that is read as a batch; None: it is none."""
+        if (dataset := self.pipeline.name_of(read)) is None:
+            return None
+        before = {**self.absent}
+        frame = self.pipeline.rows(dataset)
+        self.absent = before  # only its columns are wanted: what it reads is no table of the flow that reads it
+        return None if frame is None else frame.schema
 
 
 def empty_frames(spark: SparkSession, inputs: Sequence[Input], folder: Path) -> dict[str, DataFrame]:

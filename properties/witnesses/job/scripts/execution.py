@@ -30,6 +30,7 @@ from .answers import answers
 from .beside import package_of
 from .lifting import Lift, ScriptSource, Waiting
 from .notebooks import RUN, Notebook, Utilities, as_python, display, notebook_of
+from .pipelines import SUFFIXES, declare_all, declaring
 
 _UNLOADED = re.compile("(AVRO|PROTOBUF)_NOT_LOADED")
 _STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
@@ -72,7 +73,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
     where = lift.source.where
     try:
         with within(lift.seconds):
-            _call(lift) if callable(lift.source.code) else _exec(lift)
+            _declaring(lift)
     except Waiting:
         pass
     except Overdue as overdue:
@@ -102,6 +103,19 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
             )
         at = _at(lift, error).removeprefix(", in ") or "its end"
         lift.notes.append(f"{where}: what follows {at}, where it raised {type(error).__name__}: {first_line(error)}")
+
+
+def _declaring(lift: Lift) -> None:
+    """Run the script, and start the queries of the pipeline that it declares."""
+    code, pipeline = lift.source.code, lift.pipeline
+    with declaring(pipeline):
+        if callable(code):
+            _call(lift)
+        elif code.suffix in SUFFIXES:
+            declare_all(pipeline, code)
+        else:
+            _exec(lift)
+    pipeline.start()
 
 
 def _call(lift: Lift) -> None:

@@ -9,7 +9,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,10 @@ from ...spark.engine import NO_LIMIT
 from ...spark.platform.connect import server_session
 from ..plan.plans import plan_of
 from .beside import beside, files, finding, folders_of, modules
+from .pipelines import TABLE, VIEW, Pipeline
 from .reads import Frames, Read, as_declared, of_topics, renewed
 from .remedies import IN_TEST, Remedies
-from .statements import relations_of, renamed, streamed_call, without_streams
+from .statements import is_watermarked, relations_of, renamed, streamed_call, without_streams
 from .writes import EndedQuery, Write
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class Lift:
         raised: The exception that ended it; None: it came to its end.
         seconds: The seconds after which the script is interrupted.
         change: Changes a setting of the session.
+        pipeline: The datasets and flows that it declares.
+        declared: The line of what is declared without Python, and runs now.
     """
 
     source: ScriptSource
@@ -151,7 +154,12 @@ class Lift:
     raised: Exception | None = None
     seconds: float = NO_LIMIT
     change: Callable[[str, str], None] = field(init=False)
+    pipeline: Pipeline = field(init=False)
+    declared: int = 0
     _earlier: dict[str, str | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pipeline = Pipeline(self)
 
     def undo(self) -> None:
         """Put the settings of the session back, and drop the temporary views."""
@@ -166,7 +174,17 @@ class Lift:
         frame = sys._getframe()
         while frame is not None and frame.f_code.co_filename != self.source.file:
             frame = frame.f_back  # type: ignore[assignment]
-        return line_in(self.source.file, frame.f_lineno) if frame is not None else 0
+        return line_in(self.source.file, frame.f_lineno) if frame is not None else self.declared
+
+    @contextlib.contextmanager
+    def within(self, file: Path, line: int = 0) -> Iterator[None]:
+        """Let what runs within it be of another file of the script's, at a line if it is no Python."""
+        before = self.source, self.declared
+        self.source, self.declared = replace(self.source, code=file, text=None), line
+        try:
+            yield
+        finally:
+            self.source, self.declared = before
 
     def refuse(self, message: str) -> BadInput:
         """Note an error, which the script may catch, and return it."""
@@ -190,6 +208,9 @@ class Lift:
         Raises:
             BadInput: Nothing is given for it, or what is given doesn't fit.
         """
+        dataset = self.pipeline.name_of(read)
+        if dataset is not None and (frame := self.of_dataset(read, dataset)) is not None:
+            return frame
         if (write := self.writer_of(read)) is not None:
             return self.handed_on(read, write)
         answers = self.inputs.answer(read, in_order=True)
@@ -212,22 +233,37 @@ class Lift:
         named = ((write, [name for name in (write.target, write.name) if name]) for write in self.writes)
         return next((write for write, names in named if read.chosen(names)), None)
 
+    def of_dataset(self, read: Read, dataset: str) -> DataFrame | None:
+        """Return the rows of a pipeline's dataset, for a flow that reads them as a stream; None: an input has them.
+
+        Raises:
+            BadInput: The dataset has no flow, or a flow of it has state: what it emits is no matter of single rows.
+        """
+        kind, frame = self.pipeline.kinds[dataset], self.pipeline.rows(dataset)
+        if frame is None:
+            raise self.refuse(f"line {read.line} of {self.source.where} reads {read}, and no flow writes it")
+        if kind == VIEW or (kind == TABLE and of_single_rows(frame)):
+            return frame
+        return None if read.chosen(self.inputs.frames) else self.by_itself(read, frame, f"flow of {visible(dataset)}")
+
     def handed_on(self, read: Read, write: Write) -> DataFrame:
         """Return the rows that a query of the script's writes, for another that reads them.
 
         Raises:
             BadInput: The query has state or a sink of its own: what it writes is no matter of single rows.
         """
-        plan = plan_of(write.frame._jdf.queryExecution().analyzed()) if write.frame.isStreaming else None
         is_plain = write.function is None and write.of_rows is None and write.mode in (None, "append")
-        if not is_plain or (plan is not None and not plan.operators <= ROW_BY_ROW):
-            name = read.names[0]
-            raise self.refuse(
-                f"line {read.line} of {self.source.where} reads {read}, which its query in line {write.line} writes: "
-                f"give these rows as an Input of their own, {self.source.remedies.input_of(name)}"
-            )
+        if not is_plain or not of_single_rows(write.frame):
+            return self.by_itself(read, write.frame, f"query in line {write.line}")
         self.note(f"it gets the rows of {read} from the query in line {write.line}, and not by way of its sink")
         return renewed(write.frame)
+
+    def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
+        """Refuse a read of what another query of the script's writes, for its rows depend on that query's state."""
+        raise self.refuse(
+            f"line {read.line} of {self.source.where} reads {read}, which its {writer} writes: "
+            f"give these rows as an Input of their own, {self.source.remedies.input_of(read.names[0])}"
+        )
 
     def _as_read(self, read: Read, name: str, frame: DataFrame, topics: Sequence[str]) -> DataFrame:
         """Return the frame of an input as a streaming read gives it, its records those of the topics."""
@@ -254,7 +290,8 @@ class Lift:
         """Answer a batch read; None: nothing is given for it."""
         for name, frame in self.tables.answer(read, in_order=False).items():
             return as_declared(frame, read, name, self.source.where, cast=True)
-        return None
+        dataset = self.pipeline.name_of(read)
+        return self.pipeline.rows(dataset) if dataset is not None and self.pipeline.kinds[dataset] == VIEW else None
 
     def schema_of(self, read: Read) -> DataFrame | None:
         """Return a frame without rows that has the columns of an input, or a query, that a batch read names, if any."""
@@ -352,14 +389,14 @@ class Lift:
             if frame is None:
                 unanswered = unanswered or read
                 continue
-            view = f"streamproof_{len(self.views)}"
+            view = relation.last if is_watermarked(text, relation) else f"streamproof_{len(self.views)}"
             frame.createOrReplaceTempView(view)
             answers.append((relation, view))
         return renamed(text, answers), unanswered
 
     def begun(self, write: Write, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Take up a query that the script starts, and start it if it is the one that is asked about."""
-        write.line = self.line
+        write.line, write.where = self.line, self.source.where
         self.refuse_rows(write.frame)
         self.writes.append(write)
         if len(self.writes) - 1 != self.asked:
@@ -430,3 +467,8 @@ class Lift:
         self._earlier.setdefault(name, self.spark.conf.get(name, None))
         self.change(name, text)
         self.settings[name] = text
+
+
+def of_single_rows(frame: DataFrame) -> bool:
+    """Whether each row of a frame is made of a single row, or the frame doesn't stream."""
+    return not frame.isStreaming or plan_of(frame._jdf.queryExecution().analyzed()).operators <= ROW_BY_ROW

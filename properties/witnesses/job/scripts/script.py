@@ -273,7 +273,7 @@ class Script:
 
     def _left_out(self, write: Write) -> list[str]:
         """List the parts of a query that aren't checked: its sink, and its trigger."""
-        at = f"line {write.line} of {self.where}"
+        at = f"line {write.line} of {write.where}"
         left = [f"the trigger of {at}, {write.trigger}: histories say which rows a batch has"] * bool(write.trigger)
         runs_it = "Script(…, read=…) runs it, and reads what it has written"
         if self.read is not None or write.format in NOWHERE:

@@ -70,6 +70,11 @@ class Relation:
     aliased: bool
     streams: bool
 
+    @property
+    def last(self) -> str:
+        """Its name without those of its catalog and database."""
+        return self.name.rpartition(".")[2]
+
 
 def without_streams(statement: str) -> tuple[str, frozenset[int]]:
     """Return a statement without `STREAM` before the names of tables, and where the names begin in it."""
@@ -142,6 +147,11 @@ def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[Rela
             yield from _relations(child, kind == "SubqueryAlias", known)
 
 
+def is_watermarked(statement: str, relation: Relation) -> bool:
+    """Whether a WATERMARK follows the name of a table: another name of the table stands behind it, not before."""
+    return re.match(r"\s+watermark\b", statement[relation.end :], re.IGNORECASE) is not None
+
+
 def renamed(statement: str, relations: list[tuple[Relation, str]]) -> str:
     """Return a statement that reads other tables; columns that it names by a table's full name stay those of the table.
 
@@ -151,8 +161,9 @@ def renamed(statement: str, relations: list[tuple[Relation, str]]) -> str:
     """
     parts, end = [], 0
     for relation, other in relations:
-        last = relation.name.rpartition(".")[2]
-        parts += [statement[end : relation.start], f"`{other}`" if relation.aliased else f"`{other}` AS `{last}`"]
+        is_named = relation.aliased or other == relation.last
+        named = f"`{other}`" if is_named else f"`{other}` AS `{relation.last}`"
+        parts += [statement[end : relation.start], named]
         end = relation.end
     made = "".join([*parts, statement[end:]])
     for name in {relation.name for relation, _ in relations if "." in relation.name}:
@@ -168,3 +179,75 @@ def _qualifier(name: str) -> str:
 def _outside_literals(text: str, pattern: str, by: str) -> str:
     replaced: Callable[[re.Match[str]], str] = lambda found: found[0] if found["literal"] else by  # noqa: E731
     return re.sub(f"(?P<literal>{_LITERAL})|{pattern}", replaced, text, flags=re.IGNORECASE | re.DOTALL)
+
+
+_PARTS = rf"(?P<literal>{_LITERAL})|(?P<end>;)"
+_CREATE = re.compile(
+    rf"create\s+(?:or\s+(?:refresh|replace)\s+)?(?:private\s+)?"
+    rf"(?P<kind>streaming(?:\s+live)?\s+table|materialized\s+view|live\s+table|temp(?:orary)?\s+(?:streaming\s+|live\s+)*view)"
+    rf"\s+(?:if\s+not\s+exists\s+)?(?P<name>{_NAME})",
+    re.IGNORECASE,
+)
+_FLOW = re.compile(
+    rf"create\s+flow\s+(?P<name>{_NAME})\s.*?\bas\s+insert\s+into\s+(?:once\s+)?(?P<target>{_NAME})\s+(?:by\s+name\s+)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUERY = re.compile(rf"(?P<literal>{_LITERAL})|\bas\s+(?=\(|(?:select|with|from|table|values)\b)", re.I | re.DOTALL)
+_KINDS = {"streaming": "StreamingTable", "materialized": "MaterializedView", "live": "MaterializedView"}
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A statement of a pipeline: a dataset, its rows, or a setting.
+
+    Attributes:
+        text: The statement.
+        line: Its first line in its file.
+        kind: The kind of the dataset, by the name of PySpark's class; None: it declares none.
+        name: The name of the flow.
+        target: The name of the dataset.
+        query: The query of its rows; None: it says none.
+        setting: The name and value of a setting; None: it sets none.
+    """
+
+    text: str
+    line: int
+    kind: str | None = None
+    name: str = ""
+    target: str = ""
+    query: str | None = None
+    setting: tuple[str, str] | None = None
+
+
+def declarations_of(text: str) -> Iterator[Declaration]:
+    """Yield the statements of a file of SQL, as declarations of a pipeline."""
+    for line, statement in _statements(text):
+        if (setting := SETTING.fullmatch(statement)) is not None:
+            yield Declaration(statement, line, setting=(setting[1], setting[2]))
+        elif (flow := _FLOW.match(statement)) is not None:
+            yield Declaration(
+                statement, line, None, _plain(flow["name"]), _plain(flow["target"]), statement[flow.end() :]
+            )
+        elif (made := _CREATE.match(statement)) is not None:
+            kind = _KINDS.get(made["kind"].split()[0].casefold(), "TemporaryView")
+            rest = statement[made.end() :]
+            starts = (found.end() for found in _QUERY.finditer(rest) if found["literal"] is None)
+            start = next(starts, None)
+            name = _plain(made["name"])
+            yield Declaration(statement, line, kind, name, name, None if start is None else rest[start:])
+        else:
+            yield Declaration(statement, line)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s`]", "", name)
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the statements of a text, without comments before them, each with its first line."""
+    start, ends = 0, [found.start() for found in re.finditer(_PARTS, text, re.DOTALL) if found["end"]]
+    for end in [*ends, len(text)]:
+        statement = re.sub(r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", "", text[start:end], flags=re.DOTALL)
+        if statement.strip():
+            yield 1 + text.count("\n", 0, end - len(statement)), statement.rstrip()
+        start = end + 1

@@ -29,6 +29,7 @@ class Write:
         of_rows: What is given to `foreach`, if anything is.
         target: The path or table that it writes to.
         line: The script's line that starts it.
+        where: The file of the line, as messages call it.
         trigger: Its trigger, as its arguments; empty where the script doesn't say it.
     """
 
@@ -40,6 +41,7 @@ class Write:
     of_rows: Any = None
     target: str | None = None
     line: int = 0
+    where: str = ""
     trigger: str = ""
 
     @property

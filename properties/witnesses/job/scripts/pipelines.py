@@ -1,0 +1,247 @@
+"""Declarative Pipelines: the datasets and flows that files declare, and a query for each flow that streams.
+
+`spark-pipelines run` hands the same declarations to a server. Here each flow's function is called in the check's
+session, after those of the datasets that it reads. Source: Spark's *Declarative Pipelines Programming Guide*, 4.3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import tokenize
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .....reference.core.errors import BadInput, MissingTool
+from ....system.visible import first_line, visible, visible_path
+from .reads import Read, renewed
+from .statements import Declaration, declarations_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SUFFIXES = (".yml", ".yaml", ".sql")
+"""The endings of the files that declare a pipeline and are no Python."""
+VIEW, TABLE, SINK = "TemporaryView", "StreamingTable", "Sink"
+"""The kinds of datasets that streams pass, by the names of PySpark's classes; others are computed anew each time."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A function or a statement that says which rows a dataset gets.
+
+    Attributes:
+        name: Its name.
+        target: The dataset.
+        make: Makes the DataFrame of the rows.
+        file: The file that declares it.
+        line: The line in the file.
+    """
+
+    name: str
+    target: str
+    make: Callable[[], DataFrame]
+    file: Path
+    line: int
+
+
+@dataclass
+class Pipeline:
+    """The datasets and flows that the files of a run declare: a registry of `pyspark.pipelines`.
+
+    Attributes:
+        lift: The run, a `Lift`.
+        kinds: The kind of each dataset, by its name.
+        flows: The flows, in the order of their declarations.
+        frames: The DataFrames of the flows that were made, by the dataset's name.
+        making: The datasets whose DataFrames are made now, each for the one before.
+    """
+
+    lift: Any
+    kinds: dict[str, str] = field(default_factory=dict)
+    flows: list[Flow] = field(default_factory=list)
+    frames: dict[str, list[DataFrame]] = field(default_factory=dict)
+    making: list[str] = field(default_factory=list)
+
+    def register_output(self, output: Any) -> None:
+        """Take up a dataset that PySpark's decorators declare."""
+        self.kinds[output.name] = type(output).__name__
+
+    def register_flow(self, flow: Any) -> None:
+        """Take up a flow that PySpark's decorators declare."""
+        code = flow.func.__code__
+        self.flows.append(Flow(flow.name, flow.target, flow.func, Path(code.co_filename), code.co_firstlineno))
+
+    def register_auto_cdc_flow(self, flow: Any) -> None:
+        """Note that a flow of changes isn't checked: the server merges them."""
+        self.lift.note(
+            f"the AutoCDC flow into {visible(flow.target)} isn't checked, for Spark's server merges its rows"
+        )
+
+    def declare(self, text: str, file: Path) -> None:
+        """Take up what statements of SQL declare.
+
+        Raises:
+            BadInput: One of them declares nothing that is known.
+        """
+        for one in declarations_of(text):
+            with self.lift.within(file, one.line):
+                self._declare(one, file)
+
+    def _declare(self, one: Declaration, file: Path) -> None:
+        if one.setting is not None:
+            self.lift.set(*one.setting)
+            return
+        if one.kind is None and one.query is None:
+            raise self.lift.refuse(
+                f"line {one.line} of {self.lift.source.where} declares no table, view or flow: "
+                f"{visible(first_line(Exception(one.text)))!r}"
+            )
+        if one.kind is not None:
+            self.kinds[one.target] = one.kind
+        if one.query is not None:
+            make = partial(self.lift.spark.sql, one.query)
+            self.flows.append(Flow(one.name, one.target, make, file, one.line))
+
+    def name_of(self, read: Read) -> str | None:
+        """Return the name of the dataset that is read; None: what is read is none of the pipeline's."""
+        asked = (read.target or "").replace("`", "").casefold()
+        last = asked.rpartition(".")[2]
+        for name in self.kinds:
+            own = name.replace("`", "").casefold()
+            if own == asked or (own.rpartition(".")[2] == last and (last == asked or own == last)):
+                return name
+        return None
+
+    def made(self, name: str) -> list[DataFrame]:
+        """Return the DataFrames of the flows of a dataset.
+
+        Raises:
+            BadInput: The dataset reads itself.
+        """
+        if name in self.making:
+            way = " reads ".join([*self.making[self.making.index(name) :], name])
+            raise self.lift.refuse(f"{self.lift.source.where}: {visible(way)}: a dataset can't read itself")
+        if name not in self.frames:
+            self.making.append(name)
+            try:
+                self.frames[name] = [self._frame(flow) for flow in self._flows_of(name)]
+            finally:
+                self.making.pop()
+        return self.frames[name]
+
+    def _flows_of(self, name: str) -> list[Flow]:
+        return [flow for flow in self.flows if self.name_of(Read(target=flow.target)) == name]
+
+    def _frame(self, flow: Flow) -> DataFrame:
+        with self.lift.within(flow.file, flow.line):
+            return flow.make()
+
+    def rows(self, name: str) -> DataFrame | None:
+        """Return the rows that the flows of a dataset emit together; None: it has no flow."""
+        frames = self.made(name)
+        if not frames:
+            return None
+        return renewed(reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames))
+
+    def start(self) -> None:
+        """Start a query for each flow that streams into a table or a sink.
+
+        Raises:
+            BadInput: The files declare datasets, and no flow that streams.
+        """
+        started = len(self.lift.writes)
+        for name, kind in self.kinds.items():
+            if kind not in (TABLE, SINK, VIEW):
+                self.lift.note(f"{visible(name)} isn't checked: Spark computes a materialized view anew each time")
+            for flow, frame in zip(self._flows_of(name), self.made(name), strict=True) if kind in (TABLE, SINK) else ():
+                with self.lift.within(flow.file, flow.line):
+                    if frame.isStreaming:
+                        frame.writeStream.queryName(flow.name).outputMode("append").toTable(name)
+                    else:
+                        self.lift.note(f"the flow {visible(flow.name)} isn't checked: it reads no stream")
+        if self.kinds and len(self.lift.writes) == started:
+            raise self.lift.refuse(
+                f"{self.lift.source.where} declares {', '.join(map(visible, self.kinds))}, and no flow that reads a "
+                "stream: what Spark computes anew each time needs no test of micro-batches"
+            )
+
+
+@contextlib.contextmanager
+def declaring(pipeline: Pipeline) -> Iterator[None]:
+    """Let code within it declare datasets and flows of a pipeline."""
+    try:
+        from pyspark.pipelines.graph_element_registry import graph_element_registration_context
+    except ImportError:  # before PySpark 4.1
+        yield
+        return
+    with graph_element_registration_context(pipeline):  # type: ignore[arg-type]
+        yield
+
+
+def declare_all(pipeline: Pipeline, path: Path) -> None:
+    """Run the files of a project, or read a file of statements, for what they declare.
+
+    Args:
+        pipeline: Takes it up.
+        path: The file that describes the project, or a file of SQL.
+
+    Raises:
+        BadInput: A file can't be read, or declares what isn't known.
+        MissingTool: PyYAML isn't installed.
+    """
+    if path.suffix == ".sql":
+        pipeline.declare(_text(path), path)
+        return
+    lift, project = pipeline.lift, _project(path)
+    for name, value in (project.get("configuration") or {}).items():
+        lift.set(str(name), value)
+    files = [file for pattern in _patterns(project, path) for file in sorted(path.parent.glob(pattern))]
+    sources = [file for file in dict.fromkeys(files) if file.suffix in (".py", ".sql") and file.is_file()]
+    if not sources:
+        raise lift.refuse(f"{lift.source.where} includes no file: its libraries name none that is .py or .sql")
+    for file in sources:
+        with lift.within(file):
+            if file.suffix == ".sql":
+                pipeline.declare(_text(file), file)
+                continue
+            module = types.ModuleType(file.stem)
+            vars(module).update(spark=lift.spark, __file__=str(file))
+            exec(compile(_text(file), str(file), "exec"), vars(module))
+
+
+def _project(path: Path) -> Mapping[str, Any]:
+    try:
+        yaml = importlib.import_module("yaml")
+    except ImportError:
+        raise MissingTool(f"{visible_path(str(path))}: reading it takes PyYAML: pip install pyyaml") from None
+    try:
+        found = yaml.safe_load(_text(path))
+    except yaml.YAMLError as error:
+        raise BadInput(f"{visible_path(str(path))} is no YAML: {first_line(error)}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("libraries") or [], list):
+        raise BadInput(f"{visible_path(str(path))} describes no pipeline: it needs a name, a storage and libraries")
+    return found
+
+
+def _patterns(project: Mapping[str, Any], path: Path) -> Iterator[str]:
+    for entry in project.get("libraries") or []:
+        try:
+            pattern = str(entry["glob"]["include"])
+        except (KeyError, TypeError):
+            raise BadInput(f"{visible_path(str(path))}: an entry of libraries needs glob and include") from None
+        yield f"{pattern}/*" if pattern.endswith("/**") else pattern
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.suffix == ".py":
+            with tokenize.open(path) as file:
+                return file.read()
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{visible_path(str(path))} can't be read: {first_line(error)}") from None

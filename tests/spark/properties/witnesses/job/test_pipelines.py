@@ -1,0 +1,73 @@
+"""A project of Declarative Pipelines: each of its flows is a query, as far as the rows of single rows reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from streamproof.properties.system.installed.spark_versions import spark_version
+from streamproof.properties.witnesses.job.inference.inferring import inferred_queries
+from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
+
+PROJECT = "name: shop\nstorage: file:///tmp/storage\nlibraries:\n- glob:\n    include: transformations/**\n"
+PYTHON = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.active()
+
+
+@dp.table
+def visits():
+    clicks = spark.readStream.table("good_clicks").withWatermark("at", "10 minutes")
+    return clicks.groupBy("user", F.window("at", "1 hour")).agg(F.sum("amount").alias("total"))
+
+
+@dp.temporary_view
+def good_clicks():
+    return spark.readStream.table("clicks").where("amount > 0")
+
+
+@dp.table
+def clicks():
+    return spark.readStream.schema("user string, at timestamp, amount bigint").json("/data/clicks")
+"""
+SQL = """
+CREATE STREAMING TABLE large AS SELECT user, amount FROM STREAM clicks WHERE amount > 100;
+CREATE STREAMING TABLE hourly AS SELECT user, window, count(*) AS n
+FROM STREAM(clicks) WATERMARK at DELAY OF INTERVAL 10 MINUTES GROUP BY user, window(at, '1 hour');
+CREATE MATERIALIZED VIEW by_user AS SELECT user, sum(total) AS total FROM visits GROUP BY user;
+CREATE STREAMING TABLE alerts;
+CREATE FLOW of_visits AS INSERT INTO alerts BY NAME
+SELECT v.user, v.total FROM STREAM visits v JOIN by_user USING (user) WHERE v.total > 500;
+"""
+
+
+@pytest.mark.skipif(spark_version() < (4, 3), reason="the PySpark has no pipelines with all of these statements")
+def test_each_flow_of_a_project_is_a_query_over_the_sources_that_its_rows_come_from(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "transformations").mkdir()
+    (tmp_path / "transformations/visits.py").write_text(PYTHON)
+    (tmp_path / "transformations/more.sql").write_text(SQL)
+    path = tmp_path / "spark-pipeline.yml"
+    path.write_text(PROJECT)
+    queries = {one.write.name: one for one in inferred_queries(ScriptSource(path), spark, {}, {})}
+    # What a flow with state writes is an input of the flows that read it; rows of single rows are handed on.
+    assert {name: [*one.own] for name, one in queries.items()} == {
+        "large": ["/data/clicks"],
+        "hourly": ["/data/clicks"],
+        "of_visits": ["visits"],
+        "visits": ["/data/clicks"],
+        "clicks": ["/data/clicks"],
+    }
+    clicks = 'Input("user string, at timestamp, amount bigint", key="user")'
+    assert {name: one.inputs[one.own[0]].text for name, one in queries.items() if name != "of_visits"} == dict.fromkeys(
+        ("large", "hourly", "visits", "clicks"), clicks
+    )
+    assert [*queries["of_visits"].tables] == ["by_user"]
+    assert queries["of_visits"].inputs["visits"].text == (
+        'Input("user string, window struct<start: timestamp, end: timestamp>, total bigint", key="user", time=False)'
+    )
+    assert queries["visits"].write.line == 8
