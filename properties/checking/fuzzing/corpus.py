@@ -127,13 +127,12 @@ SHOW = {
     "times forgotten at a restart": "windows above a join",
 }
 """The plan that shows a divergence, by the name of that."""
-DRAWS = len(SILENCES)
-"""How often rows are drawn for each plan."""
 
 
 def seeds_of(plan: str) -> list[str]:
-    """Return the seeds of a plan."""
-    return [f"{plan} #{number}" for number in range(1, DRAWS + 1)]
+    """Return the seeds of a plan: the more inputs it has, the more ways there are in which some are silent."""
+    draws = len(SILENCES) * len(CORPUS[plan].inputs)
+    return [f"{plan} #{number}" for number in range(1, draws + 1)]
 
 
 def plan_of(seed: str) -> str:
@@ -147,5 +146,5 @@ def silence_of(seed: str) -> float | None:
     return SILENCES[int(number) % len(SILENCES)] if number else None
 
 
-SEEDS = tuple(itertools.chain(*zip(*map(seeds_of, CORPUS), strict=True)))
+SEEDS = tuple(seed for seeds in itertools.zip_longest(*map(seeds_of, CORPUS)) for seed in seeds if seed)
 """The seeds of the corpus, each the name of a plan and a number: first one of each plan."""

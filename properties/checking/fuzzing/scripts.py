@@ -20,6 +20,7 @@ from ...generators.columns.forms.rows import from_microseconds
 from ...generators.plans.drawing import TABLE, Query
 from ...generators.plans.texts import statements, table_values
 from ...witnesses.plans.running import SETTINGS, settings_of
+from ...witnesses.spark.session import DEFAULT_STORE
 from .cases import Bag, Case
 from .judging import BATCH, REFERENCE, REFUSED, Finding
 
@@ -28,9 +29,12 @@ WIDTH = 120
 """The characters of a line of a script, at most."""
 _PLAN = 105
 """The characters of a plan's expression, so that a line has room for it."""
-_DAY = "2026-01-01 "
+_MINUTE = "2026-01-01 00:00:"
+"""The minute that most times of a small case are in; a script writes it once."""
 _PACKAGE = "org.apache.spark.sql.catalyst.optimizer."
 _ALWAYS = {"spark.sql.shuffle.partitions": "1"}
+_DEFAULTS = {**DEFAULT_STORE, **_ALWAYS}
+"""Settings that a script's session has before any of them is set."""
 _TOGETHER = {"spark.sql.streaming.pollingDelay": "1s"}
 """A running query that has found no data sleeps for a second: it reads files together that are written within it."""
 
@@ -39,10 +43,11 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
     """Return a finding as a script: it exits with 1 if Spark differs, or a query dies, and with 0 if not.
 
     Each batch is a run of the query with `availableNow`, after which the query stops. Only where the difference is one
-    of restarts a query keeps running, and is stopped after the batches that the script names.
+    of restarts or deaths a query keeps running, and is stopped after the batches that the script names, or dies in
+    them.
 
     Args:
-        finding: The finding; that of a small case has at most 25 lines.
+        finding: The finding; that of a small case has at most 21 lines, with a death 24.
         settings: Settings of the session, beside those of the case.
     """
     case, other = finding.case, finding.other or finding.case
@@ -56,9 +61,15 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
     restarts = [] if is_batch else [one.how.restarts for one in (case, other)]
     numbers = [at for at, _ in batches]
     stops = [sorted({*map(numbers.index, one & {*numbers}), len(numbers) - 1}) for one in restarts]
-    stops = stops if len({*restarts}) > 1 else []
+    deaths = (
+        []
+        if is_batch
+        else [{numbers.index(at): to for at, to in one.how.deaths.items() if at in numbers} for one in (case, other)]
+    )
+    dies = any(deaths)
+    stops = stops if dies or len({*restarts}) > 1 else []
     ways = [] if is_batch else _ways(case, other)
-    results = [] if is_batch else _results(finding, numbers, stops, ways)
+    results = [] if is_batch else _results(finding, numbers, stops, deaths, ways)
     text = _template().render(
         title="\n".join(textwrap.wrap(_title(finding), WIDTH - 8)),
         configuration=json.dumps(_configuration(case, other, settings or {}) | (_TOGETHER if stops else {})),
@@ -67,11 +78,12 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
         plans=_plans(case.query.plan, other.query.plan, inputs),
         inputs=", ".join(inputs),
         names="".join(inputs),
-        shown=f"\"replace(string(struct({shown})), '{_DAY}')\"",
+        shown=f"\"replace(string(struct({shown})), '{_MINUTE}')\"",
         is_batch=is_batch,
         is_refused=finding.relation is REFUSED,
         mode=case.query.mode,
         stops=stops,
+        dies=dies,
         changed=any("settings=" in result for _, result in results),
         results=results,
     )
@@ -109,7 +121,7 @@ def _template() -> Template:
 def _title(finding: Finding) -> str:
     named = " and ".join(one.name for one in finding.named) or "a difference without a name"
     found = f"{named[0].upper()}{named[1:]}, found by: {finding.relation.name}."
-    return f"{found} Rows are h,k,ts,v; @ is {_DAY.strip()}."
+    return f"{found} Rows are h,k,ts,v; @ is {_MINUTE}"
 
 
 def _configuration(case: Case, other: Case, settings: Mapping[str, str]) -> dict[str, str]:
@@ -119,28 +131,34 @@ def _configuration(case: Case, other: Case, settings: Mapping[str, str]) -> dict
 
 
 def _ways(case: Case, other: Case) -> list[dict[str, str]]:
-    """Return the settings of each case that the other hasn't, each perhaps by default."""
+    """Return the settings of each case that the other hasn't; the first needn't set what its session has."""
     both = [{**SETTINGS, **one.how.settings} for one in (case, other)]
     differing = [name for name in {**both[0], **both[1]} if both[0].get(name) != both[1].get(name)]
-    return [{name: one[name] for name in differing if name in one} for one in both]
+    ways = [{name: one[name] for name in differing if name in one} for one in both]
+    return [{name: value for name, value in ways[0].items() if _DEFAULTS.get(name) != value}, ways[1]]
 
 
 def _results(
-    finding: Finding, numbers: Sequence[int], stops: Sequence[list[int]], ways: Sequence[Mapping[str, str]]
+    finding: Finding,
+    numbers: Sequence[int],
+    stops: Sequence[list[int]],
+    deaths: Sequence[Mapping[int, str]],
+    ways: Sequence[Mapping[str, str]],
 ) -> list[tuple[str, str]]:
     """Return the results that are printed, each with the expression that makes it."""
     if finding.relation is REFERENCE:
         expected = json.dumps([_texts(finding.wanted[at]) for at in numbers])
-        results = [("as it is written", expected), ("as Spark runs it", _run("query"))]
-        return results
+        return [("as it is written", expected), ("as Spark runs it", _run("query", {}, stops[:1], deaths[0]))]
     other = finding.other or finding.case
     names = ("query", "query" if other.query.plan is finding.case.query.plan else "other")
-    runs = [_run(name, way, stops[at : at + 1]) for at, (name, way) in enumerate(zip(names, ways, strict=True))]
+    runs = [_run(names[at], ways[at], stops[at : at + 1], deaths[at]) for at in (0, 1)]
     return [("one way", runs[0]), (finding.relation.name, runs[1])]
 
 
-def _run(query: str, settings: Mapping[str, str] | None = None, stops: Sequence[list[int]] = ()) -> str:
+def _run(query: str, settings: Mapping[str, str], stops: Sequence[list[int]], deaths: Mapping[int, str]) -> str:
     given = [query, *(f"{{{', '.join(map(str, one))}}}" for one in stops)]
+    if deaths:
+        given.append(f"dies={dict(deaths)}")
     if settings:
         items = ", ".join(f"{json.dumps(name)}: {_setting(value)}" for name, value in settings.items())
         given.append(f"settings={{{items}}}")
@@ -164,15 +182,15 @@ def _plans(plan: Node, other: Node, inputs: Sequence[str]) -> list[tuple[str, li
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as they are written into a file, before their days and the ends of their lines are put in."""
+    """Return rows as they are written into a file, before its minute and the ends of their lines are put in."""
     texts = [",".join("" if row[name] is None else _text(row[name]) for name in ("h", "k", "ts", "v")) for row in rows]
-    return " ".join(text.replace(_DAY, "@").replace(" ", "T") for text in texts)
+    return " ".join(text.replace(_MINUTE, "@").replace(" ", "T") for text in texts)
 
 
 def _texts(bag: Bag) -> list[str]:
-    """Return rows as Spark shows them as structs, without the day."""
+    """Return rows as Spark shows them as structs, without the minute."""
     shown = (f"{{{', '.join(map(_text, row)) or 1}}}" for row in bag.elements())
-    return sorted(text.replace(_DAY, "") for text in shown)
+    return sorted(text.replace(_MINUTE, "") for text in shown)
 
 
 def _text(value: object) -> str:
@@ -183,17 +201,23 @@ def _text(value: object) -> str:
 
 
 def wrapped(line: str) -> Iterator[str]:
-    """Yield a line of Python in parts that are no longer than `WIDTH`, if its brackets and spaces allow it."""
+    """Yield a line of Python in parts that are no longer than `WIDTH`, if its brackets and spaces allow it.
+
+    A part ends between two arguments or elements, or else within a text, if it is then more than half full.
+    """
     breaks = [*_breaks(line)]
     opened, start = "", 0  # what a part begins with, and where
     while len(opened) + len(line) - start > WIDTH:
         room = start + WIDTH - len(opened)
-        fitting = [(at, quote) for at, quote in breaks if start < at < room]
-        outside = [at for at, quote in fitting if not quote]
+        fitting = [(at, quote) for at, quote in breaks if start < at < room - bool(quote)]
         if not fitting:
             break
-        commas = [at for at in outside if line[at - 1] == "," and at > room - WIDTH // 2]
-        at, quote = ((commas or outside)[-1], "") if outside else fitting[-1]
+        outside = [at for at, quote in fitting if not quote]
+        late = [at for at in outside if at > room - WIDTH // 2]
+        commas = [at for at in late if line[at - 1] == ","]
+        within = [(at, quote) for at, quote in fitting if quote]
+        best = commas or late or ([] if within else outside)
+        at, quote = (best[-1], "") if best else within[-1]
         yield opened + (line[start : at + 1] + quote if quote else line[start:at])
         opened, start = " " * (len(line) - len(line.lstrip()) + 4) + quote, at + 1
     yield opened + line[start:]
@@ -201,11 +225,11 @@ def wrapped(line: str) -> Iterator[str]:
 
 def _breaks(line: str) -> Iterator[tuple[int, str]]:
     """Yield the spaces within brackets at which a line may end, each with the quote of the text that it stands in."""
-    depth, quote = 0, ""
+    depth, quote, is_formatted = 0, "", False
     for at, character in enumerate(line):
         if character in "\"'" and quote in ("", character):
-            quote = "" if quote else character
+            quote, is_formatted = "" if quote else character, line[at - 1] == "f"
         elif not quote:
             depth += (character in "([{") - (character in ")]}")
-        if character == " " and depth:
+        if character == " " and depth and not (quote and is_formatted):
             yield at, quote
