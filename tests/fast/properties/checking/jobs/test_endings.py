@@ -12,19 +12,27 @@ from typing import Any
 
 import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
-from streamproof import BadInput, Sink, Violated
+from streamproof import BadInput, Inconclusive, Sink, Violated
 from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
 from streamproof.properties.checking.jobs.draws import ATTEMPTS
 from streamproof.properties.checking.jobs.invariants import Invariants
-from streamproof.properties.checking.jobs.job_check import BESIDE, KEYED, OTHER_MOMENTS, JobCheck, _fullest
+from streamproof.properties.checking.jobs.job_check import (
+    BESIDE,
+    KEYED,
+    MAX_KEYS_ALONE,
+    OTHER_MOMENTS,
+    JobCheck,
+    _fullest,
+)
 from streamproof.properties.checking.jobs.smallest import MAX_WITHOUT_CLOCK, plainest
 from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
 from streamproof.properties.generators.columns.histories.goals import LATE, SILENT_EXACTLY, SILENT_LESS, SILENT_MORE
+from streamproof.properties.generators.columns.histories.text import to_text
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.shrinking import Deadline
 from streamproof.properties.laws.all import variations_of
 from streamproof.properties.laws.expected.comparison import RowDifference
-from streamproof.properties.laws.expected.oracles import FORGETS, JobOracle
+from streamproof.properties.laws.expected.oracles import FORGETS, FunctionOracle, JobOracle
 from streamproof.properties.laws.metamorphic.crash import CRASHES
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import Variation
@@ -406,3 +414,82 @@ def test_the_batches_behind_the_last_row_are_shown_of_a_check_and_not_of_a_run()
     for says, shown in (("", True), ("violated: the run wrote nothing.", False)):
         arrives = replace(found, says=says).text.partition("What arrives:")[2]
         assert ("batch 0" in arrives, "batch 2" in arrives) == (True, shown)
+
+
+def sizes_of_queries(check: Callable[[Any], Any], **said: Any) -> list[int]:
+    """Return the number of rows of each query that a check runs."""
+    sizes: list[int] = []
+
+    class Noting(declaring(**said)):  # type: ignore[misc]
+        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+            sizes.append(sum(table.num_rows for batch in batches for table in batch.values()))
+            return super().run(batches, *given, **named)
+
+    check(Noting)
+    return sizes
+
+
+def test_histories_that_run_alone_run_in_order_of_their_rows_the_fullest_first() -> None:
+    sizes = sizes_of_queries(lambda runner: check_of(runner=runner, alone=True).check(20))
+    own = sizes[::2]  # the oracle runs the job over each, too
+    assert own == sorted(own, reverse=True)
+    assert len({*own}) > 3
+
+
+@pytest.mark.parametrize(
+    ("plan", "alone"),
+    [
+        (Plan(), 1),
+        (Plan(computed=frozenset({"user"})), MAX_KEYS_ALONE),
+        (Plan(in_functions=frozenset({"user"})), MAX_KEYS_ALONE),
+        (Plan(computed=frozenset({"amount"})), 1),
+    ],
+)
+def test_the_fullest_history_runs_alone_too_and_several_where_a_job_computes_with_keys(plan: Plan, alone: int) -> None:
+    oracle = FunctionOracle(lambda clicks: clicks)
+    sizes = sizes_of_queries(
+        lambda runner: JobCheck(options(copy, runner), oracle, Variation(RUN)).check(40), plan=plan
+    )
+    shared, *others = sizes
+    assert shared > sum(others)
+    assert len(others) == alone
+    assert alone > 1 or others[0] == 12  # the most rows that a history has
+
+
+@pytest.mark.parametrize("computed", [True, False])
+def test_a_job_that_computes_with_keys_may_differ_beside_others_and_is_judged_alone(computed: bool) -> None:
+    def first_user(batches: Any) -> Any:
+        users = [row["user"] for rows in batches for row in rows]
+        return [
+            [row for row in rows if row["user"].rpartition("|")[0] == users[0].rpartition("|")[0]] for rows in batches
+        ]
+
+    plan = Plan(computed=frozenset({"user"} if computed else ()))
+    check = JobCheck(options(first_user, declaring(plan=plan)), FunctionOracle(lambda clicks: clicks), Variation(RUN))
+    if computed:
+        report = check.check(20)
+        assert "a history's result depends on the others, though no two share a key" in report.alone
+        assert not any(one.startswith("what the job computes with the key") for one in report.not_checked)
+        return
+    with pytest.raises(Inconclusive, match="If rows of other keys may change a result"):
+        check.check(20)
+
+
+def test_of_the_examples_of_a_law_the_smallest_that_differs_is_shown(tmp_path: Path) -> None:
+    def none(batches: Any) -> Any:
+        return [[] for _ in batches]
+
+    examples = [
+        to_text(one, check_of().judge.witness.sources)
+        for one in (history([click()] * 3), history([click("b")]), history([click(), click()]))
+    ]
+    with pytest.raises(Violated, match="3 of 3 histories that were found before still differ") as raised:
+        check_of(none).replay(examples)
+    assert [row["user"] for _, row in raised.value.counterexample.history.arrivals] == ["b"]
+    plainly = check_of(none)
+    restart = Restart().variation(RUN, [0])
+    of_restart = [to_text(history([click()], variation=restart.saved), plainly.judge.witness.sources)]
+    with pytest.raises(Violated, match="1 of 1 histories that were found before"):
+        check_of(none, variation=restart).replay(of_restart)
+    (crash,) = [one for one in variations_of(RUN, 0, 6) if one.law == "a crash"]
+    check_of(none, variation=crash).replay(of_restart)  # it is another invariant's
