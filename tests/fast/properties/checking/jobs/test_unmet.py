@@ -20,9 +20,9 @@ SECOND = 1_000_000
 def unmet(monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[str]:
     given: dict[str, Any] = {
         **{"count": 40, "expecting": 40, "goals": (), "covered": (), "stateful": True, "is_sink": False, "crashed": ()},
-        **{"expected_us": None, "plan": Plan(), "timers": (), "law": "", **more},
+        **{"expected_us": None, "plan": Plan(), "timers": (), "law": "", "tables": (), "drawn": (), **more},
     }
-    monkeypatch.setattr(conclusion, "_unmet_tables", lambda witness, histories: [])
+    monkeypatch.setattr(conclusion, "_unmet_tables", lambda witness, histories: [*given["tables"]])
     monkeypatch.setattr(conclusion, "_compares", lambda judge: [])
     oracle = SimpleNamespace(watermark_delays_us=given["expected_us"], distances_us=())
     met = SimpleNamespace(covered=given["covered"], crashed=given["crashed"], stateful=given["stateful"], plan=Plan())
@@ -34,7 +34,7 @@ def unmet(monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[str]:
         witness=SimpleNamespace(sources=[]),
     )
     options = SimpleNamespace(timers_us=given["timers"], timeouts_us=())
-    draws: Any = SimpleNamespace(unmet=lambda histories: [], options=options, inputs=[])
+    draws: Any = SimpleNamespace(unmet=lambda histories: [*given["drawn"]], options=options, inputs=[])
     variation: Any = SimpleNamespace(goals=given["goals"], law=given["law"])
     return unmet_goals(judge, draws, variation, [None] * given["count"], given["expecting"])  # type: ignore[list-item]
 
@@ -88,6 +88,23 @@ def test_another_delay_of_the_watermark_than_expected_is_named(
     plan = Plan(operators=frozenset({"Aggregate"}), delays_us=delays_us)
     found = unmet(monkeypatch, expected_us=expected_us, plan=plan)
     assert found == [f"watermarks that are delayed by {other}"] * bool(other)
+
+
+def test_the_goals_are_unmet_in_the_order_of_their_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(operators=frozenset({"Aggregate"}), delays_us=[], by_event_time=True)
+    more: dict[str, Any] = {"count": 9, "expecting": 0, "tables": ["of a table"], "drawn": ["a late row"]}
+    found = unmet(monkeypatch, goals=(REPEATED,), expected_us={"": SECOND}, plan=plan, **more)
+    starts = (
+        REPEATED,
+        "watermarks",
+        "times around",
+        "rows that are expected",
+        "10 histories",
+        "of a table",
+        "a late row",
+    )
+    assert len(found) == len(starts)
+    assert all(one.startswith(start) for one, start in zip(found, starts, strict=True))
 
 
 def test_five_unmet_goals_are_named_and_the_others_counted() -> None:
@@ -169,7 +186,7 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
     )
     judge: Any = SimpleNamespace(
         met=met,
-        declared=SimpleNamespace(settings={"spark.a": "0", "spark.b": "2"}),
+        declared=SimpleNamespace(settings={"spark.a": "0", "spark.b": "2"}, columns=[*"mnxyz"]),
         without=frozenset({"y", "x"}),
         divergences=(),
         witness=SimpleNamespace(runner=SimpleNamespace(job=SimpleNamespace(notes=("a write", "a read")))),
@@ -177,7 +194,7 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
     assert limits(judge) == [
         "Not compared: the columns x, y: without= leaves them out",
         "Not compared: the columns m, n, which have other values in each run: those of the clock, of randomness, of "
-        "files or of partitions",
+        "files, partitions or offsets",
         "Not compared: the columns e, f, of which nothing is expected",
         "Not compared: the columns g, h, which are expected and the result doesn't have",
         "Not checked: a write",
@@ -186,6 +203,8 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
         "Not checked: the trigger t: histories say which rows a batch has",
         "Set by the job: spark.a=0, spark.b=1, spark.c=3",
     ]
+    judge.declared.columns = [*"mnxy"]
+    assert limits(judge)[0].startswith("Compared is the number of rows alone: no column has the same values")
 
 
 def test_eight_sides_that_no_row_is_on_are_named_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:

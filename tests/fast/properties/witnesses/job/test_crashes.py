@@ -343,7 +343,7 @@ def taking_up(plan: Plan, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Any:
     one: Any = JobQuery.__new__(JobQuery)
     one.job, one.plan, one.delays_us, one.run = write, Plan(), (), RunOptions(**more)
     one.runner, one.static = SimpleNamespace(sources=sources, static={}), ()
-    monkeypatch.setattr(running, "plan_of", lambda analyzed: plan)
+    monkeypatch.setattr(JobQuery, "plan_of", lambda self, analyzed: plan)
     monkeypatch.setattr(running, "tables_used", lambda plan, static: TablesUsed())
     return one
 

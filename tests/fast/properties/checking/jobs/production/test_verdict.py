@@ -201,6 +201,11 @@ def test_where_a_wrong_row_was_written_is_said_as_far_as_the_sink_s_log_tells(ab
     assert sentence(found.value).startswith(f"violated: {where} the run of copy")
 
 
+def test_a_run_that_has_read_nothing_shows_nothing() -> None:
+    with pytest.raises(Inconclusive, match=r"inconclusive: the run of copy .* has read no row$"):
+        _judged(judging_of(lambda read: [], read=[[], []]))
+
+
 def test_a_row_that_a_run_lost_is_shown_with_the_row_that_it_read_in_its_batch() -> None:
     said = told(lambda read: read[:2] + read[3:])
     assert "wrote no such row, and the function <lambda> expects" in sentence(said)
