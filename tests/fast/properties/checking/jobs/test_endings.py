@@ -99,7 +99,7 @@ def test_a_sink_s_counterexample_is_of_its_table_at_the_end() -> None:
     check = sink_check(Variation(replace(RUN, mode="update")))
     one = history([click()])
     found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
-    assert (found.is_sink, found.run.mode) == (True, "complete")
+    assert (found.is_sink, found.run.mode, check.judge.met.comparing) == (True, "complete", "end")
 
 
 @pytest.mark.parametrize(
