@@ -17,6 +17,7 @@ from streamproof.properties.laws.metamorphic.crash import Replay
 from streamproof.properties.laws.metamorphic.cuts import Cuts
 from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
+from streamproof.properties.laws.variation import CHANGED
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, JobQuery, Output
@@ -121,6 +122,17 @@ def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
     assert [[*part.run.crash_in] for part in parts] == [[rows], [at for at in crashes if at.moment == BEFORE]]
     assert parts[0].parts is None
     assert parts[0].when == "dying in batch 1 without data, between its output and its commit, and started again"
+
+
+def test_each_variation_has_the_goals_without_which_it_shows_nothing() -> None:
+    goals = {variation.law: {*variation.goals} for variation in (*variations_of(RUN, 0, 6), UPGRADE.variation(RUN, 1))}
+    assert {law: found for law, found in goals.items() if found} == {
+        "a restart": {RESTORED},
+        "a crash": {REPEATED, RESTORED},
+        "the cuts between batches": {CHANGED},
+        "the order within a batch": {CHANGED},
+        "an upgrade": {RESTORED},
+    }
 
 
 def test_a_variation_of_one_place_has_no_smaller_part() -> None:
