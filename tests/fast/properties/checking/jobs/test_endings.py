@@ -28,7 +28,7 @@ from streamproof.properties.checking.jobs.smallest import MAX_WITHOUT_CLOCK, pla
 from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
 from streamproof.properties.generators.columns.histories.goals import LATE, SILENT_EXACTLY, SILENT_LESS, SILENT_MORE
 from streamproof.properties.generators.columns.histories.text import to_text
-from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.generators.shrinking import Deadline
 from streamproof.properties.laws.all import variations_of
 from streamproof.properties.laws.expected.comparison import RowDifference
@@ -493,3 +493,16 @@ def test_of_the_examples_of_a_law_the_smallest_that_differs_is_shown(tmp_path: P
         check_of(none, variation=restart).replay(of_restart)
     (crash,) = [one for one in variations_of(RUN, 0, 6) if one.law == "a crash"]
     check_of(none, variation=crash).replay(of_restart)  # it is another invariant's
+
+
+@pytest.mark.parametrize(
+    ("batch", "when", "n"), [(0, "after batch 0", 1), (1, "after batch 1", 2), (None, "at the end", 3)]
+)
+def test_of_tables_the_first_that_differs_is_shown(batch: int | None, when: str, n: int) -> None:
+    check, one = check_of(), history([click()])
+    found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
+    tables = [[{"n": number}] for number in (1, 2, 3)]
+    shown = replace(
+        found, expected=Expected("cuts", tables), emitted=[[]] * 3, difference=RowDifference(batch, [{"n": n}], [])
+    ).results
+    assert [(row.when, row.side, row.row) for row in shown] == [(when, "only expected", {"n": n})]
