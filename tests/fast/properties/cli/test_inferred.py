@@ -75,7 +75,7 @@ def test_an_option_takes_the_place_of_what_is_inferred(script: str) -> None:
     ("ends", "raised", "says"),
     [
         (["", "refused"], Inconclusive, "inconclusive: not checked: no watermark"),
-        (["refused", "inconclusive"], Inconclusive, ""),
+        (["refused", "inconclusive"], Inconclusive, "inconclusive"),
         (["violated", "refused"], CheckFailed, "violated"),
         (["refused", "refused"], BadInput, "no watermark"),
     ],
