@@ -521,11 +521,19 @@ class JobQuery(PreparedQuery):
             self.divergences = self.divergences_of(analyzed)
 
     def plan_of(self, analyzed: Any) -> Plan:
-        """Return what an analyzed plan says; another query of the job has read it, unless its text differs."""
-        text = _IDS.sub("", analyzed.toString().replace(str(self.folder), ""))
-        if text not in self.runner.plans:
-            self.runner.plans[text] = plan_of(analyzed)
-        return self.runner.plans[text]
+        """Return what an analyzed plan says; another query of the job has read it, unless its text differs.
+
+        A plan that names columns of tables by their numbers is read anew, for each query has other numbers.
+        """
+        numbers: dict[str, str] = {}
+        in_order = _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), analyzed.toString())
+        text = in_order.replace(str(self.folder), "")
+        if (known := self.runner.plans.get(text)) is not None:
+            return known
+        plan = plan_of(analyzed)
+        if not (plan.initial_keys or plan.looked_up):
+            self.runner.plans[text] = plan
+        return plan
 
     def divergences_of(self, analyzed: Any) -> Sequence[str]:
         """Return the names of the known divergences of Spark's optimizer that reach an analyzed plan of the job's."""
