@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting by which a checkpoint knows sources by name, not by position."""
+_CUT = " more fields"
+"""Stands in the text of a plan in place of columns beyond Spark's `maxToStringFields`."""
 _IDS = re.compile(r"#\d+L?")
 """The numbers of columns in the text of a plan, which are others each time that it is made."""
 REPEATED = "rows in a repeated batch"
@@ -521,9 +523,10 @@ class JobQuery(PreparedQuery):
             self.divergences = self.divergences_of(analyzed)
 
     def plan_of(self, analyzed: Any) -> Plan:
-        """Return what an analyzed plan says; another query of the job has read it, unless its text differs.
+        """Read an analyzed plan, unless another query of the job had the same.
 
-        A plan that names columns of tables by their numbers is read anew, for each query has other numbers.
+        A plan that names columns of tables by their numbers is read anew, for each query has other numbers; so is a
+        plan whose text Spark cuts, for the rest may differ.
         """
         numbers: dict[str, str] = {}
         in_order = _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), analyzed.toString())
@@ -531,7 +534,7 @@ class JobQuery(PreparedQuery):
         if (known := self.runner.plans.get(text)) is not None:
             return known
         plan = plan_of(analyzed)
-        if not (plan.initial_keys or plan.looked_up):
+        if not (plan.initial_keys or plan.looked_up or _CUT in text):
             self.runner.plans[text] = plan
         return plan
 

@@ -1,0 +1,43 @@
+"""A job's queries read a plan once, where its text tells that it is the same: without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamproof.properties.witnesses.job import running
+from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.running import JobQuery
+
+
+@pytest.mark.parametrize(
+    ("texts", "plan", "times_read"),
+    [
+        (["Filter (user#1 = a)", "Filter (user#7 = a)"], Plan(), 1),
+        (["Filter (n#1L > n#2L)", "Filter (n#8L > n#9L)"], Plan(), 1),
+        (["Filter (user#1 = user#2)", "Filter (user#1 = user#1)"], Plan(), 2),
+        (["Scan /tmp/one/input", "Scan /tmp/two/input"], Plan(), 1),
+        (["Filter (n#1 > 1)", "Filter (n#1 > 2)"], Plan(), 2),
+        (["Project [a#1, ... 3 more fields]"] * 2, Plan(), 2),
+        (["Join"] * 2, Plan(looked_up=(("user", 1),)), 2),
+        (["State"] * 2, Plan(initial_keys=[frozenset({1})]), 2),
+    ],
+    ids=["numbers", "longs", "sides", "folders", "literals", "a cut text", "a lookup", "an initial state"],
+)
+def test_a_plan_is_read_once_if_its_text_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, texts: list[str], plan: Plan, times_read: int
+) -> None:
+    read: list[str] = []
+
+    def plan_of(analyzed: Any) -> Plan:
+        read.append(analyzed.toString())
+        return plan
+
+    monkeypatch.setattr(running, "plan_of", plan_of)
+    runner = SimpleNamespace(plans={})
+    for text, folder in zip(texts, ("/tmp/one", "/tmp/two"), strict=True):
+        query: Any = SimpleNamespace(folder=Path(folder), runner=runner)
+        assert JobQuery.plan_of(query, SimpleNamespace(toString=lambda text=text: text)) == plan
+    assert len(read) == times_read
