@@ -47,7 +47,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
     them.
 
     Args:
-        finding: The finding; that of a small case has at most 21 lines, with a death 24.
+        finding: The finding. The script of a small case has at most 21 lines, with a death 24.
         settings: Settings of the session, beside those of the case.
     """
     case, other = finding.case, finding.other or finding.case

@@ -1,4 +1,4 @@
-"""What becomes of a mutant of a job: killed, survived and why, without a difference, or one that doesn't run."""
+"""The fates of a job's mutants: killed, survived and why, without a difference, or one that doesn't run."""
 
 from __future__ import annotations
 

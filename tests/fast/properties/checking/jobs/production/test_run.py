@@ -46,7 +46,7 @@ def test_rows_that_are_gone_count_up_to_the_next_watermark_and_its_delay(form: A
 
 
 def given(**more: Any) -> tuple[Any, Any, Any]:
-    """Return what a run is read by: two batches of a job of windows that has a watermark of ten minutes."""
+    """Return the reader of a run: two batches of a job of windows that has a watermark of ten minutes."""
     sources = [one.source for one in resolve_all([Input(COLUMNS, key="user", name="clicks")], 0)]
     plan = Plan(
         operators=frozenset({"Aggregate", *more.get("operators", ())}),
