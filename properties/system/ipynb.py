@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tokenize
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -119,3 +120,16 @@ def _needs_magic(cell: str) -> bool:
     except (SyntaxError, ValueError):
         return True
     return False
+
+
+def source_of(path: Path) -> str:
+    """Return the text of a notebook, or of a file of Python, in the encoding that it declares, as Python reads it.
+
+    Raises:
+        SyntaxError: The encoding is unknown, or the file isn't in it.
+        BadInput: It is no notebook of Python.
+    """
+    if path.suffix == SUFFIX:
+        return text_of_notebook(path)
+    with tokenize.open(path) as file:
+        return file.read()

@@ -23,6 +23,7 @@ from ...system import signals
 from ...system.exits import without_exit
 from ...system.progress import doing as say
 from ...system.visible import visible
+from ...witnesses.job.scripts.project import SUFFIXES, project_of
 from .. import options as cli_options
 from ..failures import explained
 from ..reporting import again, reporting
@@ -56,7 +57,7 @@ OF_JOBS: Mapping[str, Any] = {
 TABLES = (".parquet", ".csv")
 MAX_SCRIPTS_SHOWN = 5
 _QUERY = "writeStream"
-"""What a script that starts a query has in its text."""
+"""Stands in the text of a script that starts a query."""
 _NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
 _OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
 
@@ -113,7 +114,7 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
     return with_job
 
 
-SCRIPTS = (".py", ".ipynb", ".sql", ".yml", ".yaml")
+SCRIPTS = (".py", ".ipynb", *SUFFIXES)
 """The endings of files that are checked as scripts."""
 
 
@@ -128,7 +129,6 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
         BadInput: The job is given with other names, or with an option of operators; or a folder is named.
     """
     from ....reference.core.operator import OPERATORS
-    from ...witnesses.job.scripts.project import project_of
 
     folders = [name for name in names if name not in OPERATORS and Path(name).is_dir()]
     for name in folders:

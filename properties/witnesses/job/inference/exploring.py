@@ -160,7 +160,7 @@ class Exploring(Lift):
 
     def _columns_of_dataset(self, read: Read) -> StructType | None:
         """Return the columns of the pipeline's table or materialized view that is read as a batch; None: it is none."""
-        if (dataset := self.pipeline.name_of(read)) is None:
+        if (dataset := self.pipeline.dataset_of(read.target)) is None:
             return None
         before = {**self.absent}
         frame = self.pipeline.rows(dataset)

@@ -14,8 +14,7 @@ import pyarrow as pa
 from .....reference.core.errors import BadInput
 from ....generators.columns.schemas import arrow_schema
 from ....generators.columns.values import key_kinds, kinds
-from ....system.ipynb import line_in
-from ..scripts.execution import source_of
+from ....system.ipynb import line_in, source_of
 from ..scripts.lifting import ScriptSource
 from ..scripts.notebooks import as_python
 from ..scripts.writes import Write, started_of
@@ -164,8 +163,8 @@ def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Trac
     typed = StructType()
     for column in columns:
         casts = {kind for plan in plans for kind in plan.casts.get(Place(name, column.name), ())} - {"string"}
-        if casts <= {*_NUMBERS}:
-            casts = {next(kind for kind in _NUMBERS if kind in casts)} if casts else casts
+        if casts and casts <= {*_NUMBERS}:
+            casts = {next(kind for kind in _NUMBERS if kind in casts)}
         kind = column.dataType.simpleString()
         kind = casts.pop() if kind == "string" and len(casts) == 1 else kind
         typed = typed.add(column.name, _parse_datatype_string(kind))

@@ -18,8 +18,8 @@ from libcst.metadata import MetadataWrapper
 
 from .....reference.core.errors import BadInput
 from ....generators.columns.model import Source
+from ....system.ipynb import source_of
 from ..contract import location
-from ..scripts.execution import source_of
 from ..scripts.script import Script
 from .names import BY_KEYS, FUNCTIONS, OWN_NAME
 from .nodes import ChangeKind, CodeChange

@@ -127,6 +127,11 @@ class Plan:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
+def operators_of(analyzed: Any) -> frozenset[str]:
+    """Return the names of a plan's operators, without reading their expressions, which takes long."""
+    return frozenset(map(class_of, walk(analyzed)))
+
+
 def plan_of(analyzed: Any) -> Plan:
     """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`."""
     nodes = [(class_of(node), node) for node in walk(analyzed)]

@@ -9,7 +9,6 @@ import io
 import linecache
 import re
 import sys
-import tokenize
 import traceback
 import types
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from .....reference.core.errors import BadInput, StreamproofError
 from ....system.installed.spark_versions import condition_of
-from ....system.ipynb import SUFFIX, line_in, text_of_notebook
+from ....system.ipynb import SUFFIX, line_in, source_of
 from ....system.visible import first_line, visible
 from ...spark.engine import NO_LIMIT, Overdue, within
 from ..declaring import PATCHING
@@ -30,7 +29,8 @@ from .answers import answers
 from .beside import package_of
 from .lifting import Lift, ScriptSource, Waiting
 from .notebooks import RUN, Notebook, Utilities, as_python, display, notebook_of
-from .pipelines import SUFFIXES, declare_all, declaring
+from .pipelines import declare_all, declaring
+from .project import SUFFIXES
 
 _UNLOADED = re.compile("(AVRO|PROTOBUF)_NOT_LOADED")
 _STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
@@ -192,19 +192,6 @@ def compiled(source: ScriptSource) -> types.CodeType:
 def _text_of(source: ScriptSource) -> str:
     assert isinstance(source.code, Path)
     return source_of(source.code) if source.text is None else source.text
-
-
-def source_of(path: Path) -> str:
-    """Return the text of a notebook, or of a file of Python, in the encoding that it declares, as Python reads it.
-
-    Raises:
-        SyntaxError: The encoding is unknown, or the file isn't in it.
-        BadInput: It is no notebook of Python.
-    """
-    if path.suffix == SUFFIX:
-        return text_of_notebook(path)
-    with tokenize.open(path) as file:
-        return file.read()
 
 
 def _line(lift: Lift, error: BaseException) -> int:

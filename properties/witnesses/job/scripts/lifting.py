@@ -23,7 +23,7 @@ from ....system.ipynb import line_in
 from ....system.visible import first_line, visible, visible_path
 from ...spark.engine import NO_LIMIT
 from ...spark.platform.connect import server_session
-from ..plan.plans import plan_of
+from ..plan.plans import operators_of
 from .beside import beside, files, finding, folders_of, modules
 from .pipelines import TABLE, VIEW, Pipeline
 from .reads import Frames, Read, as_declared, of_topics, renewed
@@ -208,7 +208,7 @@ class Lift:
         Raises:
             BadInput: Nothing is given for it, or what is given doesn't fit.
         """
-        dataset = self.pipeline.name_of(read)
+        dataset = self.pipeline.dataset_of(read.target)
         if dataset is not None and (frame := self.of_dataset(read, dataset)) is not None:
             return frame
         if (write := self.writer_of(read)) is not None:
@@ -290,7 +290,7 @@ class Lift:
         """Answer a batch read; None: nothing is given for it."""
         for name, frame in self.tables.answer(read, in_order=False).items():
             return as_declared(frame, read, name, self.source.where, cast=True)
-        dataset = self.pipeline.name_of(read)
+        dataset = self.pipeline.dataset_of(read.target)
         return self.pipeline.rows(dataset) if dataset is not None and self.pipeline.kinds[dataset] == VIEW else None
 
     def schema_of(self, read: Read) -> DataFrame | None:
@@ -471,4 +471,4 @@ class Lift:
 
 def of_single_rows(frame: DataFrame) -> bool:
     """Whether each row of a frame is made of a single row, or the frame doesn't stream."""
-    return not frame.isStreaming or plan_of(frame._jdf.queryExecution().analyzed()).operators <= ROW_BY_ROW
+    return not frame.isStreaming or operators_of(frame._jdf.queryExecution().analyzed()) <= ROW_BY_ROW

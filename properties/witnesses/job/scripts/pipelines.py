@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import tokenize
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,15 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .....reference.core.errors import BadInput, MissingTool
+from ....system.ipynb import source_of
 from ....system.visible import first_line, visible, visible_path
-from .reads import Read, renewed
+from .reads import renewed
 from .statements import Declaration, declarations_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SUFFIXES = (".yml", ".yaml", ".sql")
-"""The endings of the files that declare a pipeline and are no Python."""
 VIEW, TABLE, SINK = "TemporaryView", "StreamingTable", "Sink"
 """The kinds of datasets that streams pass, by the names of PySpark's classes; others are computed anew each time."""
 
@@ -107,9 +105,13 @@ class Pipeline:
             make = partial(self.lift.spark.sql, one.query)
             self.flows.append(Flow(one.name, one.target, make, file, one.line))
 
-    def name_of(self, read: Read) -> str | None:
-        """Return the name of the dataset that is read; None: what is read is none of the pipeline's."""
-        asked = (read.target or "").replace("`", "").casefold()
+    def dataset_of(self, table: str | None) -> str | None:
+        """Return the name of the dataset that a table's name means, with or without its database; None: it means none.
+
+        Args:
+            table: The name; None: what is read has none.
+        """
+        asked = (table or "").replace("`", "").casefold()
         last = asked.rpartition(".")[2]
         for name in self.kinds:
             own = name.replace("`", "").casefold()
@@ -135,7 +137,7 @@ class Pipeline:
         return self.frames[name]
 
     def _flows_of(self, name: str) -> list[Flow]:
-        return [flow for flow in self.flows if self.name_of(Read(target=flow.target)) == name]
+        return [flow for flow in self.flows if self.dataset_of(flow.target) == name]
 
     def _frame(self, flow: Flow) -> DataFrame:
         with self.lift.within(flow.file, flow.line):
@@ -156,19 +158,23 @@ class Pipeline:
         """
         started = len(self.lift.writes)
         for name, kind in self.kinds.items():
-            if kind not in (TABLE, SINK, VIEW):
+            if kind in (TABLE, SINK):
+                for flow, frame in zip(self._flows_of(name), self.made(name), strict=True):
+                    self._start(flow, frame, name)
+            elif kind != VIEW:
                 self.lift.note(f"{visible(name)} isn't checked: Spark computes a materialized view anew each time")
-            for flow, frame in zip(self._flows_of(name), self.made(name), strict=True) if kind in (TABLE, SINK) else ():
-                with self.lift.within(flow.file, flow.line):
-                    if frame.isStreaming:
-                        frame.writeStream.queryName(flow.name).outputMode("append").toTable(name)
-                    else:
-                        self.lift.note(f"the flow {visible(flow.name)} isn't checked: it reads no stream")
         if self.kinds and len(self.lift.writes) == started:
             raise self.lift.refuse(
                 f"{self.lift.source.where} declares {', '.join(map(visible, self.kinds))}, and no flow that reads a "
                 "stream: what Spark computes anew each time needs no test of micro-batches"
             )
+
+    def _start(self, flow: Flow, frame: DataFrame, dataset: str) -> None:
+        with self.lift.within(flow.file, flow.line):
+            if frame.isStreaming:
+                frame.writeStream.queryName(flow.name).outputMode("append").toTable(dataset)
+            else:
+                self.lift.note(f"the flow {visible(flow.name)} isn't checked: it reads no stream")
 
 
 @contextlib.contextmanager
@@ -211,7 +217,7 @@ def declare_all(pipeline: Pipeline, path: Path) -> None:
                 continue
             module = types.ModuleType(file.stem)
             vars(module).update(spark=lift.spark, __file__=str(file))
-            exec(compile(_text(file), str(file), "exec"), vars(module))
+            exec(compile(source_of(file), str(file), "exec"), vars(module))
 
 
 def _project(path: Path) -> Mapping[str, Any]:
@@ -239,9 +245,6 @@ def _patterns(project: Mapping[str, Any], path: Path) -> Iterator[str]:
 
 def _text(path: Path) -> str:
     try:
-        if path.suffix == ".py":
-            with tokenize.open(path) as file:
-                return file.read()
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{visible_path(str(path))} can't be read: {first_line(error)}") from None

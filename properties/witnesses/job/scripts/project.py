@@ -1,4 +1,4 @@
-"""Where a project of Declarative Pipelines is described."""
+"""The files of Declarative Pipelines that are no Python."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 SPECIFICATIONS = ("spark-pipeline.yml", "spark-pipeline.yaml")
 """The names of the file that describes a project."""
+SUFFIXES = (".yml", ".yaml", ".sql")
+"""The endings of the files that declare a pipeline and are no Python."""
 
 
 def project_of(folder: Path) -> Path | None:

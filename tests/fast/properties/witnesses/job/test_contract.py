@@ -1,4 +1,4 @@
-"""What a job that raises is told by: its own file and line, whatever library it called."""
+"""A job that raises is named by its own file and line, whatever library it called."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof.properties.witnesses.job.scripts import pipelines
+from streamproof.properties.witnesses.job.scripts.lifting import Lift, ScriptSource
 from streamproof.properties.witnesses.job.scripts.pipelines import Flow, Pipeline, declare_all
 from streamproof.properties.witnesses.job.scripts.project import project_of
-from streamproof.properties.witnesses.job.scripts.reads import Read
 from streamproof.properties.witnesses.job.scripts.statements import Declaration, declarations_of
 from streamproof.reference.core.errors import BadInput
 
@@ -79,7 +80,7 @@ def test_other_statements_declare_nothing() -> None:
 def test_a_dataset_is_known_by_its_name_with_or_without_its_database() -> None:
     pipeline = Pipeline(Run(), {"shop.Visits": "StreamingTable", "clicks": "StreamingTable"})
     names = ("visits", "SHOP.visits", "`shop`.`visits`", "other.visits", "live.clicks", "/data/clicks", "views")
-    assert [pipeline.name_of(Read(target=name)) for name in names] == [
+    assert [pipeline.dataset_of(name) for name in names] == [
         *("shop.Visits", "shop.Visits", "shop.Visits", None, "clicks", None, None)
     ]
 
@@ -91,6 +92,28 @@ def test_the_flows_of_a_dataset_are_made_once_each_at_its_place() -> None:
     assert pipeline.made("a") == ["SELECT 1", "SELECT 2"]
     assert pipeline.made("a") is pipeline.made("a")
     assert run.places[-2:] == [("a.sql", 1), ("a.sql", 2)]
+
+
+def test_the_rows_of_a_dataset_are_those_of_all_its_flows(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frame(list[str]):
+        def unionByName(self, other: Frame, allowMissingColumns: bool) -> Frame:
+            assert allowMissingColumns
+            return Frame([*self, *other])
+
+    monkeypatch.setattr(pipelines, "renewed", lambda frame: frame)
+    pipeline = Pipeline(Run(), {"a": "StreamingTable", "none": "StreamingTable"})
+    for name in ("one", "two", "three"):
+        pipeline.flows.append(Flow(name, "a", lambda name=name: Frame([name]), Path("a.py"), 1))  # type: ignore[misc, arg-type]
+    assert pipeline.rows("a") == ["one", "two", "three"]
+    assert pipeline.rows("none") is None
+
+
+def test_a_run_is_of_another_file_only_while_that_file_runs(tmp_path: Path) -> None:
+    lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.yml", text="changed"), declared=0)
+    with contextlib.suppress(ValueError), Lift.within(lift, tmp_path / "b.sql", 7):
+        assert (lift.source.code, lift.source.text, lift.declared) == (tmp_path / "b.sql", None, 7)
+        raise ValueError
+    assert (lift.source.code, lift.source.text, lift.declared) == (tmp_path / "a.yml", "changed", 0)
 
 
 def test_a_dataset_that_reads_itself_is_refused_with_its_way() -> None:
