@@ -72,6 +72,7 @@ class Races(Running):
         return [path for path in self.temporary.glob("streamproof-*/*") if path.is_dir()]
 
 
+@pytest.mark.weekly("half a minute: CI reads the topics of each race of the same join")
 def test_every_race_of_left_changes_ends_stale_in_nine_of_ten_histories_the_others_in_some_and_all_stay_so(
     tmp_path: Path,
 ) -> None:

@@ -154,6 +154,7 @@ def test_a_sink_that_is_right_but_for_a_death_within_a_write_is_found(dying_only
         checked(by_spark(guarded_by_its_rows))
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_a_writer_of_rows_that_appends_is_found() -> None:
     with pytest.raises(Violated, match=r"violated: dying in .*twice at the end"):
         checked(of_rows(appends=True))

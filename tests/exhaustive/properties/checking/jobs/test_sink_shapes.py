@@ -84,6 +84,7 @@ SOONER = ("updated windows by their key", "the whole table")
 """Sinks that are asked under the trigger with half as many micro-batches: nothing comes out of those without data."""
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
     appending = sink(rows, append_without_number)
     with pytest.raises(Violated, match=rf"(?s){DIED}.*Saved in") as found:
@@ -100,7 +101,7 @@ def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_see
 
 # What a job computes under the other invariants, its own test asks; one sink is asked them all where it is replayed.
 @pytest.mark.parametrize("name", [name for name in RIGHT if name != "rows by the batch's number"])
-@pytest.mark.in_ci("updated windows by their key")
+@pytest.mark.in_ci("the whole table")
 def test_a_right_sink_is_not_condemned(name: str) -> None:
     given = {"trigger": "available_now"} if name in SOONER else {}
     asked = ("a restart", "a crash")

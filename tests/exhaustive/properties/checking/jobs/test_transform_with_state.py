@@ -162,7 +162,7 @@ EXPECTED = {ByRows: Expected, ByFrames: ExpectedWithoutTimers}
 BUGS = {ByRows: ("several timers", "timer in the past", "initial state"), ByFrames: ("list", "map", "initial state")}
 
 
-def check(job: ByRows, histories: int = 40) -> Any:
+def check(job: ByRows, histories: int = 20) -> Any:
     tables = {"opening": OPENING}
     timeouts = ["10 minutes", "20 minutes"] if job.mode == "eventTime" else []
     expect = EXPECTED[type(job)]
@@ -173,7 +173,7 @@ def check(job: ByRows, histories: int = 40) -> Any:
 @pytest.mark.in_ci("ByFrames")
 def test_a_right_processor_conforms_and_its_histories_share_a_query(form: type[ByRows]) -> None:
     report = check(form())
-    assert (report.histories, report.alone) == (40, "")
+    assert (report.histories, report.alone) == (20, "")
 
 
 @pytest.mark.usefixtures("unshrunk")

@@ -294,7 +294,6 @@ def test_each_script_has_a_case() -> None:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.in_ci(
     "campaign_spend_merge",
-    "findspark_socket",
     "notebook_main",
     "order_items",
     "orders_enriched_csv",
