@@ -48,6 +48,7 @@ def offsets() -> Operator:
 IN_MICROSECONDS = call("Add", call("PreciseTimestampConversion", TIME), literal(1_000, "long"))
 NUMBER = alias(call("Rand"), "draw", 21)
 NOW = alias(call("CurrentTimestamp"), "now", 22)
+ID_OF_USER = call("GetStructField", USER, name="Id")
 FIELD = call("GetStructField", call("AttributeReference", name="window", exprId={"id": 8}), name="Start")
 
 
