@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from given_plans import Expression, Operator, alias, column, literal, project, stream, table, watermark
 from streamproof.properties.witnesses.job.plan.grouping import Grouping, grouping_of
-from streamproof.properties.witnesses.job.plan.plans import EventTime, operators_of, plan_of
+from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan, delays_by_input, operators_of, plan_of
 
 USER, TIME, AMOUNT = column("User", 1), column("time", 2), column("amount", 3)
 CLICKS = stream(USER, TIME, AMOUNT)
@@ -204,6 +205,59 @@ FIELD = call("GetStructField", call("AttributeReference", name="window", exprId=
 def test_a_fact_of_a_plan(plan: Operator, fact: str, expected: Any) -> None:
     assert getattr(plan_of(plan), fact) == expected
     assert operators_of(plan) == plan_of(plan).operators
+
+
+ORDERS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
+PASSING_ON = (
+    "Alias",
+    "IsNotNull",
+    "IsNull",
+    "SortOrder",
+    "AggregateExpression",
+    "Count",
+    "First",
+    "Last",
+    "Max",
+    "Min",
+)
+INEXACT = ("StddevSamp", "VariancePop", "Skewness", "Kurtosis", "Corr", "CovPopulation", "RegrSlope", "RegrSXY")
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_each_order_has_a_threshold(kind: str) -> None:
+    assert plan_of(filtered(call(kind, KEY, literal(5)))).thresholds == {("key", "5")}
+
+
+@pytest.mark.parametrize("kind", PASSING_ON)
+def test_an_expression_that_passes_a_column_on_computes_nothing(kind: str) -> None:
+    below = call("Upper", call(kind, USER, name="own", exprId={"id": 9}))
+    assert plan_of(filtered(below)).computed == frozenset()
+
+
+@pytest.mark.parametrize("kind", INEXACT)
+def test_an_aggregate_by_order_is_inexact(kind: str) -> None:
+    assert plan_of(filtered(call(kind, AMOUNT))).inexact == {kind}
+
+
+def test_a_plan_that_is_not_known_says_nothing() -> None:
+    plan = Plan()
+    assert not any(getattr(plan, field.name) for field in fields(plan))
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([EventTime("time", "time", ["user", "time"], 5)], {"clicks": 5}),
+        ([EventTime("time", "time", ["user", "time"], None)], None),
+        ([EventTime("time", "time", ["time"], 5)], None),
+        ([EventTime("time", "time", ["user", "time"], delay_us) for delay_us in (5, 6)], None),
+        ([EventTime("time", "time", ["user", "time"], 5)] * 2, {"clicks": 5}),
+    ],
+    ids=["one", "several below", "another input's", "two delays", "one twice"],
+)
+def test_the_delay_of_an_input_is_that_of_its_watermark(times: list[EventTime], expected: object) -> None:
+    source: Any = SimpleNamespace(name="clicks", wire_schema=SimpleNamespace(names=["user", "time"]))
+    assert delays_by_input(Plan(event_times=times), [source]) == expected
 
 
 GROUPED = Operator(
