@@ -90,6 +90,7 @@ def test_a_literal_is_the_value_of_its_type(value: str | None, kind: str, expect
         (Expression("With", Expression("CommonExpressionRef"), AMOUNT), of("amount")),
         (literal("x", "binary"), None),
         (literal("x"), None),
+        (Expression("Literal", value="x", dataType={"type": "array"}), None),
         (nested(MAX_DEPTH), "a term"),
         (nested(MAX_DEPTH + 1), None),
         (Expression("Concat", *[USER] * (MAX_TERMS - 1)), "a term"),

@@ -292,7 +292,7 @@ BY_PROCESSOR = Operator("TransformWithStateInPySpark", CLICKS, groupingAttribute
         (Operator("Filter", GROUPED), Grouping(["User"], ["User"])),
         (Operator("Join", GROUPED, REGIONS), Grouping(["User"], ["User"])),
         (Operator("Join", REGIONS, GROUPED, output=[KEY, USER]), Grouping(["User"], ["User"])),
-        (Operator("Union", GROUPED, BY_FUNCTION), Grouping(["User"], [])),
+        (Operator("Union", GROUPED, Operator("Distinct", CLICKS)), Grouping(["User"], [])),
         (Operator("Join", table(USER), CLICKS), None),
     ],
 )
