@@ -190,6 +190,7 @@ FIELD = call("GetStructField", call("AttributeReference", name="window", exprId=
         (filtered(call("CovSample", AMOUNT, TIME), call("Sum", AMOUNT)), "inexact", {"CovSample"}),
         # columns of the result
         (project(CLICKS, NUMBER, USER), "nondeterministic", {"draw"}),
+        (project(CLICKS, alias(call("Add", call("Rand"), literal(1)), "more", 26)), "nondeterministic", {"more"}),
         (project(project(CLICKS, NUMBER), alias(column("draw", 21), "twice", 23)), "nondeterministic", {"twice"}),
         (project(CLICKS, alias(column("_metadata", 50), "file", 24)), "nondeterministic", {"file"}),
         (project(CLICKS, alias(call("PythonUDF", udfDeterministic=False), "f", 25)), "nondeterministic", {"f"}),
