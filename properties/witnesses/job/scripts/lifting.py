@@ -10,7 +10,6 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -26,7 +25,7 @@ from ...spark.platform.connect import server_session
 from ..plan.plans import operators_of
 from .beside import beside, files, finding, folders_of, modules
 from .pipelines import TABLE, VIEW, Pipeline
-from .reads import Frames, Read, as_declared, of_topics, renewed
+from .reads import Frames, Read, as_declared, of_topics, renewed, union
 from .remedies import IN_TEST, Remedies
 from .statements import is_watermarked, relations_of, renamed, streamed_call, without_streams
 from .writes import EndedQuery, Write
@@ -211,8 +210,8 @@ class Lift:
         dataset = self.pipeline.dataset_of(read.target)
         if dataset is not None and (frame := self.of_dataset(read, dataset)) is not None:
             return frame
-        if (write := self.writer_of(read)) is not None:
-            return self.handed_on(read, write)
+        if writes := self.writers_of(read):
+            return self.handed_on(read, writes)
         answers = self.inputs.answer(read, in_order=True)
         if not answers:
             given = ", ".join(self.inputs.frames)
@@ -223,15 +222,16 @@ class Lift:
             )
         topics = {name: read.topics_of(name) if answers.keys() - {name} else read.topics for name in answers}
         frames = [self._as_read(read, name, frame, topics[name]) for name, frame in answers.items()]
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+        return union(frames)
 
-    def writer_of(self, read: Read) -> Write | None:
-        """Return the script's own query that writes what a read names; None: none does, or an input is meant."""
+    def writers_of(self, read: Read) -> list[Write]:
+        """Return the script's own queries that write what a read names; none if an input is meant."""
         for name in read.chosen(self.inputs.frames):
             if name not in self.inputs.taken or name.casefold() == (read.target or "").casefold():
-                return None
-        named = ((write, [name for name in (write.target, write.name) if name]) for write in self.writes)
-        return next((write for write, names in named if read.chosen(names)), None)
+                return []
+        named = [(write, [name for name in (write.target, write.name) if name]) for write in self.writes]
+        chosen = {name.casefold() for name in read.chosen([name for _, names in named for name in names])}
+        return [write for write, names in named if chosen & {*map(str.casefold, names)}]
 
     def of_dataset(self, read: Read, dataset: str) -> DataFrame | None:
         """Return the rows of a pipeline's dataset, for a flow that reads them as a stream; None: an input has them.
@@ -246,17 +246,21 @@ class Lift:
             return frame
         return None if read.chosen(self.inputs.frames) else self.by_itself(read, frame, f"flow of {visible(dataset)}")
 
-    def handed_on(self, read: Read, write: Write) -> DataFrame:
-        """Return the rows that a query of the script's writes, for another that reads them.
+    def handed_on(self, read: Read, writes: Sequence[Write]) -> DataFrame:
+        """Return the rows that queries of the script write together, for another that reads them.
 
         Raises:
-            BadInput: The query has state or a sink of its own: what it writes is no matter of single rows.
+            BadInput: A query has state or a sink of its own: what it writes is no matter of single rows.
         """
-        is_plain = write.function is None and write.of_rows is None and write.mode in (None, "append")
-        if not is_plain or not of_single_rows(write.frame):
-            return self.by_itself(read, write.frame, f"query in line {write.line}")
-        self.note(f"it gets the rows of {read} from the query in line {write.line}, and not by way of its sink")
-        return renewed(write.frame)
+        frame = renewed(union([write.frame for write in writes]))
+        lines = " and ".join(str(write.line) for write in writes)
+        writer = f"query in line {lines}" if len(writes) == 1 else f"queries in lines {lines}"
+        for write in writes:
+            is_plain = write.function is None and write.of_rows is None and write.mode in (None, "append")
+            if not is_plain or not of_single_rows(write.frame):
+                return self.by_itself(read, frame, writer)
+        self.note(f"it gets the rows of {read} from the {writer}, and not by way of a sink")
+        return frame
 
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
         """Refuse a read of what another query of the script's writes, for its rows depend on that query's state."""
@@ -295,8 +299,8 @@ class Lift:
 
     def schema_of(self, read: Read) -> DataFrame | None:
         """Return a frame without rows that has the columns of an input, or a query, that a batch read names, if any."""
-        if (write := self.writer_of(read)) is not None:
-            return self._without_rows(read, write.frame)
+        if writes := self.writers_of(read):
+            return self._without_rows(read, union([write.frame for write in writes]))
         for name in read.chosen(self.inputs.frames):
             frame = as_declared(self.inputs.frames[name], read, name, self.source.where, cast=True)
             return self._without_rows(read, frame)

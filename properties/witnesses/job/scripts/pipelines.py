@@ -11,14 +11,14 @@ import importlib
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .....reference.core.errors import BadInput, MissingTool
 from ....system.ipynb import source_of
 from ....system.visible import first_line, visible, visible_path
-from .reads import renewed
+from .reads import renewed, union
 from .statements import Declaration, declarations_of
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Pipeline:
         frames = self.made(name)
         if not frames:
             return None
-        return renewed(reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames))
+        return renewed(union(frames))
 
     def start(self) -> None:
         """Start a query for each flow that streams into a table or a sink.

@@ -8,6 +8,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from .....reference.core.errors import BadInput
@@ -188,6 +189,11 @@ class Frames:
 
 def _same(one: Read, other: Read) -> bool:
     return (one.format, one.target, one.options) == (other.format, other.target, other.options)
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames; a column that one of them lacks is null in its rows."""
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
 def renewed(frame: DataFrame) -> DataFrame:

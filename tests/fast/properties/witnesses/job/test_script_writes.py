@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from streamproof.properties.witnesses.job.scripts import answers, notebooks
 from streamproof.properties.witnesses.job.scripts.answers import _Writer
+from streamproof.properties.witnesses.job.scripts.lifting import Lift
 from streamproof.properties.witnesses.job.scripts.notebooks import display
+from streamproof.properties.witnesses.job.scripts.reads import Frames, Read
 from streamproof.properties.witnesses.job.scripts.writes import Write, started_of
 
 FRAME: Any = SimpleNamespace(isStreaming=True)
@@ -147,3 +149,14 @@ def test_a_notebook_s_display_starts_the_query_of_a_stream_and_shows_other_frame
 )
 def test_a_query_is_named_by_its_name_its_line_and_its_sink(write: Write, shown: str) -> None:
     assert str(write) == shown
+
+
+@pytest.mark.parametrize(
+    ("target", "lines"),
+    [("bronze.orders", [1, 3]), ("orders", [1, 3]), ("bronze.returns", [2]), ("bronze.other", [])],
+)
+def test_all_queries_that_write_what_is_read_hand_on_their_rows(target: str, lines: list[int]) -> None:
+    targets = ("bronze.orders", "bronze.returns", "Bronze.Orders")
+    writes = [Write(FRAME, target=one, line=number) for number, one in enumerate(targets, 1)]
+    lift: Any = SimpleNamespace(inputs=Frames({}), writes=writes)
+    assert [write.line for write in Lift.writers_of(lift, Read(target=target))] == lines

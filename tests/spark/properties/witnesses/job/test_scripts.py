@@ -269,6 +269,18 @@ def test_a_batch_read_of_a_stream_s_own_source_has_rows_if_they_are_given(lifted
     assert lifted(text, {"orders": ORDERS, "/lake/orders": rows}) == [("o2",)]
 
 
+def test_a_table_that_two_queries_write_hands_on_the_rows_of_both(lifted: Lifted) -> None:
+    text = """
+orders.select("id").writeStream.toTable("bronze.orders")
+orders.select(F.concat("id", F.lit("x")).alias("id"), F.lit(1).alias("n")).writeStream.toTable("bronze.orders")
+assert spark.table("bronze.orders").columns == ["id", "n"]
+spark.readStream.table("bronze.orders").writeStream.queryName("silver").toTable("silver.orders")
+"""
+    rows = [("o1", None), ("o1x", 1), ("o2", None), ("o2x", 1)]
+    assert sorted(lifted(HEAD + text, {"orders": ORDERS}, query="silver"), key=str) == rows
+    assert any("from the queries in lines " in note for note in lifted.notes)
+
+
 def test_a_script_looks_into_its_own_sinks_and_hands_rows_on_from_query_to_query(lifted: Lifted) -> None:
     text = """
 orders.select("id").writeStream.format("memory").queryName("ids").start().processAllAvailable()
