@@ -102,7 +102,8 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
                 f"check, {lift.source.remedies.query}"
             )
         at = _at(lift, error).removeprefix(", in ") or "its end"
-        lift.notes.append(f"{where}: what follows {at}, where it raised {type(error).__name__}: {first_line(error)}")
+        file = _place(lift, error)[0].where
+        lift.notes.append(f"{file}: what follows {at}, where it raised {type(error).__name__}: {first_line(error)}")
 
 
 def _declaring(lift: Lift) -> None:
@@ -194,20 +195,23 @@ def _text_of(source: ScriptSource) -> str:
     return source_of(source.code) if source.text is None else source.text
 
 
-def _line(lift: Lift, error: BaseException) -> int:
-    """Return the script's line in which an error was raised; 0 if none is known."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == lift.source.file]
-    return line_in(lift.source.file, frames[-1].lineno or 0) if frames else 0
+def _place(lift: Lift, error: BaseException) -> tuple[ScriptSource, int]:
+    """Return the script, or the file of its project, in which an error was raised, and the line; 0: it isn't known."""
+    source, declared = lift.source, 0
+    if lift.failed is not None and lift.failed[0] is error:
+        _, source, declared = lift.failed
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source.file]
+    return source, line_in(source.file, frames[-1].lineno or 0) if frames else declared
 
 
 def _at(lift: Lift, error: BaseException) -> str:
-    line = _line(lift, error)
+    _, line = _place(lift, error)
     return f", in line {line}" if line else ""
 
 
 def _rest(lift: Lift, error: BaseException) -> str:
     """Return the script's text from the statement on that raised an error."""
-    code, line = lift.source.code, _line(lift, error)
+    code, (_, line) = lift.source.code, _place(lift, error)
     if callable(code):
         lines, first = inspect.getsourcelines(inspect.unwrap(code))
         return "".join(lines[max(line - first, 0) :])
@@ -219,9 +223,10 @@ def _rest(lift: Lift, error: BaseException) -> str:
 
 
 def _raised(lift: Lift, error: Exception) -> str:
-    where = lift.source.where
+    source, _ = _place(lift, error)
+    where = source.where
     if isinstance(error, SyntaxError):
-        line = line_in(lift.source.file, error.lineno or 0)
+        line = line_in(source.file, error.lineno or 0)
         at = f", in line {line}" if line else ""  # an unknown encoding has none
         return f"{where} is no Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.;')}"

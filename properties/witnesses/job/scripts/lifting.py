@@ -127,6 +127,7 @@ class Lift:
         error: The first error that it was answered with, which it may have caught.
         unfinished: The error that ended it before it had started all of its queries; None: it has.
         raised: The exception that ended it; None: it came to its end.
+        failed: The last exception in another file of the script's, with that file, and its line if it is no Python.
         seconds: The seconds after which the script is interrupted.
         change: Changes a setting of the session.
         pipeline: The datasets and flows that it declares.
@@ -151,6 +152,7 @@ class Lift:
     error: StreamproofError | None = None
     unfinished: BadInput | None = None
     raised: Exception | None = None
+    failed: tuple[Exception, ScriptSource, int] | None = None
     seconds: float = NO_LIMIT
     change: Callable[[str, str], None] = field(init=False)
     pipeline: Pipeline = field(init=False)
@@ -182,6 +184,10 @@ class Lift:
         self.source, self.declared = replace(self.source, code=file, text=None), line
         try:
             yield
+        except Exception as error:
+            if self.failed is None or self.failed[0] is not error:  # the innermost file is where it was raised
+                self.failed = error, self.source, line
+            raise
         finally:
             self.source, self.declared = before
 

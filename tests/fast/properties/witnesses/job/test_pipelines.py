@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.witnesses.job.scripts import pipelines
+from streamproof.properties.witnesses.job.scripts.execution import _raised
 from streamproof.properties.witnesses.job.scripts.lifting import Lift, ScriptSource
 from streamproof.properties.witnesses.job.scripts.pipelines import Flow, Pipeline, declare_all
 from streamproof.properties.witnesses.job.scripts.project import project_of
@@ -109,11 +110,31 @@ def test_the_rows_of_a_dataset_are_those_of_all_its_flows(monkeypatch: pytest.Mo
 
 
 def test_a_run_is_of_another_file_only_while_that_file_runs(tmp_path: Path) -> None:
-    lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.yml", text="changed"), declared=0)
+    lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.yml", text="changed"), declared=0, failed=None)
     with contextlib.suppress(ValueError), Lift.within(lift, tmp_path / "b.sql", 7):
         assert (lift.source.code, lift.source.text, lift.declared) == (tmp_path / "b.sql", None, 7)
         raise ValueError
     assert (lift.source.code, lift.source.text, lift.declared) == (tmp_path / "a.yml", "changed", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "says"),
+    [
+        ("b.py", "one = 1\n\none / 0\n", 0, "b.py raised ZeroDivisionError, in line 3: division by zero"),
+        ("b.py", "one = 1\none =\n", 0, "b.py is no Python: invalid syntax, in line 2"),
+        ("b.sql", "1 / 0", 7, "b.sql raised ZeroDivisionError, in line 7: division by zero"),
+    ],
+)
+def test_an_error_in_a_file_of_a_project_names_the_file_and_its_line(
+    tmp_path: Path, name: str, text: str, line: int, says: str
+) -> None:
+    lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.yml"), declared=0, failed=None, missing=[])
+    path = tmp_path / name
+    file, other = str(path) if path.suffix == ".py" else "<statement>", tmp_path / "flow.py"
+    failing = pytest.raises((ZeroDivisionError, SyntaxError))
+    with failing as raised, Lift.within(lift, other), Lift.within(lift, path, line):
+        exec(compile(text, file, "exec"))
+    assert _raised(lift, raised.value).endswith(says)
 
 
 def test_a_dataset_that_reads_itself_is_refused_with_its_way() -> None:
