@@ -96,7 +96,8 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
         lift.raised = error
         if lift.error is None and not lift.writes:
             raise BadInput(_raised(lift, error)) from error
-        if _STARTS.search(_rest(lift, error)):
+        in_other_file = _place(lift, error)[0] is not lift.source  # its text doesn't tell which flows follow
+        if in_other_file or _STARTS.search(_rest(lift, error)):
             lift.unfinished = BadInput(
                 f"{_raised(lift, error)}; it has queries that it starts there or later: mend it, or name the query to "
                 f"check, {lift.source.remedies.query}"

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from streamproof.properties.system.installed.spark_versions import spark_version
 from streamproof.properties.witnesses.job.inference.inferring import inferred_queries
 from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
+from streamproof.reference.core.errors import BadInput
 
 PROJECT = "name: shop\nstorage: file:///tmp/storage\nlibraries:\n- glob:\n    include: transformations/**\n"
 PYTHON = """
@@ -71,3 +72,17 @@ def test_each_flow_of_a_project_is_a_query_over_the_sources_that_its_rows_come_f
         'Input("user string, window struct<start: timestamp, end: timestamp>, total bigint", key="user", time=False)'
     )
     assert queries["visits"].write.line == 8
+
+
+@pytest.mark.skipif(spark_version() < (4, 1), reason="the PySpark has no pipelines")
+def test_a_flow_that_fails_behind_others_leaves_no_project_that_conforms(spark: SparkSession, tmp_path: Path) -> None:
+    read = 'spark.readStream.schema("user string, amount bigint").json("/data/clicks")'
+    table = f"spark = SparkSession.active()\n@dp.table\ndef {{}}():\n    return {read}.where('{{}} > 0')\n"
+    head = "from pyspark import pipelines as dp\nfrom pyspark.sql import SparkSession\n"
+    (tmp_path / "transformations").mkdir()
+    (tmp_path / "transformations/a.py").write_text(head + table.format("clean", "amount"))
+    (tmp_path / "transformations/b.py").write_text(head + table.format("totals", "nope"))
+    path = tmp_path / "spark-pipeline.yml"
+    path.write_text(PROJECT)
+    with pytest.raises(BadInput, match=r"transformations/b\.py raised AnalysisException, in line 6.*queries that it"):
+        inferred_queries(ScriptSource(path), spark, {}, {})
