@@ -27,7 +27,7 @@ from .beside import beside, files, finding, folders_of, modules
 from .pipelines import TABLE, VIEW, Pipeline
 from .reads import Frames, Read, as_declared, of_topics, renewed, union
 from .remedies import IN_TEST, Remedies
-from .statements import is_watermarked, relations_of, renamed, streamed_call, without_streams
+from .statements import is_watermarked, relations_of, renamed, streamed_call, watermark_of, without_streams
 from .writes import EndedQuery, Write
 
 if TYPE_CHECKING:
@@ -400,6 +400,9 @@ class Lift:
                 unanswered = unanswered or read
                 continue
             view = relation.last if is_watermarked(text, relation) else f"streamproof_{len(self.views)}"
+            if (watermark := watermark_of(text, relation)) is not None:  # as a call, it follows the clock of a check
+                column, delay, relation = watermark
+                frame = frame.withWatermark(column, delay)
             frame.createOrReplaceTempView(view)
             answers.append((relation, view))
         return renamed(text, answers), unanswered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..plan.plans import class_of, members
@@ -147,9 +147,24 @@ def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[Rela
             yield from _relations(child, kind == "SubqueryAlias", known)
 
 
+_WATERMARK = re.compile(
+    r"\s+watermark\s+(?P<column>\w+|`[^`]+`)\s+delay\s+of\s+interval\s+"
+    r"(?P<delay>\d+\s+\w+\b|'\d+'\s+\w+\b|'\d+\s+\w+')(?!\s+(?:to\b|'?\d))",
+    re.IGNORECASE,
+)
+"""A WATERMARK of a column, not of an expression, with a delay of one unit."""
+
+
 def is_watermarked(statement: str, relation: Relation) -> bool:
     """Whether a WATERMARK follows the name of a table: another name of the table stands behind it, not before."""
     return re.match(r"\s+watermark\b", statement[relation.end :], re.IGNORECASE) is not None
+
+
+def watermark_of(statement: str, relation: Relation) -> tuple[str, str, Relation] | None:
+    """Return column and delay of the WATERMARK behind a table, and the table with it; None: there is no plain one."""
+    if (found := _WATERMARK.match(statement, relation.end)) is None:
+        return None
+    return found["column"].strip("`"), found["delay"].replace("'", ""), replace(relation, end=found.end())
 
 
 def renamed(statement: str, relations: list[tuple[Relation, str]]) -> str:

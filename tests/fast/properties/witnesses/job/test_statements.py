@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from streamproof.properties.witnesses.job.scripts.statements import streamed_call, without_streams
+from streamproof.properties.witnesses.job.scripts.statements import (
+    Relation,
+    streamed_call,
+    watermark_of,
+    without_streams,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,3 +52,24 @@ def test_a_table_that_is_read_as_a_stream_is_told_from_others(statement: str, pl
 )
 def test_a_function_that_is_read_as_a_stream_is_named(statement: str, call: str | None) -> None:
     assert streamed_call(statement) == call
+
+
+@pytest.mark.parametrize(
+    ("clause", "found"),
+    [
+        ("WATERMARK at DELAY OF INTERVAL 10 MINUTES", ("at", "10 MINUTES")),
+        ("watermark `at`\n delay of interval '10' minutes AS o", ("at", "10 minutes")),
+        ("WATERMARK at DELAY OF INTERVAL '2 hours'", ("at", "2 hours")),
+        ("WATERMARK at + x AS y DELAY OF INTERVAL 1 DAY", None),
+        ("WATERMARK at DELAY OF INTERVAL '1:30' HOUR TO MINUTE", None),
+        ("WATERMARK at DELAY OF INTERVAL 1 DAY 2 HOURS", None),
+        ("AS watermark", None),
+    ],
+)
+def test_a_plain_watermark_is_read_with_its_table(clause: str, found: tuple[str, str] | None) -> None:
+    statement = f"SELECT * FROM orders {clause} WHERE a"
+    table = Relation("orders", 14, 20, aliased=False, streams=True)
+    read = watermark_of(statement, table)
+    assert (read and read[:2]) == found
+    if read is not None:
+        assert statement[14 : read[2].end].lower().endswith(("minutes", "hours'"))

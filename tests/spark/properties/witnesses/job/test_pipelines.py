@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from check_job_setup import but_for
 from pyspark.sql import SparkSession
+from streamproof import Input, Script, invariants
 from streamproof.properties.system.installed.spark_versions import spark_version
 from streamproof.properties.witnesses.job.inference.inferring import inferred_queries
 from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
@@ -86,3 +88,17 @@ def test_a_flow_that_fails_behind_others_leaves_no_project_that_conforms(spark: 
     path.write_text(PROJECT)
     with pytest.raises(BadInput, match=r"transformations/b\.py raised AnalysisException, in line 6.*queries that it"):
         inferred_queries(ScriptSource(path), spark, {}, {})
+
+
+@pytest.mark.skipif(spark_version() < (4, 3), reason="the PySpark has no WATERMARK in SQL")
+def test_a_watermark_of_sql_follows_the_clock_of_a_check(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "hourly.sql"
+    path.write_text(
+        "CREATE STREAMING TABLE clean AS SELECT * FROM STREAM clicks WHERE amount > 0;\n"
+        "CREATE STREAMING TABLE hourly AS SELECT user, window, count(*) AS n FROM STREAM clean "
+        "WATERMARK at DELAY OF INTERVAL 10 MINUTES GROUP BY user, window(at, '1 hour');\n"
+    )
+    clicks = Input("user string, at timestamp, amount bigint", key="user")
+    asked = "histories of other keys in the query"
+    report = invariants(Script(path, {"clicks": clicks}, query=1), histories=30, without=but_for(asked))
+    assert [*report.held] == [asked]
