@@ -96,15 +96,16 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
         lift.raised = error
         if lift.error is None and not lift.writes:
             raise BadInput(_raised(lift, error)) from error
-        in_other_file = _place(lift, error)[0] is not lift.source  # its text doesn't tell which flows follow
-        if in_other_file or _STARTS.search(_rest(lift, error)):
+        source, _ = _place(lift, error)
+        # The text of a project's file doesn't tell which flows follow.
+        if source is not lift.source or _STARTS.search(_rest(lift, error)):
             lift.unfinished = BadInput(
                 f"{_raised(lift, error)}; it has queries that it starts there or later: mend it, or name the query to "
                 f"check, {lift.source.remedies.query}"
             )
         at = _at(lift, error).removeprefix(", in ") or "its end"
-        file = _place(lift, error)[0].where
-        lift.notes.append(f"{file}: what follows {at}, where it raised {type(error).__name__}: {first_line(error)}")
+        raised = f"{type(error).__name__}: {first_line(error)}"
+        lift.notes.append(f"{source.where}: what follows {at}, where it raised {raised}")
 
 
 def _declaring(lift: Lift) -> None:

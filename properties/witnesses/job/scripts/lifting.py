@@ -399,10 +399,10 @@ class Lift:
             if frame is None:
                 unanswered = unanswered or read
                 continue
-            view = relation.last if is_watermarked(text, relation) else f"streamproof_{len(self.views)}"
             if (watermark := watermark_of(text, relation)) is not None:  # as a call, it follows the clock of a check
                 column, delay, relation = watermark
                 frame = frame.withWatermark(column, delay)
+            view = relation.last if is_watermarked(text, relation) else f"streamproof_{len(self.views)}"
             frame.createOrReplaceTempView(view)
             answers.append((relation, view))
         return renamed(text, answers), unanswered

@@ -144,7 +144,7 @@ def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[Rela
         below = [node.children(), node.innerChildren()]  # subqueries are among the inner ones
     for children in below:
         for child in members(children):
-            yield from _relations(child, kind == "SubqueryAlias", known)
+            yield from _relations(child, kind == "SubqueryAlias" or (aliased and "Watermark" in kind), known)
 
 
 _WATERMARK = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,18 @@ def test_a_watermark_of_sql_follows_the_clock_of_a_check(spark: SparkSession, tm
     asked = "histories of other keys in the query"
     report = invariants(Script(path, {"clicks": clicks}, query=1), histories=30, without=but_for(asked))
     assert [*report.held] == [asked]
+
+
+@pytest.mark.skipif(spark_version() < (4, 3), reason="the PySpark has no WATERMARK in SQL")
+def test_each_read_of_a_table_has_its_own_watermark_of_sql(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.sql"
+    path.write_text(
+        "CREATE STREAMING TABLE pairs AS SELECT a.user FROM STREAM clicks WATERMARK at DELAY OF INTERVAL 1 MINUTE AS a "
+        "JOIN STREAM clicks WATERMARK at DELAY OF INTERVAL 2 HOURS b ON a.user = b.user AND a.at = b.at;\n"
+        "CREATE STREAMING TABLE named AS SELECT clicks.user FROM STREAM clicks WATERMARK at DELAY OF INTERVAL 3 DAYS;\n"
+    )
+    clicks = spark.readStream.schema("user string, at timestamp").json(str(tmp_path))
+    queries = inferred_queries(ScriptSource(path), spark, {"clicks": clicks}, {})
+    plans = [one.write.frame._jdf.queryExecution().analyzed().toString() for one in queries]
+    delays = [sorted(re.findall(r"EventTimeWatermark .*, (\d+ \w+)$", plan, re.MULTILINE)) for plan in plans]
+    assert delays == [["1 minutes", "2 hours"], ["3 days"]]

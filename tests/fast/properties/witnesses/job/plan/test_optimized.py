@@ -1,4 +1,4 @@
-"""Which known divergences reach a plan, by what an optimizer leaves of it."""
+"""The known divergences that reach a plan, by the plan that the optimizer makes of it."""
 
 from __future__ import annotations
 

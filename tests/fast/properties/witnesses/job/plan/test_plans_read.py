@@ -1,4 +1,4 @@
-"""What is read off a job's analyzed plan, each fact by the plans that have it and those that nearly do."""
+"""The facts that a check reads off a job's analyzed plan, each by plans that have it and plans that nearly do."""
 
 from __future__ import annotations
 
