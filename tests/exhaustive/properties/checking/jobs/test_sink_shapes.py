@@ -84,7 +84,6 @@ SOONER = ("updated windows by their key", "the whole table")
 """Sinks that are asked under the trigger with half as many micro-batches: nothing comes out of those without data."""
 
 
-@pytest.mark.usefixtures("unshrunk")
 def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
     appending = sink(rows, append_without_number)
     with pytest.raises(Violated, match=rf"(?s){DIED}.*Saved in") as found:
