@@ -33,7 +33,9 @@ CHECKPOINT = ("offsets", "state", "commits")
 """The folders of a checkpoint; a query that can't write to one of them dies before, in or after its batch."""
 
 
+EQUIVALENCE = "equivalence"
 NAMES = (
+    EQUIVALENCE,
     *("fewer columns", "without the event time", "constants as columns", "union's sides", "join mirrored"),
     *("full join in two", "restarts", "deaths", *SETTINGS),
 )

@@ -20,9 +20,10 @@ from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
 from .cases import Case
-from .corpus import ASKED, CORPUS, plan_of, silence_of
+from .corpus import ASKED, QUERIES, plan_of, silence_of
+from .equivalences import EQUIVALENCES
 from .judging import Finding, Judge
-from .relations import NAMES, Relation, relations
+from .relations import EQUIVALENCE, NAMES, Relation, relations
 from .scripts import confirmed_script
 from .shrinking import SECONDS, shrunk
 
@@ -115,7 +116,7 @@ class Seed:
 
     def query(self, generator: random.Random) -> Query:
         """Return its query: of the corpus, or drawn."""
-        known = CORPUS.get(plan_of(self.seed))
+        known = QUERIES.get(plan_of(self.seed))
         return known or draw_query(generator)
 
     @property
@@ -130,14 +131,16 @@ class Seed:
         judged = Judged(self.seed)
         if Case(query, ()).columns is None:
             judged.skipped = "its rows depend on an arbitrary choice"
-        elif plan_of(self.seed) not in CORPUS and not query.stateful and generator.random() < 0.8:
+        elif plan_of(self.seed) not in QUERIES and not query.stateful and generator.random() < 0.8:
             judged.skipped = "it has no stateful operator"
         else:
             drawn = draw_rows(generator, query, self.histories, silence_of(self.seed))
             case = Case(query, drawn.batches, nothing_late=drawn.nothing_late)
             plan = plan_of(self.seed)
-            wanted = {self.only or ASKED.get(plan, "")} if plan in CORPUS else {self.only} if self.only else {*NAMES}
-            asked = [one for one in relations(generator, case) if one.name in wanted][: self.relations]
+            known = EQUIVALENCE if plan in EQUIVALENCES else ASKED.get(plan, "")
+            wanted = {self.only} if self.only else {known} if plan in QUERIES else {*NAMES}
+            offered = [EQUIVALENCES[plan].relation] if plan in EQUIVALENCES else relations(generator, case)
+            asked = [one for one in offered if one.name in wanted][: self.relations]
             self.judge(case, asked, judged)
         return judged
 

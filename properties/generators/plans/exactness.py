@@ -6,7 +6,7 @@ are alike is another value in another run, and may not be compared.
 
 from __future__ import annotations
 
-from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit, Node, Project
+from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit, Lookup, Node, Project
 
 
 def exact_columns(node: Node) -> frozenset[str] | None:
@@ -30,6 +30,8 @@ def exact_columns(node: Node) -> frozenset[str] | None:
             return frozenset(node.columns)
         case Project():
             return frozenset(name for name, made in node.made if made.columns <= exact)
+        case Lookup():
+            return (exact | frozenset(node.join.added)) & frozenset(node.columns)
         case Explode():
             made = frozenset().union(*(value.columns for value in node.values))
             return exact if made <= exact else exact - {node.column}
