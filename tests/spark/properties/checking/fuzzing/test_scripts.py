@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from streamproof.properties.checking.fuzzing.cases import Case
-from streamproof.properties.checking.fuzzing.divergences import PRUNED_TIME
+from streamproof.properties.checking.fuzzing.divergences import FORGOTTEN_TIMES, PRUNED_TIME
+from streamproof.properties.checking.fuzzing.equivalences import A, B, timed, windows
 from streamproof.properties.checking.fuzzing.judging import REFERENCE, Finding
+from streamproof.properties.checking.fuzzing.relations import Relation
 from streamproof.properties.checking.fuzzing.scripts import script_of
 from streamproof.properties.generators.plans.drawing import COLUMNS, Query
 from streamproof.properties.generators.plans.rows import START_US
+from streamproof.properties.witnesses.plans.running import HowRun
 from streamproof.reference.spark.expressions import column
-from streamproof.reference.spark.plans import Deduplication, Project, Source, Watermark, pruned
+from streamproof.reference.spark.plans import Deduplication, Project, Source, Union, Watermark, pruned
 
 
 def test_a_script_prints_both_results_and_exits_with_1(tmp_path: Path) -> None:
@@ -30,3 +34,21 @@ def test_a_script_prints_both_results_and_exits_with_1(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "as it is written: [['{0, a}'], ['{0, b}'], []]" in done.stdout
     assert "as Spark runs it: [['{0, a}'], ['{0, b}'], ['{0, late}']]" in done.stdout
+
+
+def test_a_query_of_a_script_dies_and_forgets_the_times_of_its_inputs(tmp_path: Path) -> None:
+    times = ({"a": 5, "b": 25}, {"a": 40})
+    rows = [
+        {name: [{"h": 0, "k": "a", "ts": START_US + at * 1_000_000, "v": None}] for name, at in batch.items()}
+        for batch in times
+    ]
+    case = Case(Query(windows(Union((timed(A), timed(B))))), tuple(rows))
+    dies = replace(case, how=HowRun(deaths={1: "commits"}))
+    assert case.expected()[1]
+    assert not case.expected(starts=dies.starts)[1]
+    script = tmp_path / "finding.py"
+    script.write_text(script_of(Finding(Relation("deaths", lambda one: dies), case, dies, named=(FORGOTTEN_TIMES,))))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "one way: [[], ['{0, a, 09.999999, 1}']]" in done.stdout
+    assert "deaths: [[], []]" in done.stdout
