@@ -40,7 +40,7 @@ CORPUS: dict[str, Query] = {
     "false above a watermark": Query(windows(Union((Filter((timed(A, 10),), constant(False)), timed(B))))),
     "constants counted": Query(groups(Union((keep(A, k=constant("a")), keep(B, k=constant("b"))))), "complete"),
     "subtract in a union": Query(Union((subtraction(A), B)), "update"),
-    "join above a union": Query(join("inner", Union((keep(timed(A), v=constant(1)), timed(B))), timed(C), 10, 10)),
+    "join above a union": Query(join("inner", Union((keep(timed(A), v=constant(1)), B)), timed(C), None, 5)),
     "limit above a join": Query(Limit((keep(join("left", timed(A), timed(B)), v=column("v2")),), 1)),
     "limit above windows": Query(Limit((windows(timed(A)),), 3)),
     "full join": Query(keep(join("full", timed(A), timed(B)), k=is_("coalesce", "k", "k2"))),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...system.installed.requirements import release
-from ...system.installed.spark_versions import spark_version
+from ...system.installed.requirements import installed, release
 from ...witnesses.job.plan import optimized
 
 _RULE = "org.apache.spark.sql.catalyst.optimizer."
@@ -42,7 +41,11 @@ class Divergence:
     @property
     def is_of_this_spark(self) -> bool:
         """Whether the installed PySpark is known to have it."""
-        return not self.until or spark_version() < release(self.until)
+        return self.is_of(installed("pyspark"))
+
+    def is_of(self, version: str) -> bool:
+        """Whether a version of PySpark is known to have it, or isn't known to have it no more."""
+        return not self.until or release(version) < release(self.until)
 
     @property
     def excluded(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -26,6 +27,7 @@ class System(StrEnum):
 
 
 if TYPE_CHECKING:
+    from ...checking.fuzzing.divergences import Divergence as OfSpark
     from ...models.races import Raced
     from ...witnesses.kafka.divergences import Divergence
     from ...witnesses.kafka.releases import ReleaseAnswer
@@ -35,15 +37,23 @@ def divergences(
     names: Annotated[list[str] | None, typer.Argument(help="Divergences; all by default.")] = None,
     table: Annotated[
         bool,
-        typer.Option("--table", help="Print the divergences of all known releases, or of --kafka-version."),
+        typer.Option("--table", help="Print a table of all releases of Kafka Streams, or of the given versions."),
     ] = False,
     kafka_version: KafkaVersion = None,
+    spark_version: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spark-version",
+            metavar="VERSION",
+            help="A PySpark, such as 4.1.4; may be repeated. The installed PySpark by default.",
+        ),
+    ] = None,
     on: Annotated[System, typer.Option(help="The system: kafka, or spark's streaming plans.")] = System.KAFKA,
 ) -> None:
     """List where the real Kafka Streams contradicts its documents, each with its smallest history.
 
-    With --on spark, list where Spark runs a streaming plan otherwise than it is written, and whether it does here. It
-    then exits 0.
+    With --on spark, list where Spark runs a streaming plan otherwise than it is written, and whether it does here, or
+    on each --spark-version, which is installed into an environment of its own. It then exits 0.
 
     Each is shown on stores in memory and on RocksDB. If none is named, the races of the foreign-key join follow, with
     the number of message orders that end wrong for ever. Exits 0 if Kafka shows the known divergences of the release, 1
@@ -54,8 +64,10 @@ def divergences(
     from ...witnesses.kafka.versions import RELEASES, version_in_use
 
     if on is System.SPARK:
-        _of_spark(names or [])
+        _of_spark(names or [], spark_version or [], table=table)
         return
+    if spark_version:
+        raise BadInput("--spark-version is for --on spark: name a release of Kafka Streams by --kafka-version")
     use_version(kafka_version)
     version = version_in_use()
     wanted = chosen(names or [], None if table else version)
@@ -71,26 +83,58 @@ def divergences(
     raise typer.Exit(EXITS[verdict_of(every) if all(as_known) else "violated"])
 
 
-def _of_spark(names: list[str]) -> None:
-    """Print the named divergences of Spark's plans, and whether a plan of the fuzzer's corpus shows them here."""
-    from ...checking.fuzzing.corpus import SHOW, seeds_of
+def _of_spark(names: list[str], versions: list[str], *, table: bool) -> None:
+    """Print the named divergences of Spark's plans, and which versions show them by a plan of the fuzzer's corpus."""
     from ...checking.fuzzing.divergences import ALL
-    from ...checking.fuzzing.seeds import Seed
+    from ...system.installed.environments import python_of, require_supported
 
     known = {one.name: one for one in ALL}
     if unknown := [name for name in names if name not in known]:
         raise BadInput(f"there is no divergence {unknown[0]!r} of Spark: give one of {', '.join(known)}")
-    here = f"PySpark {installed('pyspark')}"
-    for one in (known[name] for name in names or known):
-        says = f"repaired before {here}"
-        if one.is_of_this_spark:
+    for version in versions:
+        require_supported("--spark-version", version)
+    asked = [known[name] for name in names or known]
+    found: dict[str, list[str]] = {}
+    for version in versions or [installed("pyspark")]:
+        with steps() as progress:
+            progress(f"starting PySpark {version}")
+            for one, says in zip(asked, _shown_by(python_of(version), version, asked, progress), strict=True):
+                found.setdefault(one.name, []).append(says)
+                if not table:
+                    at = f"before PySpark {version}" if says == REPAIRED else f"on PySpark {version}"
+                    results.out(f"{one.name} ({one.issue}): {says} {at}\n  {one.says}\n  Remedy: {one.remedy}.")
+    if table:
+        results.out(*spark_table(versions or [installed("pyspark")], found), sep="\n")
+
+
+REPAIRED = "repaired"
+
+
+def _shown_by(python: Path, version: str, asked: list[OfSpark], progress: Steps) -> Iterator[str]:
+    """Yield whether a PySpark shows each divergence: `seen`, `not seen` or `repaired`."""
+    from ...checking.fuzzing.corpus import SHOW, seeds_of
+    from ...checking.fuzzing.seeds import Begin, Seed
+    from ...witnesses.job.other_pyspark import PySparkProcess
+
+    with PySparkProcess(python, version, Begin({})) as process:
+        for one in asked:
+            if not one.is_of(process.version):
+                yield REPAIRED
+                continue
             plan = SHOW[one.name]
-            with steps() as progress:
-                progress(f"running the plan {plan!r}")
-                asked = (Seed(seed, HISTORIES, shrinks=False) for seed in seeds_of(plan))
-                found = (difference for seed in asked for difference in seed.answer().differences)
-                says = f"{'seen' if any(one.name in each.named for each in found) else 'not seen'} on {here}"
-        results.out(f"{one.name} ({one.issue}): {says}\n  {one.says}\n  Remedy: {one.remedy}.")
+            progress(f"running the plan {plan!r} on PySpark {process.version}")
+            answers = (process.ask(Seed(seed, HISTORIES, shrinks=False)) for seed in seeds_of(plan))
+            found = (name for answer in answers for difference in answer.differences for name in difference.named)
+            yield "seen" if one.name in found else "not seen"
+
+
+def spark_table(versions: Sequence[str], found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the divergences of Spark that each version shows, as the lines of a table in Markdown."""
+    return [
+        f"| divergence | {' | '.join(versions)} |",
+        f"|---|{'---|' * len(versions)}",
+        *(f"| {name} | {' | '.join(cells)} |" for name, cells in found.items()),
+    ]
 
 
 class _Asked(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from commands import Command, Said, caller
@@ -29,8 +29,9 @@ from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.system import resources
-from streamproof.properties.system.installed import requirements
+from streamproof.properties.system.installed import environments, requirements
 from streamproof.properties.system.installed.requirements import installed
+from streamproof.properties.witnesses.job import other_pyspark
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, parse_history, read_history
@@ -214,6 +215,14 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
         ),
         (("divergences", "nope"), ("unknown divergence 'nope': use one of session-forgotten-early, ",)),
         (
+            ("divergences", "--on", "spark", "--spark-version", "2.4.0"),
+            ("--spark-version is 2.4.0, and PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give one of these",),
+        ),
+        (
+            ("divergences", "--spark-version", "4.1.4"),
+            ("--spark-version is for --on spark: name a release of Kafka Streams by --kafka-version",),
+        ),
+        (
             ("divergences", "--on", "spark", "nope"),
             ("there is no divergence 'nope' of Spark: give one of ",),
         ),
@@ -311,21 +320,40 @@ def test_another_answer_than_the_recorded_one_is_a_violation(command: Command, t
     assert "violated: 3 recorded histories" in said.out
 
 
-def test_each_divergence_of_spark_is_asked_by_its_plan_until_it_is_seen(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
+class FakeSpark:
+    """A process of a PySpark that answers here, and shows a divergence by the second draw of its plan."""
 
-    def answer(seed: Seed) -> Judged:
-        asked.append(seed.seed)
+    asked: ClassVar[list[tuple[str, str]]] = []
+
+    def __init__(self, python: Path, version: str, start: object) -> None:
+        self.version = version
+
+    def __enter__(self) -> FakeSpark:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def ask(self, seed: Seed) -> Judged:
+        self.asked.append((self.version, seed.seed))
         named = ("limit below an outer join",) * (seed.seed == "limit above a join #2")
         return Judged(seed.seed, differences=[Difference(seed.seed, "reference", named, "plan")])
 
-    monkeypatch.setattr(Seed, "answer", answer)
-    said = command(
-        "divergences", "--on", "spark", "limit below an outer join", "null keys joined", "evicted row unjoined"
-    )
-    assert asked == ["limit above a join #1", "limit above a join #2", *(f"full join #{one}" for one in range(1, 7))]
+
+OF_SPARK = ("divergences", "--on", "spark", "limit below an outer join", "null keys joined", "evicted row unjoined")
+
+
+def test_each_divergence_of_spark_is_asked_by_its_plan_until_it_is_seen(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(other_pyspark, "PySparkProcess", FakeSpark)
+    monkeypatch.setattr(FakeSpark, "asked", asked := list[tuple[str, str]]())
+    said = command(*OF_SPARK)
+    assert [seed for _, seed in asked] == [
+        "limit above a join #1",
+        "limit above a join #2",
+        *(f"full join #{one}" for one in range(1, 7)),
+    ]
     here = f"PySpark {installed('pyspark')}"
     assert [line for line in said.out.splitlines() if not line.startswith(" ")] == [
         f"limit below an outer join (not reported): seen on {here}",
@@ -333,6 +361,21 @@ def test_each_divergence_of_spark_is_asked_by_its_plan_until_it_is_seen(
         f"evicted row unjoined (SPARK-49829, until 3.5.4): repaired before {here}",
     ]
     assert said.code == 0
+
+
+def test_a_table_says_which_pyspark_shows_a_divergence(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_pyspark, "PySparkProcess", FakeSpark)
+    monkeypatch.setattr(environments, "python_of", lambda version: Path(version))
+    monkeypatch.setattr(FakeSpark, "asked", asked := list[tuple[str, str]]())
+    said = command(*OF_SPARK, "--table", "--spark-version", "3.5.3", "--spark-version", "4.1.4")
+    assert said.out.splitlines() == [
+        "| divergence | 3.5.3 | 4.1.4 |",
+        "|---|---|---|",
+        "| limit below an outer join | seen | seen |",
+        "| null keys joined | not seen | not seen |",
+        "| evicted row unjoined | not seen | repaired |",
+    ]
+    assert {version for version, _ in asked} == {"3.5.3", "4.1.4"}
 
 
 def test_a_plan_of_the_corpus_shows_each_divergence_of_spark() -> None:

@@ -212,8 +212,8 @@ def test_a_divergence_of_past_releases_names_nothing_on_a_later_one(monkeypatch:
     other = CORPUS["deduplication above windows"].plan
     runner = Runner(lambda query, how: query.plan if "PruneFilters" in how.settings.get(RULES, "") else other)
     names = []
-    for version in ((3, 5, 3), (3, 5, 4)):
-        monkeypatch.setattr(divergences, "spark_version", lambda version=version: version)
+    for version in ("3.5.3", "3.5.4"):
+        monkeypatch.setattr(divergences, "installed", lambda package, version=version: version)
         found = judged(CORPUS["windows above windows"], runner)
         names.append([one.name for each in found if each.relation.name == "reference" for one in each.named])
     assert names == [["plan below a false filter removed"], []]
