@@ -35,8 +35,8 @@ from streamproof.properties.system.work import temporary_folder
 from streamproof.properties.witnesses.run_options import Mode, RunOptions, Trigger
 from streamproof.properties.witnesses.spark.failures import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
+from streamproof.reference.core.durations import microseconds_of
 from streamproof.reference.core.errors import StreamproofError
-from streamproof.reference.spark.durations import microseconds_of
 
 from ..figures import Figure, Setting, Target, figure
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from . import drop_duplicates, groups, session_windows, stream_join, windows
+from . import drop_duplicates, groups, processor, session_windows, stream_join, windows
 from .aggregates import Row
 from .expressions import Expression, column
 from .static_join import StaticJoin
@@ -336,6 +336,37 @@ class Deduplication(Stateful):
 
 
 @dataclass(frozen=True)
+class Processing(Stateful):
+    """`groupBy(keys).transformWithState(…)` with timers of event time, of a processor that counts.
+
+    Attributes:
+        by: The reference model of the processor; rows are late by the event time of the input.
+    """
+
+    by: processor.Processor
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.by.keys, self.by.count)
+
+    @property
+    def event_times(self) -> tuple[EventTime, ...]:
+        return ()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({*self.by.keys, *(time.column for time in self.input.event_times)})
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        return True
+
+    def start(self) -> Step:
+        time = next((time.column for time in self.input.event_times), None)
+        return self.timed(processor.State(replace(self.by, time=time)).batch)
+
+
+@dataclass(frozen=True)
 class Join(Stateful):
     """The join of two streams with different names of columns; its rows have the columns of both.
 
@@ -427,6 +458,8 @@ def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
         below = node.needs
     elif isinstance(node, Deduplication):
         below = wanted | frozenset(node.by)
+    elif isinstance(node, Processing):
+        below = frozenset(node.input.columns)  # a function of Python gets all
     elif isinstance(node, Watermark):
         below = wanted | {node.column}
     else:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from .durations import Duration, microseconds_of
+from ..core.durations import Duration, microseconds_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -36,7 +36,7 @@ STATEFUL = (
     *(f"{kind.replace('_', ' ')} join" for kind in KINDS if kind != "full"),
 )
 """The stateful operators above and below which others are drawn."""
-LAST = ("full join", "deduplication within the watermark", "limit")
+LAST = ("full join", "deduplication within the watermark", "limit", "transformWithState")
 """The stateful operators above which none is drawn."""
 
 

@@ -16,7 +16,7 @@ from ....reference.spark.plans import (
     Union,
 )
 from ....reference.spark.static_join import StaticJoin
-from ...generators.plans.drawing import COLUMNS, TABLE, Query, is_, keep, subtraction
+from ...generators.plans.drawing import COLUMNS, TABLE, Query, is_, keep, processing, subtraction
 from ...generators.plans.rows import SILENCES
 from .equivalences import EQUIVALENCES, A, B, C, groups, join, only, sessions, timed, windows
 
@@ -52,6 +52,8 @@ CORPUS: dict[str, Query] = {
     "windows above windows": Query(windows(windows(timed(A), 5))),
     "windows above a join": Query(windows(keep(join("left", timed(A), timed(B))))),
     "deduplication above windows": Query(Deduplication((windows(timed(A)),), ("h", "ts"))),
+    "a processor above a union": Query(processing(Union((timed(A), timed(B))))),
+    "a processor above a join": Query(processing(keep(join("left", timed(A), timed(B))))),
     "sessions above a union": Query(sessions(Union((timed(A), timed(B))))),
 }
 """Each plan by its name."""

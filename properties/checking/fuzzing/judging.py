@@ -15,6 +15,7 @@ from ....reference.spark.plans import (
     Join,
     Limit,
     Node,
+    Processing,
     Watermark,
     pruned,
     rebuilt,
@@ -263,12 +264,16 @@ def is_whole_at_end(plan: Node) -> bool:
     """Whether a stream in which nothing is late ends with the rows of the batch query.
 
     A join without both bounds emits rows behind the watermark, when a partner comes late: an operator above drops them.
-    A limit takes the first rows, and a deduplication within the watermark lets duplicates through.
+    A limit takes the first rows, a deduplication within the watermark lets duplicates through, and timers of event time
+    don't fire in a batch query.
     """
     stateful = [node for node in plan.walk() if node.is_stateful]
     below = [one for node in stateful for side in node.inputs for one in side.walk()]
     late = (one for one in below if isinstance(one, Join) and None in (one.by.before_us, one.by.after_us))
-    forgets = ((isinstance(one, Deduplication) and one.within_watermark) or isinstance(one, Limit) for one in stateful)
+    forgets = (
+        isinstance(one, Limit | Processing) or (isinstance(one, Deduplication) and one.within_watermark)
+        for one in stateful
+    )
     return bool(stateful) and not any(late) and not any(forgets)
 
 

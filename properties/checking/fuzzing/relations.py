@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from ....reference.spark.expressions import Expression, column
 from ....reference.spark.plans import Filter, Join, Node, Project, Union, rebuilt
 from ....reference.spark.stream_join import Kind
+from ...witnesses.plans.running import ROCKSDB
 from .cases import Case
 
-_STATE = "org.apache.spark.sql.execution.streaming.state."
-_ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": f"{_STATE}RocksDBStateStoreProvider"}
 SETTINGS: dict[str, dict[str, str]] = {
-    "rocksdb": _ROCKSDB,
+    "rocksdb": ROCKSDB,
     "rocksdb with a changelog": {
-        **_ROCKSDB,
+        **ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     },
     "three partitions": {"spark.sql.shuffle.partitions": "3"},

@@ -14,11 +14,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from ....reference.spark.plans import Lookup, Node
+from ....reference.spark.plans import Lookup, Node, Source
 from ....reference.spark.subtraction import Subtraction
 from ...generators.columns.forms.rows import from_microseconds
 from ...generators.plans.drawing import TABLE, Query
-from ...generators.plans.texts import statements, table_values
+from ...generators.plans.texts import PROCESSOR, processes, statements, table_values
 from ...witnesses.plans.running import SETTINGS, settings_of
 from ...witnesses.spark.session import DEFAULT_STORE
 from .cases import Bag, Case
@@ -74,6 +74,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
         title="\n".join(textwrap.wrap(_title(finding), WIDTH - 8)),
         configuration=json.dumps(_configuration(case, other, settings or {}) | (_TOGETHER if stops else {})),
         table=table_values(TABLE) if any(isinstance(node, Lookup | Subtraction) for node in nodes) else "",
+        processor=PROCESSOR if processes(case.query.plan) or processes(other.query.plan) else "",
         batches=json.dumps([{name: _rows(batch[name]) for name in inputs if name in batch} for _, batch in batches]),
         plans=_plans(case.query.plan, other.query.plan, inputs),
         inputs=", ".join(inputs),
@@ -126,7 +127,7 @@ def _title(finding: Finding) -> str:
 
 def _configuration(case: Case, other: Case, settings: Mapping[str, str]) -> dict[str, str]:
     common = {name: value for name, value in case.how.settings.items() if other.how.settings.get(name) == value}
-    of_query = settings_of(case.query).items() - settings_of(Query(case.query.plan)).items()
+    of_query = settings_of(case.query).items() - settings_of(Query(Source("a", ()))).items()
     return {**settings, **_ALWAYS, **dict(sorted(of_query)), **common}
 
 

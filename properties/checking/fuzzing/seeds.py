@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ....reference.spark.groups import Groups
-from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node
+from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node, Processing
 from ....reference.spark.session_windows import SessionWindows
 from ...generators.plans.drawing import Query, draw_query
 from ...generators.plans.rows import draw_rows
-from ...generators.plans.texts import statements
+from ...generators.plans.texts import processes, statements
 from ...system.installed.requirements import installed
+from ...system.installed.spark_versions import spark_version
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
 from .cases import Case
@@ -131,6 +132,8 @@ class Seed:
         judged = Judged(self.seed)
         if Case(query, ()).columns is None:
             judged.skipped = "its rows depend on an arbitrary choice"
+        elif processes(query.plan) and spark_version() < (4, 1):
+            judged.skipped = "this PySpark has no transformWithState of rows"
         elif plan_of(self.seed) not in QUERIES and not query.stateful and generator.random() < 0.8:
             judged.skipped = "it has no stateful operator"
         else:
@@ -195,6 +198,8 @@ def kind_of(node: Node) -> str:
             return f"{node.by.join.replace('_', ' ')} join"
         case Limit():
             return "limit"
+        case Processing():
+            return "transformWithState"
     return type(node).__name__.lower()
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypedDict, cast, get_args
 
 import pyarrow as pa
 
+from ....reference.core.durations import Duration, microseconds_of
 from ....reference.core.errors import BadInput
-from ....reference.spark.durations import Duration, microseconds_of
 from ...generators.columns.formatting import duration
 from ...generators.columns.histories.drawing import grain_of
 from ...generators.columns.inputs import Input, ResolvedInput

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....reference.spark.durations import microseconds_of
+from ....reference.core.durations import microseconds_of
 from ...generators.columns.histories.drawing import BASES, closed, draw_histories
 from ...generators.columns.histories.goals import covered, goals, goals_of_timeouts, silences
 from ...generators.columns.model import JobHistory

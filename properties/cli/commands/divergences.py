@@ -15,9 +15,6 @@ from ...witnesses.kafka.versions import use_version
 from ..options import KafkaVersion
 from ..terminal import EXITS, Steps, results, steps
 
-HISTORIES = 100
-"""The number of histories of each plan of Spark's."""
-
 
 class System(StrEnum):
     """A system with named divergences."""
@@ -112,6 +109,7 @@ REPAIRED = "repaired"
 
 def _shown_by(python: Path, version: str, asked: list[OfSpark], progress: Steps) -> Iterator[str]:
     """Yield whether a PySpark shows each divergence: `seen`, `not seen` or `repaired`."""
+    from ...checking.fuzzing.campaign import HISTORIES
     from ...checking.fuzzing.corpus import SHOW, seeds_of
     from ...checking.fuzzing.seeds import Begin, Seed
     from ...witnesses.job.other_pyspark import PySparkProcess

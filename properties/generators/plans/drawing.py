@@ -24,11 +24,13 @@ from ....reference.spark.plans import (
     Limit,
     Lookup,
     Node,
+    Processing,
     Project,
     Source,
     Union,
     Watermark,
 )
+from ....reference.spark.processor import Processor
 from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.static_join import StaticJoin
 from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin
@@ -87,6 +89,7 @@ def keep(node: Node, **made: Expression) -> Project:
 
 
 A = constant("a")
+UNTIMED = is_("as timestamp", None)
 CONDITIONS = (
     is_("=", "k", A),
     is_("<>", "k", A),
@@ -219,13 +222,16 @@ class _Drawer:
             return self.aggregation(node, mode)
         # Without an event time Spark refuses an aggregation in append mode.
         aggregations = 5 if node.event_times or self.chance(0.1) else 0
-        match self.choice((*["aggregation"] * aggregations, *["duplicates"] * 4, *["within", "limit"] * last)):
+        lasts = ["within", "limit", *["processor"] * bool(node.event_times)] * last
+        match self.choice((*["aggregation"] * aggregations, *["duplicates"] * 4, *lasts)):
             case "aggregation":
                 return self.aggregation(node, mode)
             case "within":
                 return Deduplication((node,), self.choice((("h", "k"), ("h", "k", "v"))), within_watermark=True)
             case "limit":
                 return Limit((node,), self.choice((1, 3)))
+            case "processor":
+                return processing(node, self.choice((0, 5_000)))
         by = self.choice((("h", "k", "ts", "v"), ("h", "k", "ts"), ("h", "ts"), *[("h", "k"), ("h", "k", "v")] * last))
         return Deduplication((node,), by)
 
@@ -247,9 +253,14 @@ class _Drawer:
                 slide_us = size_us if kind == "tumbling" else size_us // 2
                 model = Windows("ts", keys, size_us, slide_us, 0, aggregates, mode)
         aggregated = Aggregation((node,), model, "" if isinstance(model, Groups) else "ts")
-        missing = {"h": constant(0), "k": A, "ts": is_("as timestamp", None)}
+        missing = {"h": constant(0), "k": A, "ts": UNTIMED}
         lacking = {name: made for name, made in missing.items() if name not in aggregated.columns}
         return keep(aggregated, **lacking) if lacking else aggregated
+
+
+def processing(node: Node, wait_ms: int = 5_000) -> Node:
+    """Return the counts of a node's rows by history and key, with a timer."""
+    return keep(Processing((node,), Processor(("h", "k"), None, "v", wait_ms)), ts=UNTIMED)
 
 
 def subtraction(node: Node) -> Node:
@@ -258,7 +269,7 @@ def subtraction(node: Node) -> Node:
     node = Subtraction((Project((node,), (("h", column("h")), ("k", column("k")))),), table)
     return Project(
         (node,),
-        (*((name, column(name)) for name in node.columns), ("ts", is_("as timestamp", None)), ("v", constant(0))),
+        (*((name, column(name)) for name in node.columns), ("ts", UNTIMED), ("v", constant(0))),
     )
 
 

@@ -6,7 +6,7 @@ are alike is another value in another run, and may not be compared.
 
 from __future__ import annotations
 
-from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit, Lookup, Node, Project
+from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit, Lookup, Node, Processing, Project
 
 
 def exact_columns(node: Node) -> frozenset[str] | None:
@@ -26,7 +26,7 @@ def exact_columns(node: Node) -> frozenset[str] | None:
             return None if is_chosen else frozenset(node.by)  # when it is forgotten depends on the one that is kept
         case Limit():
             return frozenset()
-        case Aggregation():
+        case Aggregation() | Processing():
             return frozenset(node.columns)
         case Project():
             return frozenset(name for name, made in node.made if made.columns <= exact)

@@ -16,6 +16,7 @@ from ....reference.spark.plans import (
     Limit,
     Lookup,
     Node,
+    Processing,
     Project,
     Source,
     Union,
@@ -26,6 +27,21 @@ from ....reference.spark.windows import Windows
 
 TABLE = "table"
 """The variable of the table that doesn't change."""
+PROCESSOR = """\
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+class Counting(StatefulProcessor):
+    def __init__(self, wait_ms): self.wait_ms = wait_ms
+    def init(self, handle): self.handle, self.n = handle, handle.getValueState("n", "n int")
+    def handleInputRows(self, key, rows, timerValues):
+        if not self.n.exists(): self.handle.registerTimer(timerValues.getCurrentWatermarkInMs() + self.wait_ms)
+        self.n.update(((self.n.get() or (0,))[0] + len([*rows]),))
+        yield Row(h=key[0], k=key[1], v=self.n.get()[0])
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
+        yield Row(h=key[0], k=key[1], v=-self.n.get()[0])
+        self.n.clear()
+"""
+"""The processor of `Processing`: it counts by history and key."""
 _TYPES = {bool: "BOOLEAN", int: "INT", str: "STRING"}
 
 
@@ -106,6 +122,9 @@ def _call(node: Node) -> str:
             return f".dropDuplicates{within}([{_strings(node.by)}])"
         case Aggregation():
             return _aggregation(node)
+        case Processing():
+            given = f'Counting({node.by.wait_ms}), "h int, k string, v int", "append", "eventTime"'
+            return f".groupBy({_strings(node.by.keys)}).transformWithState({given})"
     raise TypeError(f"{type(node).__name__} has no text")
 
 
@@ -160,6 +179,11 @@ def _condition(node: Join) -> str:
     elif by.after_us is not None:
         parts.append(f"{right} <= {left} + interval {seconds(by.after_us)}")
     return " and ".join(parts)
+
+
+def processes(plan: Node) -> bool:
+    """Whether a plan has a function with state, `PROCESSOR`."""
+    return any(isinstance(node, Processing) for node in plan.walk())
 
 
 def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None = None) -> list[str]:

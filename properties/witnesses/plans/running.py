@@ -24,8 +24,8 @@ from ....reference.spark.execution import Batch
 from ....reference.spark.plans import Node
 from ...generators.columns.forms.rows import from_microseconds, microseconds
 from ...generators.plans.drawing import TABLE, Query
+from ...generators.plans.texts import PROCESSOR, processes, statements, table_values
 from ...generators.plans.texts import TABLE as TABLE_NAME
-from ...generators.plans.texts import statements, table_values
 from ...system.installed.spark_versions import arrow_table_of, condition_of, spark_version
 from ...system.visible import first_line
 from ...system.work import own_folder
@@ -39,6 +39,8 @@ SCHEMA = pa.schema([("h", pa.int32()), ("k", pa.string()), ("ts", pa.timestamp("
 DDL = "h INT, k STRING, ts TIMESTAMP, v INT"
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 500_000_000
 _STREAMING = "org.apache.spark.sql.execution.streaming"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = {_PROVIDER: f"{_STREAMING}.state.RocksDBStateStoreProvider"}
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.pollingDelay": "1ms",
@@ -47,7 +49,7 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.HDFSBackedStateStoreProvider",
+    _PROVIDER: f"{_STREAMING}.state.HDFSBackedStateStoreProvider",
 }
 """The settings of a query, unless it is run with others."""
 
@@ -126,8 +128,9 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 
 def settings_of(query: Query) -> dict[str, str]:
-    """Return the settings that a query names."""
+    """Return the settings that a query names, or needs."""
     return {
+        **(ROCKSDB if processes(query.plan) else {}),
         "spark.sql.streaming.noDataMicroBatches.enabled": str(query.without_data).lower(),
         WATERMARK_POLICY: query.policy,
     }
@@ -227,6 +230,8 @@ class PlanRunner:
 
         table = self.spark.sql(f"select * from values {table_values(TABLE)} as t(tk, x)")
         names: dict[str, Any] = {"F": functions, TABLE_NAME: table, **frames}
+        if processes(plan):
+            exec(PROCESSOR, names)
         for statement in statements(plan):
             exec(statement, names)
         found: DataFrame = names["result"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .....reference.spark import drop_duplicates, groups, session_windows, stream_join, windows
+from .....reference.spark import drop_duplicates, groups, processor, session_windows, stream_join, windows
 from .....reference.spark.aggregates import Aggregate
 from .....reference.spark.plans import Aggregation, Explode, Filter, Limit, Union
 from .....reference.spark.static_join import StaticJoin
@@ -50,8 +50,30 @@ def _unjoined(*kinds: stream_join.Kind) -> Callable[[Method], Method]:
     return wrong
 
 
+def _moving(right: Method) -> Method:
+    def batch(self: processor.State, rows: Any, late_ms: int, eviction_ms: int) -> Any:
+        for row in rows:
+            if not self.is_late(row, late_ms):
+                self.timers_ms.pop(tuple(row[one] for one in self.processor.keys), None)
+        return right(self, rows, late_ms, eviction_ms)
+
+    return batch
+
+
+def _kept(right: Method) -> Method:
+    def batch(self: processor.State, *given: Any) -> Any:
+        emitted = right(self, *given)
+        for row in emitted:
+            if row[self.processor.count] < 0:
+                self.counts[tuple(row[one] for one in self.processor.keys)] = -row[self.processor.count]
+        return emitted
+
+    return batch
+
+
 ALWAYS = 10**15  # milliseconds
 W, S, G, D, J = (one.State for one in (windows, session_windows, groups, drop_duplicates, stream_join))
+P = processor.State
 OF_ROWS = (
     function("a null equals a null", "=", lambda one, other: one == other),
     function("a null differs from any value", "<>", lambda one, other: one != other),
@@ -322,5 +344,12 @@ OF_JOINS = (
     ),
     returning("a join keeps no row that its batch evicts, as before 3.5.4", J, "keeps_evicted", lambda keeps: False),
 )
-OF_OPERATORS = (*OF_ROWS, *OF_AGGREGATIONS, *OF_DUPLICATES, *OF_JOINS)
-"""The mutants of the operators: of rows alone, of aggregations, deduplication and joins of streams."""
+OF_PROCESSOR = (
+    shifted("a row is late to a processor a millisecond too late", P, late_ms=-1),
+    shifted("no row is late to a processor", P, late_ms=-ALWAYS),
+    declared("a timer waits a millisecond longer", P, "batch", "processor", wait_ms=lambda wait_ms: wait_ms + 1),
+    Mutant("rows of a later batch move the timer", P, "batch", _moving),
+    Mutant("a timer that fires keeps the count", P, "batch", _kept),
+)
+OF_OPERATORS = (*OF_ROWS, *OF_AGGREGATIONS, *OF_DUPLICATES, *OF_JOINS, *OF_PROCESSOR)
+"""The mutants of the operators: of rows alone, of aggregations, deduplication, joins of streams and functions."""

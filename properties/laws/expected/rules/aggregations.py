@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from .....reference.core.durations import Duration, microseconds_of
 from .....reference.core.errors import BadInput
 from .....reference.spark.aggregates import FUNCTIONS, Aggregate
-from .....reference.spark.durations import Duration, microseconds_of
 from .....reference.spark.plans import Aggregation
 from .....reference.spark.session_windows import SessionWindows
 from .....reference.spark.windows import Windows

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from .....reference.core.durations import Duration, microseconds_of
 from .....reference.core.errors import BadInput
-from .....reference.spark.durations import Duration, microseconds_of
 from ....system.installed.requirements import PYSPARKS, listed, minor, release
 from ....system.installed.spark_versions import spark_version
 from .rule import WINDOW_TIME, Stream

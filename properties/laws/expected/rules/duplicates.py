@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .....reference.core.durations import Duration
 from .....reference.core.errors import BadInput
-from .....reference.spark.durations import Duration
 from .....reference.spark.plans import Deduplication
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode

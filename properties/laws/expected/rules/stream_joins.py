@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
+from .....reference.core.durations import Duration, microseconds_of
 from .....reference.core.errors import BadInput
 from .....reference.spark import stream_join as joins
-from .....reference.spark.durations import Duration, microseconds_of
 from .....reference.spark.expressions import Expression, column
 from .....reference.spark.plans import Join, Project
 from ....system.arguments import checked

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from .....reference.core.durations import Duration
 from .....reference.core.errors import BadInput
 from .....reference.spark import plans
-from .....reference.spark.durations import Duration
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import Result, check_semantics, column_names, each_delay, look_among, named, only_input, result_columns

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from .....reference.core.durations import microseconds_of
 from .....reference.core.errors import BadInput
-from .....reference.spark.durations import microseconds_of
 from ....generators.columns.formatting import duration
 from .names import (
     AGGREGATES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from .....reference.core.durations import microseconds_of
 from .....reference.core.errors import BadInput
-from .....reference.spark.durations import microseconds_of
 from .names import AGGREGATES, SMALLER_TYPES
 from .nodes import ChangeKind
 

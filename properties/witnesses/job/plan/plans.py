@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .....reference.core.durations import UNITS_US, microseconds_of
 from .....reference.core.errors import BadInput
-from .....reference.spark.durations import UNITS_US, microseconds_of
 from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.model import Source
 from ....generators.columns.terms import Term

@@ -3,8 +3,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from streamproof.reference.core.durations import microseconds_of
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.spark.durations import microseconds_of
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from streamproof.reference.spark.plans import (
     Limit,
     Lookup,
     Node,
+    Processing,
     Project,
     Source,
     Union,
@@ -26,6 +27,7 @@ from streamproof.reference.spark.plans import (
     pruned,
     with_joins,
 )
+from streamproof.reference.spark.processor import Processor
 from streamproof.reference.spark.session_windows import SessionWindows
 from streamproof.reference.spark.static_join import StaticJoin
 from streamproof.reference.spark.stream_join import StreamJoin
@@ -207,3 +209,16 @@ def test_null_keys_join_where_a_plan_says_so(kind: Any) -> None:
     found = [rows_of(with_joins(joined(kind), null_keys=equal), batch) for equal in (True, False)]
     assert [len(rows[0]) for rows in found] == [1, 0]
     assert with_joins(TIMED, null_keys=True) is TIMED
+
+
+def test_a_processor_takes_all_columns_and_its_output_has_no_event_time() -> None:
+    node = Processing((TIMED,), Processor(("k",), None, "n", 5_000))
+    assert (node.columns, node.event_times) == (("k", "n"), ())
+    assert node.needs == {"k", "ts"}
+    assert rows_of(node, [("a", 20 * S, 1)], [("b", 40 * S, 1), ("a", 10 * S, 1)]) == [
+        [("a", 1)],
+        [("a", -1)],
+        [("b", 1)],
+        [("b", -1)],
+    ]
+    assert TIMED in [*pruned(select(node, "k")).walk()]

@@ -120,7 +120,7 @@ def test_each_seed_is_judged_by_a_process_of_either_pyspark(monkeypatch: pytest.
     monkeypatch.setattr(campaign, "PySparkProcess", fake(judged, ended, there))
     monkeypatch.setattr(campaign, "python_of", lambda version: Path(version))
     tally = Tally()
-    run(Options(minutes=0.002, jobs=1, against=THERE), tally, lambda step: None)
+    run(Options(minutes=0.005, jobs=1, against=THERE), tally, lambda step: None)
     found = [(one.seed, one.relation, one.named) for one in tally.differences]
     assert found[:4] == [
         ("2", f"ended, {THERE}", ()),

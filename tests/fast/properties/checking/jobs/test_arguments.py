@@ -36,8 +36,8 @@ from streamproof.properties.generators.columns.histories.drawing import closed, 
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.arguments import checked
 from streamproof.properties.witnesses.job.running import Runner
+from streamproof.reference.core.durations import LONGEST_DAYS, UNITS_US
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.spark.durations import LONGEST_DAYS, UNITS_US
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
-from ..core.errors import BadInput
+from .errors import BadInput
 
 Duration: TypeAlias = str | timedelta
 
