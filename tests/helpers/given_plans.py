@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -32,7 +33,9 @@ class _Kind:
 
 
 class Expression(_Kind):
-    """An expression: its node, and its children."""
+    """An expression: its node, and its children; a literal's value is `constant`."""
+
+    constant: Any = None
 
     def __init__(self, kind: str, *below: Expression, **node: Any) -> None:
         super().__init__(kind)
@@ -56,6 +59,24 @@ class Expression(_Kind):
 
     def exprId(self) -> Any:
         return SimpleNamespace(id=lambda: self.node["exprId"]["id"])
+
+    def toString(self) -> str:
+        own = f"{self.node['name']}#{self.node['exprId']['id']}" if "exprId" in self.node else self.kind
+        return f"{own}({', '.join(child.toString() for child in self.below)})" if self.below else own
+
+    def child(self) -> Expression:
+        return self.below[0]
+
+    left = child
+
+    def right(self) -> Expression:
+        return self.below[-1]
+
+    def extractFieldName(self) -> str:
+        return self.name()
+
+    def metadata(self) -> Any:
+        return SimpleNamespace(contains=lambda key: key in self.node.get("metadata", ()))
 
     def references(self) -> Members:
         own = [self] if self.kind == "AttributeReference" else []
@@ -82,6 +103,9 @@ class Operator(_Kind):
     def children(self) -> Members:
         return Members(self.below)
 
+    def child(self) -> Operator:
+        return self.below[0]
+
     def subqueries(self) -> Members:
         return Members(self.within)
 
@@ -93,6 +117,16 @@ class Operator(_Kind):
 
     def isStreaming(self) -> bool:
         return any(child.isStreaming() for child in self.below) if self.streams is None else self.streams
+
+    def withNewChildren(self, below: Sequence[Operator]) -> Operator:
+        made = copy.copy(self)
+        made.below = (*below,)
+        return made
+
+    def toString(self) -> str:
+        columns = [f"{one.name()}#{one.node['exprId']['id']}" for one in self.columns]
+        used = [one.toString() for one in self.used]
+        return "\n".join([f"{self.kind} [{', '.join(columns)}] {used}", *(child.toString() for child in self.below)])
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -18,57 +18,27 @@ from streamproof.properties.witnesses.job.plan.optimized import (
 CLOCK = "is clock"
 
 
-class Condition(Expression):
-    """An expression with Spark's text, its two sides, and the field that it takes."""
-
-    def toString(self) -> str:
-        sides = [child.toString() if isinstance(child, Condition) else child.name() for child in self.below]
-        return f"{self.kind}({', '.join(sides)})"
-
-    def left(self) -> Expression:
-        return self.below[0]
-
-    def right(self) -> Expression:
-        return self.below[-1]
-
-    def child(self) -> Expression:
-        return self.below[0]
-
-    def extractFieldName(self) -> str:
-        return self.name()
-
-
-class Node(Operator):
-    """An operator that Spark makes anew over other children."""
-
-    def withNewChildren(self, below: Any) -> Node:
-        return Node(self.kind, *below, output=self.columns, streams=self.streams, **self.given)
-
-    def child(self) -> Operator:
-        return self.below[0]
-
-
 def timed(name: str, number: int, has_delay: bool) -> Expression:
     made = column(name, number)
-    vars(made)["metadata"] = lambda: SimpleNamespace(contains=lambda key: has_delay and key == DELAY_MS)
+    made.node["metadata"] = [DELAY_MS] * has_delay
     return made
 
 
 USER, TIME = timed("User", 1, False), timed("time", 2, True)
-CLICKS = Node("StreamingRelation", output=[USER, TIME], streams=True)
-PRUNED = Node("StreamingRelation", output=[USER], streams=True)
-PAID, IS_USER = Condition("GreaterThan", USER), Condition("IsNotNull", USER)
-IS_FIELD = Condition("IsNotNull", Condition("GetStructField", USER, name="Id"))
-SESSIONS = Node("Aggregate", CLICKS, groupingExpressions=[USER, column("session_window", 3)])
-WINDOWS = Node("Aggregate", CLICKS, groupingExpressions=[USER, column("window", 3)])
+CLICKS = Operator("StreamingRelation", output=[USER, TIME], streams=True)
+PRUNED = Operator("StreamingRelation", output=[USER], streams=True)
+PAID, IS_USER = Expression("GreaterThan", USER), Expression("IsNotNull", USER)
+IS_FIELD = Expression("IsNotNull", Expression("GetStructField", USER, name="Id"))
+SESSIONS = Operator("Aggregate", CLICKS, groupingExpressions=[USER, column("session_window", 3)])
+WINDOWS = Operator("Aggregate", CLICKS, groupingExpressions=[USER, column("window", 3)])
 
 
-def where(below: Operator, condition: Condition) -> Node:
-    return Node("Filter", below, condition=condition)
+def where(below: Operator, condition: Expression) -> Operator:
+    return Operator("Filter", below, condition=condition)
 
 
-def late(below: Operator) -> Node:
-    return Node("EventTimeWatermark", below)
+def late(below: Operator) -> Operator:
+    return Operator("EventTimeWatermark", below)
 
 
 def as_it_is(plan: Any) -> Any:
@@ -90,9 +60,9 @@ def found(analyzed: Operator, optimize: Callable[[Any], Any], nullable: tuple[st
     return divergences_of(session, analyzed, CLOCK, nullable)
 
 
-BOTH = Condition("And", PAID, IS_USER)
-OF_CLOCK = Condition("Not", column(CLOCK, 9))
-WITH_CLOCK = Node("Union", CLICKS, PRUNED, output=[USER, TIME, column(CLOCK, 9)])
+BOTH = Expression("And", PAID, IS_USER)
+OF_CLOCK = Expression("Not", column(CLOCK, 9))
+WITH_CLOCK = Operator("Union", CLICKS, PRUNED, output=[USER, TIME, column(CLOCK, 9)])
 
 
 @pytest.mark.parametrize(
@@ -106,14 +76,14 @@ WITH_CLOCK = Node("Union", CLICKS, PRUNED, output=[USER, TIME, column(CLOCK, 9)]
         (where(late(CLICKS), IS_FIELD), becomes(late(where(CLICKS, IS_FIELD))), ("user",), []),
         (where(late(CLICKS), IS_FIELD), becomes(late(where(CLICKS, IS_FIELD))), ("id",), [FILTERED_WATERMARK]),
         (where(late(where(CLICKS, PAID)), PAID), becomes(late(where(CLICKS, PAID))), (), []),
-        (Node("Deduplicate", CLICKS), becomes(Node("Deduplicate", PRUNED)), (), [PRUNED_TIME]),
+        (Operator("Deduplicate", CLICKS), becomes(Operator("Deduplicate", PRUNED)), (), [PRUNED_TIME]),
         (
-            Node("DeduplicateWithinWatermark", CLICKS),
-            becomes(Node("DeduplicateWithinWatermark", PRUNED)),
+            Operator("DeduplicateWithinWatermark", CLICKS),
+            becomes(Operator("DeduplicateWithinWatermark", PRUNED)),
             (),
             [PRUNED_TIME],
         ),
-        (Node("Deduplicate", PRUNED), becomes(Node("Distinct", PRUNED)), (), []),
+        (Operator("Deduplicate", PRUNED), becomes(Operator("Distinct", PRUNED)), (), []),
         (SESSIONS, becomes(WINDOWS), (), [REDUNDANT_SESSIONS]),
         (WINDOWS, becomes(CLICKS), (), []),
         (where(late(WITH_CLOCK), OF_CLOCK), becomes("never asked"), (), []),
