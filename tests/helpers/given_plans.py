@@ -126,7 +126,12 @@ class Operator(_Kind):
     def toString(self) -> str:
         columns = [f"{one.name()}#{one.node['exprId']['id']}" for one in self.columns]
         used = [one.toString() for one in self.used]
-        return "\n".join([f"{self.kind} [{', '.join(columns)}] {used}", *(child.toString() for child in self.below)])
+        return "\n".join(
+            [
+                f"{self.kind} {self.given.get('name', '')} [{', '.join(columns)}] {used}",
+                *(child.toString() for child in self.below),
+            ]
+        )
 
     def __getattr__(self, name: str) -> Any:
         try:

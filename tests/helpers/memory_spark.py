@@ -250,8 +250,16 @@ class JFrame:
     def isEmpty(self) -> bool:
         return not self.rows(NO_RUN)
 
+    def __getattr__(self, name: str) -> Any:
+        if name != "as":
+            raise AttributeError(name)
+        return lambda called: replace(self, plan=Operator("SubqueryAlias", self.plan, name=called))
+
     def writeStream(self) -> JWriter:
         return JWriter(self)
+
+    def write(self) -> JBatchWriter:
+        return JBatchWriter(self.spark)
 
     def arrow(self) -> pa.Table:
         """Return its rows, timestamps in UTC."""
@@ -339,6 +347,26 @@ class JWriter:
         return query
 
     toTable = start
+
+
+@dataclass
+class JBatchWriter:
+    """A batch writer of Spark's JVM, which notes what it would write in `Session.wrote`."""
+
+    spark: Session
+    said: dict[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def say(*given: Any) -> JBatchWriter:
+            if name in ("save", "parquet", "saveAsTable", "insertInto"):
+                self.spark.wrote.append((name, given[0] if given else self.said.get("path"), self.said))
+            self.said[given[0] if name == "option" else name] = given[-1] if given else None
+            return self
+
+        return say
 
 
 class JQuery:
@@ -562,11 +590,13 @@ class Session(SparkSession):
     Attributes:
         views: The frames of its views and tables, by name.
         started: The queries that it has started.
+        wrote: The batch writes: the method, the target and what else the writer was told.
         folder: Where its queries have temporary checkpoints.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.views, self.started, self.settings = folder, dict[str, JFrame](), list[JQuery](), Conf()
+        self.wrote: list[tuple[str, str | None, dict[str, Any]]] = []
         self._jvm = Jvm()
         stopped = SimpleNamespace(isStopped=lambda: False)
         self._jsc = SimpleNamespace(sc=lambda: stopped)
