@@ -163,7 +163,8 @@ def table(*columns: Expression) -> Operator:
 
 def project(below: Operator, *columns: Expression) -> Operator:
     """A projection; an alias is a column of its output, by its name and number."""
-    return Operator("Project", below, output=columns, expressions=columns, projectList=[*columns])
+    output = [column(one.node["name"], one.node["exprId"]["id"]) for one in columns]
+    return Operator("Project", below, output=output, expressions=columns, projectList=[*columns])
 
 
 def watermark(below: Operator, time: Expression, *delays_ms: int) -> Operator:
