@@ -1,0 +1,154 @@
+"""Change events of a table's rows, and the declarations of the dimensions that are kept from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..core.errors import BadInput
+from ..core.records import Record
+from .declarations import Definition, field_of, is_whole, not_negative
+
+
+class Event(NamedTuple):
+    """A change event of a row.
+
+    Attributes:
+        key: The row's key.
+        sequence: Its place among the events of its key: the largest is the newest.
+        order: What decides between events of equal sequence: the largest counts.
+        row: The row after the change; None: the change deletes it.
+    """
+
+    key: Any
+    sequence: Any
+    order: Any
+    row: Any
+
+
+def decisive(events: Collection[Event]) -> Event:
+    """Return the newest of several events of a key; events that come again count once.
+
+    Raises:
+        BadInput: Two events differ, and neither sequence nor order says which of them is newer.
+    """
+    newest = max(events, key=lambda event: (event.sequence, event.order))
+    for event in events:
+        if event[:3] == newest[:3] and event.row != newest.row:
+            raise BadInput(
+                f"two events of the key {event.key!r} have the sequence {event.sequence!r} and differ, "
+                f"{_shown(event)} and {_shown(newest)}: name what decides between them with ties, or give each event "
+                "of a key a sequence of its own"
+            )
+    return newest
+
+
+def _shown(event: Event) -> str:
+    return "a delete" if event.row is None else repr(event.row)
+
+
+def _columns(option: Any) -> tuple[str, ...]:
+    if not isinstance(option, list | tuple) or not option or not all(isinstance(name, str) for name in option):
+        raise BadInput(f'the fields are {option!r}: give a list of their names, such as ["name"]')
+    return tuple(option)
+
+
+def _deletes(option: Any) -> Mapping[str, Any]:
+    if not isinstance(option, Mapping) or len(option) != 1:
+        raise BadInput(f'deletes is {option!r}: give a field and its value, such as {{"op": "D"}}')
+    return option
+
+
+@dataclass(frozen=True)
+class Scd1(Definition):
+    """A dimension of type 1: the newest version of each row.
+
+    Attributes:
+        sequence_by: The field that holds an event's sequence (ms); by default it is the record's timestamp.
+        deletes: The field, and its value in an event that deletes the row; a null value deletes it, too.
+        columns: The fields that a row keeps; all by default.
+        ties: The field, a whole number, that decides between events of equal sequence; None: such events are refused
+            if they differ.
+        tombstone_ms: The time for which a deleted key is remembered, with which records are dropped that are further
+            behind the clock; None: for ever, and no record is late.
+
+    Raises:
+        BadInput: `tombstone_ms` is negative, or the sequence isn't the timestamp that it goes by.
+    """
+
+    sequence_by: str | None = None
+    deletes: Mapping[str, Any] | None = field(default=None, metadata={"read": _deletes})
+    columns: tuple[str, ...] | None = field(default=None, metadata={"read": _columns})
+    ties: str | None = None
+    tombstone_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        if self.tombstone_ms is not None:
+            not_negative(self, "tombstone_ms")
+            if self.sequence_by is not None:
+                raise BadInput(
+                    "tombstone_ms goes by timestamps, and events are in the order of "
+                    f"{self.sequence_by!r}: a deleted key could come back; leave one of the two out"
+                )
+
+    def edge(self, clock: int) -> int:
+        """Return the time (ms) before which records are dropped, and tombstones forgotten, at that clock."""
+        return 0 if self.tombstone_ms is None else clock - self.tombstone_ms
+
+    def is_nothing(self, record: Record) -> bool:
+        """Whether a null value has no sequence or order: it follows the delete that it repeats."""
+        return record.value is None and (self.sequence_by or self.ties) is not None
+
+    def event(self, record: Record) -> Event:
+        """Return a record as a change event.
+
+        Raises:
+            BadInput: Its value lacks a field, or a sequence isn't a whole number.
+        """
+        sequence = record.timestamp if self.sequence_by is None else _number(record.value, self.sequence_by, "sequence")
+        order = 0 if self.ties is None else _number(record.value, self.ties, "order of events of equal sequence")
+        return Event(record.key, sequence, order, self._row(record.value))
+
+    def _row(self, value: Any) -> Any:
+        is_deleted = self.deletes is not None and any(
+            field_of(value, name, "the kind of the change") == of_delete for name, of_delete in self.deletes.items()
+        )
+        if value is None or is_deleted:
+            return None
+        return value if self.columns is None else {name: field_of(value, name, "a column") for name in self.columns}
+
+    def check(self, record: Record) -> None:
+        """Refuse a value without the fields that are read."""
+        if record.key is not None and not self.is_nothing(record):
+            self.event(record)
+
+
+@dataclass(frozen=True)
+class Scd2(Scd1):
+    """A dimension of type 2: every version of each row, with its interval.
+
+    Attributes:
+        track: The fields whose change makes a new version; another change updates the version. All by default.
+    """
+
+    track: tuple[str, ...] | None = field(default=None, metadata={"read": _columns})
+
+    def tracked(self, row: Any) -> Any:
+        """Return the part of a row whose change makes a new version."""
+        return row if self.track is None else [field_of(row, name, "a tracked column") for name in self.track]
+
+    def check(self, record: Record) -> None:
+        """Refuse a value without the fields that are read."""
+        super().check(record)
+        if record.key is not None and not self.is_nothing(record) and (row := self.event(record).row) is not None:
+            self.tracked(row)
+
+
+def _number(value: Any, name: str, what: str) -> int:
+    found = field_of(value, name, f"the {what}", f"give each event its {what}")
+    if not is_whole(found) or found < 0:
+        raise BadInput(f"the field {name!r} holds {found!r}: the {what} is a whole number, 0 or more")
+    assert isinstance(found, int)
+    return found

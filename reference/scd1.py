@@ -1,0 +1,66 @@
+"""Slowly changing dimensions of type 1: the newest version of each row, kept from change events.
+
+Source: Kimball, "The Data Warehouse Toolkit", type 1; order and deletes as in AUTO CDC of Spark's Declarative
+Pipelines. The table is a function of the set of events: their order of arrival, repeats and batches play no part.
+Where these sources are silent: events of equal sequence that differ are refused, unless `ties` orders them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from .core.clocks import Clock
+from .core.records import Accepted, Change, Dropped, Key, Output, Record, Table
+from .definitions.changes import Event, Scd1, decisive
+
+
+def meaning(changes: Scd1, accepted: Iterable[Accepted], clock: int) -> Table:
+    """Return the newest version of each row that isn't deleted, with its sequence as the timestamp."""
+    newest = current(changes.event(record) for record, _ in accepted)
+    return {(key, None): (event.row, event.sequence) for key, event in newest.items()}
+
+
+def current(events: Iterable[Event]) -> dict[Any, Event]:
+    """Return the newest event of each key, without the keys that it deletes.
+
+    Raises:
+        BadInput: The newest events of a key differ, and have the same sequence and order.
+    """
+    by_key: dict[Any, list[Event]] = defaultdict(list)
+    for event in events:
+        by_key[event.key].append(event)
+    newest = {key: decisive(of_key) for key, of_key in by_key.items()}
+    return {key: event for key, event in newest.items() if event.row is not None}
+
+
+class Behaviour:
+    """The state machine: the newest event of each key, tombstones included."""
+
+    def __init__(self, changes: Scd1, clock: Clock) -> None:
+        self.changes = changes
+        self.clock = clock
+        self.newest: dict[Key, Event] = {}
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Keep an event that is newer than those of its key before, and emit the row if it is another one."""
+        if record.key is None:
+            return [Dropped(None, "null key")]
+        self.clock.observe(record.timestamp)
+        self.advance()
+        if self.changes.is_nothing(record):
+            return [Dropped(record.key, "null value")]
+        if record.timestamp < self.changes.edge(self.clock.now):
+            return [Dropped(record.key, "late")]
+        event, old = self.changes.event(record), self.newest.get(record.key)
+        self.newest[record.key] = newest = event if old is None else decisive([old, event])
+        if newest is old or (newest.row is None and (old is None or old.row is None)):
+            return []
+        return [Change(record.key, None, newest.row, newest.sequence)]
+
+    def advance(self) -> list[Output]:
+        """Forget the tombstones that no accepted event is older than; time alone changes no row."""
+        edge = self.changes.edge(self.clock.now)
+        self.newest = {key: one for key, one in self.newest.items() if one.row is not None or one.sequence >= edge}
+        return []
