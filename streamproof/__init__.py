@@ -12,9 +12,9 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   `invariants`, `upgrade` and `replay` do both in one call. They return `JobReport`, `InvariantsReport`, `UpgradeReport`
   and `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
   `Script` (a script as it is). Expected are the rules of Spark's own operators (`session_windows`, `windows`,
-  `drop_duplicates`, `stream_join`, `static_join`, `union`), `reference_of` (one of the ten operators), a function or a
-  class (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`.
-  `write_report` writes what came of it as a page, text, JSON and JUnit XML.
+  `drop_duplicates`, `stream_join`, `static_join`, `union`), `reference_of` (one of the ten operators), `scd1` and
+  `scd2` (tables kept from change events), a function or a class (with a `Watermark`, which tells late rows as Spark
+  does), `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
 - Checking: `check` (an operator's Spark implementation), `assert_holds` (one of its counterexamples again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
 - Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .properties.generators.columns.forms.avro import avro
     from .properties.generators.columns.inputs import Input
     from .properties.generators.registering import register
+    from .properties.laws.expected.changes import scd1, scd2
     from .properties.laws.expected.oracles import as_batch, other_job, sql
     from .properties.laws.expected.reference import reference_of
     from .properties.laws.expected.rules import (
@@ -145,6 +146,8 @@ __all__ = [
     "reference_of",
     "register",
     "replay",
+    "scd1",
+    "scd2",
     "session_windows",
     "sql",
     "static_join",
@@ -171,6 +174,7 @@ _HOMES = {
     ".properties.checking.jobs.verdicts": ("Inconclusive", "UpgradeRefused", "Violated"),
     ".properties.generators.columns.forms.avro": ("avro",),
     ".properties.generators.columns.inputs": ("Input",),
+    ".properties.laws.expected.changes": ("scd1", "scd2"),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
     ".properties.laws.expected.reference": ("reference_of",),
     ".properties.laws.expected.rules": (

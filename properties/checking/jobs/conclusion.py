@@ -176,7 +176,7 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
             f"what the job does by its own constants, where {'; '.join(sides)}: "
             f"Input(…, {values_hint(draws.inputs, '; '.join(sides))}) says which to draw"
         )
-    return left + _not_drawn(draws.inputs)
+    return [*left, *judge.oracle.unchecked, *_not_drawn(draws.inputs)]
 
 
 def limits(judge: Judge) -> list[str]:

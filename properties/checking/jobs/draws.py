@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ....reference.core.durations import microseconds_of
 from ...generators.columns.histories.drawing import BASES, closed, draw_histories
@@ -16,6 +17,12 @@ from .arguments import CheckOptions
 DAY_US = 86_400_000_000
 ATTEMPTS = 20
 """The most clock schedules that are tried until the oracle's own goals are met."""
+
+
+def with_identities(options: CheckOptions, oracle: Oracle) -> CheckOptions:
+    """Return the options of a check in which rows that the oracle takes for one event are copies of each other."""
+    inputs = [one if one.identity else replace(one, identity=(*oracle.identity(one.source),)) for one in options.inputs]
+    return replace(options, inputs=inputs)
 
 
 class Draws:

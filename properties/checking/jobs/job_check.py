@@ -39,7 +39,7 @@ from ..fuzzing.divergences import FILTERED_WATERMARK, sentences
 from .arguments import CheckOptions
 from .boundary_values import with_boundary_values
 from .conclusion import inconclusive, limits, not_checked, unmet_goals
-from .draws import Draws
+from .draws import Draws, with_identities
 from .failing import failing_history
 from .reports import JobReport
 from .smallest import deadline_of_shrinking, plainest, shrunk
@@ -98,7 +98,7 @@ class JobCheck:
         self.variation, self.depends_on_others, self.two_runs = variation, False, ""
         self.keeps_keys_apart = False
         declared = options.runner.declare(variation.run)
-        self.options = options = with_boundary_values(options, declared.plan, oracle)
+        self.options = options = with_boundary_values(with_identities(options, oracle), declared.plan, oracle)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)

@@ -45,6 +45,11 @@ class Oracle(ABC):
         return None
 
     @property
+    def unchecked(self) -> Sequence[str]:
+        """What its histories leave out, each with the way to check it."""
+        return ()
+
+    @property
     def written(self) -> Sequence[Any]:
         """The user's functions, classes and statements by which it expects rows; their constants are drawn, too."""
         return ()
@@ -52,6 +57,10 @@ class Oracle(ABC):
     def closes(self, mode: Mode) -> bool:
         """Whether the end of a history must close everything: then the watermark moves far beyond it."""
         return mode == "append"
+
+    def identity(self, source: Source) -> Sequence[str]:
+        """Return the columns in which two rows of an input agree only as copies of one event; none: any may differ."""
+        return ()
 
     def beside(self, witness: RowsWitness) -> Oracle:
         """Return the oracle for the checked job, whose witness it may need."""
