@@ -1,7 +1,7 @@
 """Counts the structure of the project: `python -m benchmarks.structure` prints files that run, types and lines.
 
 Each check is traced in a process of its own, with a profiler in all its threads. A file counts if a function of it runs
-there, after all modules were imported; what Spark's Python workers run doesn't count. `--without-spark` traces nothing.
+there, after all modules were imported; what Spark's Python workers run doesn't count.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Annotated, TypeAlias
+
+import typer
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("reference", "spark_impl", "properties", "specs", "streamproof")
@@ -64,6 +67,10 @@ def operator_check() -> None:
 
 
 CHECKS: Mapping[str, Callable[[], None]] = dict(zip(MOST_FILES, (readme_check, operator_check), strict=True))
+WithoutSpark: TypeAlias = Annotated[bool, typer.Option("--without-spark", help="Trace nothing: count types and lines.")]
+Traced: TypeAlias = Annotated[
+    str | None, typer.Option("--traced", metavar="CHECK", help="Print a check's files as JSON.")
+]
 
 
 def code_called(work: Callable[[], object]) -> list[CodeType]:
@@ -127,7 +134,7 @@ def lines_of(folder: str) -> int:
 
 def traced(check: str) -> list[str]:
     """Return the files of a check, from a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.structure", check]
+    command = [sys.executable, "-m", "benchmarks.structure", "--traced", check]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     files: list[str] = json.loads(done.stdout.splitlines()[-1])
     return files
@@ -140,13 +147,15 @@ def show(name: str, count: int, limit: str, names: list[str]) -> None:
         print(f"    {one}")
 
 
-def main(arguments: list[str]) -> None:
-    """Print all counts, or the files of one check as JSON."""
-    if arguments and arguments[0] in CHECKS:
+def main(without_spark: WithoutSpark = False, check: Traced = None) -> None:
+    """Count the files in which a function runs for two checks, the types of each kind, lines, and names that recur."""
+    if check is not None:
+        if check not in CHECKS:
+            raise typer.BadParameter(f"{check!r} is no check: use one of {', '.join(CHECKS)}")
         import_all()
-        print(json.dumps(files_of(CHECKS[arguments[0]])))
+        print(json.dumps(files_of(CHECKS[check])))
         return
-    if "--without-spark" not in arguments:
+    if not without_spark:
         files = {check: traced(check) for check in CHECKS}
         for check, most in MOST_FILES.items():
             show(f"files in which a function runs, {check}", len(files[check]), f"at most {most}", files[check])
@@ -169,4 +178,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    typer.run(main)
