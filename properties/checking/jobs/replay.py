@@ -19,7 +19,6 @@ from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck
 from .production.judging import Judging
 from .production.run import read_run
-from .production.uncertainty import uncertain
 from .production.verdict import report_of, violated
 from .reports import ReplayReport
 from .verdicts import Inconclusive
@@ -52,12 +51,9 @@ def _judged(judging: Judging) -> ReplayReport:
     doing(f"{name}: judging {len(run.written.rows)} rows")
     (expected,) = judging.expected([judging.given(run.history)])
     expected, emitted = judging.emitted(expected)
-    differing = judging.differing(expected, emitted)
-    doubtful = uncertain(judging, expected)
-    found = [one for one in differing if not doubtful.has(one.row)]
-    if found:
+    if found := judging.differing(expected, emitted):
         raise violated(judging, found, emitted)
-    return report_of(judging, differing, emitted, doubtful)
+    return report_of(judging, emitted)
 
 
 def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Reading]:

@@ -67,6 +67,12 @@ class Checkpoint:
         """Whether it has the logs of all micro-batches; Spark removes all but the last 100."""
         return self.batches[0].number == 0
 
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether it says which rows each batch has read: it is whole, or has one file source, with its own log."""
+        end = self.batches[-1].ends.get(self.sources[0]) if len(self.sources) == 1 else None
+        return self.is_whole or (isinstance(end, dict) and "logOffset" in end)
+
     def files_read(self, source: str, last: int) -> list[tuple[int, str]]:
         """Return the files that a file source has read: each with the number of the source's own batch, in order.
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
 from .files import Files, numbered
-from .reading import Gone, reported_reading
+from .reading import reported_reading
 
 LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d+\.(\d+))?\.parquet")
@@ -37,12 +37,12 @@ class DeltaLog:
         """Return the actions of a version; its file is read once.
 
         Raises:
-            Gone: The log no longer has it.
+            BadInput: The log no longer has it, or it can't be read.
         """
         if version in self._read:
             return self._read[version]
         if version not in self.versions:
-            raise Gone(
+            raise BadInput(
                 f"{self.files.where(LOG)} no longer has version {version:,} of the table: raise the table's "
                 "delta.logRetentionDuration, and judge a later run"
             )
@@ -57,7 +57,7 @@ class DeltaLog:
         """Return the files that the table has at a version, in a stream's order, and its metadata.
 
         Raises:
-            Gone: The log no longer says it.
+            BadInput: The log no longer says it.
         """
         files: dict[tuple[str, str], Action] = {}
         metadata: Action = {}

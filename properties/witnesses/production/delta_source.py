@@ -21,7 +21,7 @@ from ...system.installed.spark_versions import arrow_table_of, struct_of_arrow
 from ..job.rows import rows_of
 from .delta_log import Action, DeltaLog, changing
 from .files import Files
-from .reading import Again, Gone, Place, in_order, reported_reading, with_time
+from .reading import Again, Place, in_order, reported_reading, with_time
 
 NEWEST_OFFSET = 3
 """The newest version of Delta's offsets that is read."""
@@ -54,13 +54,7 @@ def read_delta(place: Place) -> Again:
             or a mapping of columns.
     """
     table = _Table(place)
-    files = [(number, add) for number, add in table.files() if table.takes(add)]
-    if place.first:
-        try:
-            return Again(table.rows([*table.files_before(), *files]))
-        except Gone:
-            return Again(table.rows(files), lacks_earlier=True)
-    return Again(table.rows(files))
+    return table.rows([(number, add) for number, add in table.files() if table.takes(add)])
 
 
 class _Table:
@@ -132,15 +126,12 @@ class _Table:
         return self.exclude is None or self.exclude.search(add["path"]) is None
 
     def files(self) -> Iterator[tuple[int, Action]]:
-        """Yield the files that each micro-batch has read, if it is known from where: with the number of the batch."""
+        """Yield the files that each micro-batch has read, with the number of the batch."""
         start: Offset | None = None
         for batch, end in zip(self.place.checkpoint.batches, self.ends, strict=True):
             if end is None or end == start:
                 continue
-            if start is None and not (self.place.first and batch.number == self.place.first):
-                start = self._start(end)
-            if start is not None:
-                yield from ((batch.number, add) for add in self._between(start, end))
+            yield from ((batch.number, add) for add in self._between(start or self._start(end), end))
             start = end
 
     def _start(self, end: Offset) -> Offset:
@@ -148,16 +139,6 @@ class _Table:
         if self.starting is not None:
             return Offset(self.starting, BASE, False)
         return Offset(end.version if end.is_initial else end.version - 1, BASE, True)
-
-    def files_before(self) -> Iterator[tuple[int, Action]]:
-        """Yield the files up to the end of the first micro-batch that has a log, whatever the batches were.
-
-        Raises:
-            Gone: The log no longer has all of them.
-        """
-        end, number = self.ends[0], self.place.first - 1
-        if end is not None:
-            yield from ((number, add) for add in self._between(self._start(end), end) if self.takes(add))
 
     def _between(self, start: Offset, end: Offset) -> Iterator[Action]:
         """Yield the files after a position up to another."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import unquote
 
-from ...generators.columns.forms.rows import Row
 from ...system.installed.spark_versions import struct_of_arrow
 from ..job.rows import rows_of
-from .reading import Again, Gone, Place, format_of, in_order, reported_reading, with_time
+from .reading import Again, Place, format_of, in_order, reported_reading, with_time
 
 
 def read_files(place: Place) -> Again:
@@ -30,16 +29,10 @@ def read_files(place: Place) -> Again:
         # Of batches up to the first whose log is kept, the order alone is known.
         before = first > 0 and own <= begins
         numbers[path] = own - begins + first - 1 if before else checkpoint.batches[bisect_left(ends, own)].number
-    try:
-        return Again(_rows(place, numbers))
-    except Gone:
-        later = {path: number for path, number in numbers.items() if number >= first}
-        if not first or len(later) == len(numbers):
-            raise
-        return Again(_rows(place, later), lacks_earlier=True)
+    return _rows(place, numbers)
 
 
-def _rows(place: Place, numbers: Mapping[str, int]) -> Iterable[tuple[int, Row]]:
+def _rows(place: Place, numbers: Mapping[str, int]) -> Again:
     """Return the rows of files, each with the number of its micro-batch."""
     source, reading, paths = place.source, place.reading, [*numbers]
     if not paths:

@@ -29,15 +29,11 @@ class BatchesRead:
         numbers: The id of each batch's micro-batch; None: it ended with the first that the checkpoint still has, or
             before it.
         unreadable: The number of records whose payload is no row.
-        in_order: Whether the order of the batches without an id is known.
-        lacking: The names of the inputs that don't have all of their rows any more.
     """
 
     batches: Sequence[tuple[Arrival, ...]]
     numbers: Sequence[int | None]
     unreadable: int = 0
-    in_order: bool = True
-    lacking: Sequence[str] = ()
 
 
 def sources_by_input(checkpoint: Checkpoint, plan: Plan, sources: Sequence[Source]) -> dict[str, str]:
@@ -96,30 +92,19 @@ def read_inputs(
     first = checkpoint.batches[0].number
     before: dict[int, list[Arrival]] = {}
     batches: dict[int, list[Arrival]] = {batch.number: [] for batch in checkpoint.batches}
-    unreadable, readers, lacking = 0, set(), []
+    unreadable = 0
     for source in sources:
         place = Place(spark, checkpoint, folders[source.name], source, readings.get(source.name, Reading()))
-        read = _reader(place)
-        again = read(place)
-        readers.add(read)
-        lacking += [source.name] * again.lacks_earlier
-        for number, row in again.rows:
+        for number, row in _reader(place)(place):
             if row is None:
                 unreadable += 1
             elif number < first:
                 before.setdefault(number, []).append(Arrival(source.name, row))
             else:
                 batches[number].append(Arrival(source.name, row))
-    if lacking:
-        before = {}
     earlier = [before[number] for number in sorted(before)]
-    return BatchesRead(
-        [*map(tuple, earlier), *map(tuple, batches.values())],
-        [*[None] * len(earlier), *batches],
-        unreadable,
-        in_order=not first or (len(sources) == 1 and readers == {read_files}),
-        lacking=lacking,
-    )
+    read = [*map(tuple, earlier), *map(tuple, batches.values())]
+    return BatchesRead(read, [*[None] * len(earlier), *batches], unreadable)
 
 
 def _reader(place: Place) -> Callable[[Place], Again]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +15,7 @@ from .reading import Again, Place, reported_reading, with_time
 
 KAFKA = "kafka"
 EARLIEST = -2
-PARTS_BEFORE = 8
-"""Into so many parts the records are split, by their times, of batches whose order isn't known."""
+"""The offset at which a partition begins that came later."""
 
 
 def read_kafka(place: Place) -> Again:
@@ -38,21 +37,17 @@ def read_kafka(place: Place) -> Again:
             f'reads={{"{source.name}": {{"format": "kafka", "kafka.bootstrap.servers": "host:9092"}}}}'
         )
     start, last = checkpoint.start_of(place.folder), place.ends[-1]
-    if start is None and not place.first:
+    if start is None:
         raise BadInput(f"{checkpoint.files.where(f'sources/{place.folder}/0')} is missing: copy the whole checkpoint")
-    # Records from before the first log may be gone: what is left is read then.
-    known = {} if place.first else start
     begins = {
-        topic: {part: known.get(topic, {}).get(part, EARLIEST) for part in parts} for topic, parts in last.items()
+        topic: {part: start.get(topic, {}).get(part, EARLIEST) for part in parts} for topic, parts in last.items()
     }
-    rows = _records(place, begins, last)
     ends = {
         (topic, int(part)): [(end or {}).get(topic, {}).get(part, -1) for end in place.ends]
         for topic, parts in last.items()
         for part in parts
     }
-    lacks = _lacks_earlier(place, rows, ends, start) if place.first else False
-    return Again(_with_batches(place, rows, ends), lacks)
+    return _with_batches(place, _records(place, begins, last), ends)
 
 
 def _records(place: Place, begins: Mapping[str, Any], ends: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -78,43 +73,14 @@ def _records(place: Place, begins: Mapping[str, Any], ends: Mapping[str, Any]) -
         return [*rows_of(arrow_table_of(selected))]
 
 
-def _lacks_earlier(
-    place: Place, rows: Sequence[Mapping[str, Any]], ends: Mapping[tuple[str, int], Sequence[int]], start: Any
-) -> bool:
-    """Whether records of the first micro-batches are gone.
-
-    Raises:
-        BadInput: Records of a micro-batch that is judged are gone, too.
-    """
-    least: dict[tuple[str, int], int] = {}
-    for row in rows:
-        partition = row["__topic"], row["__partition"]
-        least[partition] = min(row["__offset"], least.get(partition, row["__offset"]))
-    lacks = start is None
-    for (topic, part), of_batches in ends.items():
-        found, cut = least.get((topic, part), of_batches[-1]), max(of_batches[0], 0)
-        if found > cut:
-            raise BadInput(
-                f"input {place.source.name} can't be read again: partition {part} of {topic} begins at offset {found}, "
-                f"and batch {place.first + 1} at offset {cut}: raise the topic's retention.ms, and judge a later run"
-            )
-        began = (start or {}).get(topic, {}).get(str(part), 0)
-        lacks = lacks or found > began
-    return lacks
-
-
 def _with_batches(
     place: Place, rows: Sequence[dict[str, Any]], ends: Mapping[tuple[str, int], Sequence[int]]
 ) -> Iterator[tuple[int, Row | None]]:
     """Yield the rows with their micro-batches."""
     source, encoding, batches = place.source, place.source.encoding, place.checkpoint.batches
     assert encoding is not None
-    places = [bisect_right(ends[row["__topic"], row["__partition"]], row["__offset"]) for row in rows]
-    before = [at for at, batch in enumerate(places) if place.first and not batch]
-    for at, (row, batch) in enumerate(zip(rows, places, strict=True)):
-        number = batches[batch].number
-        if place.first and not batch:
-            number = place.first - PARTS_BEFORE + bisect_left(before, at) * PARTS_BEFORE // len(before)
+    for row in rows:
+        number = batches[bisect_right(ends[row["__topic"], row["__partition"]], row["__offset"])].number
         if row["__unreadable"] or row["payload"] is None:
             yield number, None
         else:

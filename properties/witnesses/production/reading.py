@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -36,10 +36,6 @@ FORMATS = {
 """Spark's formats by the ends of files' names."""
 COMPRESSED = ("gz", "bz2", "zst", "snappy", "lz4", "deflate")
 FILE, BLOCK, NUMBER = "__streamproof_file", "__streamproof_block", "__streamproof_number"
-
-
-class Gone(BadInput):
-    """A source no longer has rows that the query has read."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +80,12 @@ class Place:
         return [batch.ends.get(self.folder) for batch in self.checkpoint.batches]
 
 
-@dataclass(frozen=True)
-class Again:
-    """The rows of a source, read again.
+Again: TypeAlias = "Iterable[tuple[int, Row | None]]"
+"""The rows of a source, read again, each with the number of its micro-batch; None: a record whose payload is no row.
 
-    Attributes:
-        rows: Each row with the number of its micro-batch; None: a record whose payload is no row. Where logs are gone,
-            rows up to the end of the first micro-batch that has one have lower numbers, which say their order alone.
-        lacks_earlier: Whether the source doesn't have all of these rows any more.
-    """
-
-    rows: Iterable[tuple[int, Row | None]]
-    lacks_earlier: bool = False
+Where logs are gone, rows up to the end of the first micro-batch that has one have lower numbers, which say their order
+alone.
+"""
 
 
 def in_order(frame: DataFrame, paths: Sequence[str]) -> tuple[pa.Table, list[str]]:
@@ -147,9 +137,6 @@ def reported_reading(what: str) -> Iterator[None]:
 
     Args:
         what: What messages call the read rows.
-
-    Raises:
-        Gone: A file is missing.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -159,7 +146,7 @@ def reported_reading(what: str) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         said = first_line(_root(error)).rstrip(".")
         if "PATH_NOT_FOUND" in said or "FileNotFoundException" in str(error):
-            raise Gone(
+            raise BadInput(
                 f"{what} can't be read again: {said}; restore the file: the run can't be judged without the rows that "
                 "it read"
             ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from .....reference.core.errors import BadInput
 from ....generators.columns.forms.rows import Row, microseconds
@@ -17,6 +17,7 @@ from ....laws.variation import Variation
 from ....outcomes.equality import comparable
 from ..arguments import CheckOptions
 from ..job_check import JobCheck
+from ..verdicts import Inconclusive
 from .run import ProductionRun
 from .times import values_of
 
@@ -51,26 +52,77 @@ class Judging:
         self.options, self.run, self.draws = options, run, check.draws
         self.judge, self.declared, self.store = check.judge, check.judge.declared, check.store
         self.sources, self.mode = options.runner.sources, options.run.mode
-        self.exact = (
-            isinstance(self.judge.oracle, (Rule, JobOracle)) and run.checkpoint.is_whole and self.mode == "append"
-        )
-        self.by_batch = self.exact and run.written.has_batches
+        self.exact = isinstance(self.judge.oracle, (Rule, JobOracle)) and run.checkpoint.is_whole
+        self.by_batch = self.exact and self.mode == "append" and run.written.has_batches
         # Others say what the table is at the end, whatever the batches were.
         self.by_batches = isinstance(self.judge.oracle, (Rule, JobOracle, ModelOracle))
         self.not_checked: list[str] = []
+        self.unsure_keys = self._keys_with_late_rows()
         plan = self.declared.plan
         self.judge.leave_out((plan.nondeterministic | plan.of_clock).difference(self.judge.unique_columns or ()))
 
+    def _keys_with_late_rows(self) -> set[Any]:
+        """Return the keys of the rows of which the oracle can't tell whether Spark has dropped them as late.
+
+        An oracle that goes by batches is unsure only where a batch without data may have run before.
+        """
+        keys: set[Any] = set()
+        if self.exact or not self.declared.plan.delays_us:
+            return keys
+        by_name, before_ms = {source.name: source for source in self.sources}, -1
+        for watermark_ms, batch in zip(self.run.watermarks_ms, self.run.history.batches, strict=False):
+            least_ms = before_ms if self.by_batches else -1
+            for name, row in batch:
+                time_us = by_name[name].time_us_of(row)
+                if time_us is not None and least_ms < time_us // 1_000 <= watermark_ms:
+                    keys.add(comparable([*by_name[name].key_of(row)]))
+            before_ms = watermark_ms
+        return keys
+
     def emitted(self, expected: Expected) -> tuple[Expected, list[Row]]:
-        """Return the expected and the written rows with the same columns; those that nothing is expected of are noted.
+        """Return the expected and the written rows that are compared, with the same columns.
+
+        Columns that nothing is expected of are noted. Rows of keys with rows that may be late are left out.
 
         Raises:
             BadInput: The output lacks an expected column.
+            Inconclusive: Rows may be late, and the output doesn't say which of its rows depend on them.
         """
-        expected, (rows,) = self.in_form(expected, [self.run.written.rows])
+        __tracebackhide__ = True
+        written = self.run.written
+        expected, (rows,) = self.in_form(expected, [written.rows])
         wanted = columns_of(expected.rows)
         self.judge.met.extra = [column for column in columns_of([rows]) if wanted and column not in wanted]
-        return expected, rows
+        if not self.unsure_keys:
+            return expected, rows
+        columns = wanted or columns_of([rows])
+        if columns and not self.key_columns(dict.fromkeys(columns)):
+            raise Inconclusive(
+                f"inconclusive: the run of {self.judge.name} has read {self._why_unsure()}; or keep the columns of the "
+                "inputs' key in the output, so that the other keys can be judged",
+                job=self.judge.name,
+            )
+        count = len(self.unsure_keys)
+        self.not_checked.append(f"{count:,} key{'s' * (count != 1)} with {self._why_unsure()}")
+        kept = [at for at, row in enumerate(rows) if self._is_sure(row)]
+        rows, batches = [rows[at] for at in kept], [written.batches[at] for at in kept]
+        self.run = replace(self.run, written=replace(written, rows=rows, batches=batches))
+        return replace(expected, rows=[[*filter(self._is_sure, of_batch)] for of_batch in expected.rows]), rows
+
+    def _is_sure(self, row: Row) -> bool:
+        """Whether a row of the output depends on no row that may be late."""
+        return comparable([row[column] for column in self.key_columns(row)]) not in self.unsure_keys
+
+    def _why_unsure(self) -> str:
+        if self.by_batches and not self.run.checkpoint.is_whole:
+            return (
+                "rows that are late if a batch without data ran before theirs, whose log is gone: "
+                "spark.sql.streaming.minBatchesToRetain keeps more"
+            )
+        return (
+            f"rows at or behind the watermark, of which {self.judge.oracle.name} can't tell whether they count: expect "
+            "a rule, such as windows(…)"
+        )
 
     def differing(self, expected: Expected, written: Sequence[Row]) -> list[Wrong]:
         """Return the rows that only one side has: by batch, then by key, whatever order they were read in."""

@@ -23,7 +23,7 @@ from ....system.progress import doing
 from ..draws import DAY_US
 from ..smallest import plainest
 from .judging import Judging
-from .times import Uncertain, place_of
+from .times import place_of
 
 MOST_ROWS_OF_PART = 10_000
 """A key with more rows isn't looked at closer."""
@@ -117,22 +117,13 @@ class Narrowing:
         shrinker = Shrinker[list[tuple[int, Arrival]]](lambda rows: (len(rows), repr(rows)), fewer)
         return part(shrinker.shrink(placed, expects, deadline=deadline))
 
-    def rows_of(self, key: Any, wrong: Row) -> JobHistory:
-        """Return the rows of a key, in the batches with such rows, the two before each of them, and the last.
-
-        Of many rows those are taken whose times are near the times of the wrong row.
-        """
+    def rows_of(self, key: Any) -> JobHistory:
+        """Return the rows of a key, in the batches with such rows, the two before each of them, and the last."""
         by_name = {source.name: source for source in self.judging.sources}
         batches = [
             [one for one in batch if key is None or comparable([*by_name[one.input].key_of(one.row)]) == key]
             for batch in self.judging.run.history.batches
         ]
-        if sum(map(len, batches)) > MOST_ROWS_OF_PART:
-            around = Uncertain(lambda row: ())
-            around.add(wrong, sum(self.judging.declared.plan.durations_us) // 1_000)
-            batches = [
-                [one for one in batch if around.has({"": one.row[by_name[one.input].time]})] for batch in batches
-            ]
         clock, last = self.judging.run.clock(self.judging.sources), len(batches) - 1
         kept = {near for at, batch in enumerate(batches) if batch for near in (at - 2, at - 1, at) if near >= 0}
         shown = sorted({*kept, max(last - 1, 0), last})

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .....reference.core.errors import BadInput
 from .....reference.spark.watermarks import micro_batches
-from ....generators.columns.model import Arrival, JobHistory, Source
+from ....generators.columns.model import JobHistory, Source
 from ....laws.expected.judging import Judge
 from ....system.progress import doing
 from ....witnesses.job.plan.plans import delays_by_input
@@ -18,14 +17,7 @@ from ....witnesses.production.reading import Reading
 from ....witnesses.run_options import WATERMARK_POLICY
 from ....witnesses.spark.session import session_for_query
 from ..arguments import CheckOptions
-
-BOUNDED = frozenset(
-    {
-        *("Aggregate", "EventTimeWatermark", "Expand", "Filter", "Generate", "LocalRelation", "LogicalRelation"),
-        *("MapInArrow", "MapInPandas", "Project", "SubqueryAlias", "Union", "View"),
-    }
-)
-"""Operators that in append mode keep no row longer than its times and the job's durations say."""
+from ..verdicts import Inconclusive
 
 
 @dataclass(frozen=True)
@@ -39,9 +31,6 @@ class ProductionRun:
         watermarks_ms: The watermark that each batch went by.
         written: The rows of its output.
         unreadable: The number of records whose payload is no row.
-        otherwise: The same with other batches where those without an id aren't known; None: all batches are known.
-        lacking: The names of the inputs that don't have the rows of the batches without an id any more.
-        earlier_ms: The largest event time at which such rows can count, in milliseconds since 1970.
     """
 
     checkpoint: Checkpoint
@@ -50,9 +39,6 @@ class ProductionRun:
     watermarks_ms: Sequence[int]
     written: Written
     unreadable: int
-    otherwise: JobHistory | None = None
-    lacking: Sequence[str] = ()
-    earlier_ms: int = 0
 
     def clock(self, sources: Sequence[Source]) -> list[int]:
         """Return the largest event time by the end of each batch, in microseconds since 1970."""
@@ -78,10 +64,20 @@ def read_run(
 
     Raises:
         BadInput: The checkpoint, a source or the output can't be read, or is of another job.
+        Inconclusive: The checkpoint no longer says which rows the first batches have read.
     """
+    __tracebackhide__ = True
     sources, declared, run = options.runner.sources, judge.declared, options.run
     with session_for_query(run.settings, any_provider=True) as spark:
         found = read_checkpoint(spark, checkpoint)
+        if not found.has_all_rows:
+            raise Inconclusive(
+                f"inconclusive: {found.files.where()} no longer has the logs from before batch "
+                f"{found.batches[0].number:,}, which say the rows of each batch: with more than one source, Kafka or a "
+                "Delta table, let spark.sql.streaming.minBatchesToRetain keep the logs of all batches that are to be "
+                "judged",
+                job=judge.name,
+            )
         # A query keeps the policy that it began with, whatever its session says.
         kept = {name: value for name, value in found.settings.items() if name == WATERMARK_POLICY}
         options = replace(options, run=replace(run, settings={**run.settings, **kept}))
@@ -89,58 +85,14 @@ def read_run(
         doing(f"{judge.name}: reading what {len(found.batches)} batches have read")
         read = read_inputs(spark, found, folders, sources, readings)
         written = read_output(spark, output, found, declared.schema)
-    whole = ProductionRun(found, _history(read.batches), read.numbers, (), written, read.unreadable)
-    if read.lacking:
-        earlier_ms = _earlier_ms(found, judge, options, read.lacking)
-        whole = replace(whole, lacking=read.lacking, earlier_ms=earlier_ms)
-    elif not read.in_order and None in read.numbers:
-        count = read.numbers.count(None)
-        together = tuple(arrival for batch in read.batches[:count] for arrival in batch)
-        batches, numbers = [together, *read.batches[count:]], [None, *read.numbers[count:]]
-        whole = replace(whole, history=_history(batches), numbers=numbers, otherwise=whole.history)
+    history = JobHistory((*read.batches, ()), name="the run")
+    whole = ProductionRun(found, history, read.numbers, (), written, read.unreadable)
     return replace(whole, watermarks_ms=_watermarks(whole, judge, options)), options
-
-
-def _history(batches: Sequence[tuple[Arrival, ...]]) -> JobHistory:
-    return JobHistory((*batches, ()), name="the run")
-
-
-def _earlier_ms(checkpoint: Checkpoint, judge: Judge, options: CheckOptions, lacking: Sequence[str]) -> int:
-    """Return the largest event time at which rows of the first batches can count: the next watermark says it.
-
-    Raises:
-        BadInput: Rows with later times may depend on them, too, or there is no such watermark.
-    """
-    plan, batches, sources = judge.declared.plan, checkpoint.batches, options.runner.sources
-    delays_us = delays_by_input(plan, sources)
-    if not delays_us and len(sources) == len(plan.event_times) == 1 and sources[0].wire_time is None:
-        delays_us = {sources[0].name: max(plan.delays_us)}  # the job reads the time from the payload
-    others = sorted(name for name in plan.operators if name not in BOUNDED and not name.startswith("StreamingRelation"))
-    one_clock = len(sources) == 1 or options.run.watermark_policy == "max"
-    why = ""
-    if options.run.mode != "append":
-        why = f"in {options.run.mode} mode"
-    elif others:
-        why = f"with the operator {others[0]}"
-    elif not delays_us or not one_clock or len(batches) < 2:
-        why = "without a watermark of its own that says how far they went"
-    if why:
-        raise BadInput(
-            f"input {lacking[0]} no longer has the rows from before batch {batches[0].number + 1}, and a job {why} may "
-            "depend on them for ever: keep the rows, or set spark.sql.streaming.minBatchesToRetain to the number of "
-            "batches that are to be judged, and judge the next run from its start"
-        )
-    assert delays_us
-    # A session that begins later may go on with them. Spark cuts times to milliseconds.
-    sessions_us = sum(plan.durations_us) if plan.has_sessions else 0
-    return batches[1].watermark_ms + (max(delays_us.values()) + sessions_us) // 1_000 + 1
 
 
 def _watermarks(run: ProductionRun, judge: Judge, options: CheckOptions) -> list[int]:
     """Return each batch's watermark: the checkpoint's, or, if its log is gone, the watermark that its rows reach."""
     known: dict[int | None, int] = {batch.number: batch.watermark_ms for batch in run.checkpoint.batches}
-    if run.otherwise is not None:
-        known[None] = run.checkpoint.batches[0].watermark_ms  # the largest of theirs
     plan, sources = judge.declared.plan, options.runner.sources
     delays_us = delays_by_input(plan, sources) or dict.fromkeys(
         (source.name for source in sources), min(plan.delays_us, default=0)

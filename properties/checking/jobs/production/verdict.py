@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ....counterexamples.of_jobs import NO_ROW, JobCounterexample, counted
 from ....generators.columns.formatting import shown_row, typed_row
-from ....generators.columns.forms.rows import Row, from_microseconds
+from ....generators.columns.forms.rows import Row
 from ....generators.columns.model import Expected
 from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
@@ -17,89 +17,45 @@ from ..reports import ReplayReport
 from ..verdicts import Inconclusive, Violated
 from .judging import Judging, Wrong
 from .narrowing import Narrowing
-from .times import Uncertain, place_of
+from .times import place_of
 
 
-def report_of(
-    judging: Judging, differing: Sequence[Wrong], written: Sequence[Row], doubtful: Uncertain
-) -> ReplayReport:
-    """Return the report of a run that has no wrong row.
+def report_of(judging: Judging, written: Sequence[Row]) -> ReplayReport:
+    """Return the report of a run without a wrong row.
 
     Args:
         judging: The judging of the run.
-        differing: The rows that differ; none is certainly wrong.
-        written: The rows that the run has written.
-        doubtful: The times at which it isn't certain what is expected.
+        written: The rows that the run has written, and that were judged.
 
     Raises:
-        Inconclusive: No row could be judged, or fewer than those that differ.
+        Inconclusive: There is no such row.
     """
     __tracebackhide__ = True
-    judge, run = judging.judge, judging.run
-    not_checked = [*judging.not_checked]
-    if differing:
-        not_checked.append(f"{len(differing):,} rows that differ, but depend on {_in_doubt(judging)}")
-    # Of the times of rows that are gone nothing is asked, so rows of these times show nothing.
-    unsure = [one for one in differing if not doubtful.is_before(one.row)]
-    missing = sum(one.is_expected for one in unsure)
-    surplus = len(unsure) - missing
-    as_expected = sum(not doubtful.is_before(row) for row in written) - surplus
-    if not as_expected or max(missing, surplus) > as_expected:
+    judge, run, not_checked = judging.judge, judging.run, [*judging.not_checked]
+    if not written:
         why = f"what the run of {judge.name} has written isn't there, and none is due"
-        if differing or written:
-            most = "most of " if as_expected else ""
-            left = not_checked[-1] if differing else _not_checked(judging)[0]
-            why = f"{most}what the run of {judge.name} has written can't be judged: {left}"
-            why += f"; {as_expected:,} row{'s are' if as_expected > 1 else ' is'} as expected" if as_expected else ""
+        if judging.unsure_keys:
+            why = f"none of what the run of {judge.name} has written can be judged: {not_checked[0]}"
         raise Inconclusive(f"inconclusive: {why}", job=judge.name)
-    batches = run.checkpoint.batches
-    return ReplayReport(
-        job=judge.name,
-        oracle=judge.oracle.name,
-        batches=(batches[0].number + 1 if run.lacking else 0, batches[-1].number),
-        read=len(run.history.arrivals),
-        written=len(written),
-        by_batch=judging.by_batch,
-        not_checked=[*not_checked, *_not_checked(judging)],
-        equality=judging.options.equality,
-        limits=limits(judge),
-    )
-
-
-def _in_doubt(judging: Judging) -> str:
-    """Return on which rows those depend that can't be judged."""
-    run, name = judging.run, judging.judge.oracle.name
-    first = run.checkpoint.batches[0].number + 1
-    if run.lacking:
-        return f"rows from before batch {first:,}, which {' and '.join(run.lacking)} no longer has"
-    if run.otherwise is not None:
-        return (
-            f"the order of the batches before batch {first:,}, whose logs are gone "
-            "(spark.sql.streaming.minBatchesToRetain keeps more)"
-        )
-    return (
-        f"rows at or behind the watermark, of which {name} can't tell whether they count: expect a rule, such as "
-        "windows(…)"
-    )
-
-
-def _not_checked(judging: Judging) -> list[str]:
-    left, run = [], judging.run
-    if run.lacking:
-        first, until = run.checkpoint.batches[0].number + 1, from_microseconds(run.earlier_ms * 1_000)
-        left.append(
-            f"results with times up to {until:%Y-%m-%d %H:%M:%S} UTC: {' and '.join(run.lacking)} no longer has the "
-            f"rows from before batch {first:,}, which may count in them"
-        )
     if run.unreadable:
         count = run.unreadable
-        left.append(f"{count:,} record{'s' * (count != 1)} whose payload is no row, which the job is to skip")
+        not_checked.append(f"{count:,} record{'s' * (count != 1)} whose payload is no row, which the job is to skip")
     if not judging.by_batch and judging.mode == "append":
         why = (
             "the sink's log doesn't say the batch of each row" if judging.exact else "the rows are compared at the end"
         )
-        left.append(f"in which batch each row was written: {why}")
-    return left
+        not_checked.append(f"in which batch each row was written: {why}")
+    return ReplayReport(
+        job=judge.name,
+        oracle=judge.oracle.name,
+        batches=(0, run.checkpoint.batches[-1].number),
+        read=len(run.history.arrivals),
+        written=len(written),
+        by_batch=judging.by_batch,
+        not_checked=not_checked,
+        equality=judging.options.equality,
+        limits=limits(judge),
+    )
 
 
 def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -> Violated:
@@ -129,7 +85,7 @@ def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -
     counterexample = JobCounterexample(
         job=f"the run of {judge.name}",
         oracle=judge.oracle.name,
-        history=narrowing.rows_of(key if columns else None, first.row),
+        history=narrowing.rows_of(key if columns else None),
         sources=judging.sources,
         expected=Expected("end", [[*both, *missing]]),
         emitted=[[*both, *surplus]],

@@ -84,7 +84,6 @@ class Plan:
         durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
         delays_us: The delays of its watermarks, in microseconds, sorted.
         event_times: The columns of its watermarks.
-        has_sessions: Whether it groups by session windows.
         has_function: Whether a Python function with state is among its operators.
         ends_in_function: Whether such a function makes the rows of its result, in this order.
         by_processing_time: Whether it has timeouts or timers of processing time.
@@ -109,7 +108,6 @@ class Plan:
     durations_us: Sequence[int] = ()
     delays_us: Sequence[int] = ()
     event_times: Sequence[EventTime] = ()
-    has_sessions: bool = False
     has_function: bool = False
     ends_in_function: bool = False
     by_processing_time: bool = False
@@ -154,7 +152,6 @@ def plan_of(analyzed: Any) -> Plan:
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
         delays_us=sorted(delays_us),
         event_times=_event_times(watermarks, sources, expressions),
-        has_sessions=any(node.get("name") == SESSION for each in expressions for node in each),
         has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
         ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
         by_processing_time="ProcessingTime" in clocks,

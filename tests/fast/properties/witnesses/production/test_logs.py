@@ -15,7 +15,7 @@ from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.installed.spark_versions import struct_of_arrow
 from streamproof.properties.witnesses.production import checkpoint, delta_source, file_source, kafka_source, output
 from streamproof.properties.witnesses.production.files import Files
-from streamproof.properties.witnesses.production.reading import Gone, Place, Reading
+from streamproof.properties.witnesses.production.reading import Place, Reading
 
 CLICKS = resolve(Input("user string, at timestamp", key="user", name="clicks")).source
 
@@ -76,7 +76,7 @@ def test_the_committed_batches_are_those_without_a_gap_before_the_last_commit(tm
     ]
     assert found.batches[0].ends == {"0": {"logOffset": 4}, "1": None}
     assert (found.query, found.sources, found.settings) == ("the query", ["0", "1"], {"a": "60"})
-    assert (found.running, found.is_whole) == (7, False)
+    assert (found.running, found.is_whole, found.has_all_rows) == (7, False, False)
 
 
 def test_newer_logs_name_the_sources_and_begin_with_the_first_batch(tmp_path: Path) -> None:
@@ -129,19 +129,9 @@ def test_each_file_of_a_source_is_of_the_batch_that_read_up_to_it(
         batches = {number - 2 + begins: end for number, end in ends.items()}
         return file_source.read_files(Place(None, of(batches, tmp_path), "0", CLICKS, Reading()))  # type: ignore[arg-type]
 
-    assert again(2).rows == {"a": -1, "b": 0, "c": 1, "d": 4, "e": 4, "f": 6}
-    assert again(0).rows == {"a": 0, "b": 0, "c": 0, "d": 2, "e": 2, "f": 4}
+    assert again(2) == {"a": -1, "b": 0, "c": 1, "d": 4, "e": 4, "f": 6}
+    assert again(0) == {"a": 0, "b": 0, "c": 0, "d": 2, "e": 2, "f": 4}
 
-    def gone(place: Any, numbers: Mapping[str, int]) -> Any:
-        if "a" in numbers:
-            raise Gone("a is gone")
-        return numbers
-
-    monkeypatch.setattr(file_source, "_rows", gone)
-    found = again(2)
-    assert (found.rows, found.lacks_earlier) == ({"d": 4, "e": 4, "f": 6}, True)
-    with pytest.raises(Gone):
-        again(0)
     (tmp_path / "sources/0/4").unlink()
     with pytest.raises(BadInput, match="sources/0/4 is missing, which names files"):
         again(2)
@@ -254,7 +244,6 @@ META = {"metaData": {"id": "id", "schemaString": SCHEMA}}
         ({0: None, 1: end(1, 0, True), 2: end(1, 1, True)}, {}, "1b 2a"),
         ({0: end(3, 0)}, {"startingVersion": "2"}, "0d 0c 0e"),
         ({0: end(2, 1)}, {}, "0b 0a 0d 0c"),
-        ({4: end(2, 0), 5: end(3, 0)}, {}, "5c 5e"),
         ({0: end(1, 1, True), 1: end(3, 1)}, {"excludeRegex": "[ae]"}, "0b 1d 1c 1f"),
     ],
 )
@@ -326,47 +315,23 @@ def record(partition: int, offset: int, unreadable: bool = False) -> dict[str, A
     return {**of_kafka, "payload": payload, "__unreadable": unreadable}
 
 
-def of_kafka(first: int, folder: Path) -> Place:
-    source = resolve(Input("user string, at timestamp", key="user", name="clicks", format="kafka")).source
-    return Place(None, of(dict.fromkeys([first, first + 1, first + 2]), folder), "0", source, Reading())  # type: ignore[arg-type]
-
-
 def test_each_record_of_each_partition_is_of_the_batch_that_ended_behind_it(tmp_path: Path) -> None:
     rows = [record(0, 0), record(1, 0), record(1, 1), record(0, 1), record(0, 2, True), record(1, 2)]
     ends = {("clicks", 0): [1, 1, 3], ("clicks", 1): [0, 2, 3]}
-
-    def found(first: int) -> list[Any]:
-        batched = kafka_source._with_batches(of_kafka(first, tmp_path), rows, ends)
-        return [(number, row and row["user"]) for number, row in batched]
-
-    assert found(0) == [(0, "0/0"), (1, "1/0"), (1, "1/1"), (2, "0/1"), (2, None), (2, "1/2")]
-    assert found(7) == [(-1, "0/0"), (8, "1/0"), (8, "1/1"), (9, "0/1"), (9, None), (9, "1/2")]
+    source = resolve(Input("user string, at timestamp", key="user", name="clicks", format="kafka")).source
+    place = Place(None, of(dict.fromkeys(range(3)), tmp_path), "0", source, Reading())  # type: ignore[arg-type]
+    found = [(number, row and row["user"]) for number, row in kafka_source._with_batches(place, rows, ends)]
+    assert found == [(0, "0/0"), (1, "1/0"), (1, "1/1"), (2, "0/1"), (2, None), (2, "1/2")]
 
 
 @pytest.mark.parametrize(
-    ("least", "start", "lacks"),
-    [
-        ([0, 0], {"0": 0, "1": 0}, False),
-        ([0, 2], {"0": 0, "1": 2}, False),
-        ([0, 1], {"0": 0, "1": 0}, True),
-        ([0, 0], None, True),
-        ([0, 4], {"0": 0, "1": 0}, "partition 1 of clicks begins at offset 4, and batch 8 at offset 3"),
-    ],
+    ("first", "end", "has_all"),
+    [(0, {"clicks": {"0": 5}}, True), (4, {"clicks": {"0": 5}}, False), (4, {"logOffset": 5}, True), (4, None, False)],
 )
-def test_records_of_the_first_batches_alone_may_be_gone(
-    least: Sequence[int], start: Any, lacks: Any, tmp_path: Path
+def test_without_its_first_logs_a_checkpoint_has_all_rows_of_a_file_source_alone(
+    first: int, end: Any, has_all: bool, tmp_path: Path
 ) -> None:
-    rows = [record(part, offset) for part, first in enumerate(least) for offset in reversed(range(first, 6))]
-
-    def asked() -> bool:
-        ends = {("clicks", 0): [3, 6], ("clicks", 1): [3, 6]}
-        return kafka_source._lacks_earlier(of_kafka(7, tmp_path), rows, ends, start and {"clicks": start})
-
-    if isinstance(lacks, str):
-        with pytest.raises(BadInput, match=lacks):
-            asked()
-    else:
-        assert asked() is lacks
+    assert of({first: None, first + 1: end}, tmp_path).has_all_rows is has_all
 
 
 def test_where_a_source_began_is_read_with_and_without_a_version(tmp_path: Path) -> None:

@@ -150,11 +150,6 @@ def test_durations_are_those_of_windows_gaps_intervals_and_delays(
     assert read(job(clicks)).durations_us == durations_us
 
 
-def test_only_session_windows_are_sessions(clicks: DataFrame) -> None:
-    assert read(sessions(clicks)).has_sessions
-    assert not read(tumbling(clicks)).has_sessions
-
-
 def test_delays_are_those_of_all_watermarks(clicks: DataFrame) -> None:
     assert read(joined(clicks)).delays_us == [MINUTE_US, 10 * MINUTE_US]
     assert read(clicks).delays_us == []

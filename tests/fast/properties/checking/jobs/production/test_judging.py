@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof import Inconclusive
 from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
+from streamproof.properties.checking.jobs.production.run import ProductionRun
+from streamproof.properties.checking.jobs.production.times import place_of
 from streamproof.properties.generators.columns.forms.rows import Row
-from streamproof.properties.generators.columns.model import Expected
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.laws.expected.oracles import JobOracle, ModelOracle, SqlOracle
-from streamproof.properties.outcomes.equality import TWELVE_DIGITS
+from streamproof.properties.outcomes.equality import TWELVE_DIGITS, comparable
+from streamproof.properties.witnesses.production.output import Written
 
 NUMBERS = [3, 4, 5]
 """The micro-batches of the run; what is expected has one more, which may not have run."""
@@ -142,3 +147,73 @@ def test_rows_have_the_key_of_all_inputs_if_they_have_its_columns() -> None:
     assert judge.key_columns({"n": 1}) == ()
     judge.sources = [*judge.sources, SimpleNamespace(key=("n",))]  # type: ignore[list-item]
     assert judge.key_columns(row(0)) == ()
+
+
+def late_run(oracle: type[Any], logs: bool, delays: tuple[int, ...] = (1,)) -> Judging:
+    """Return the judging of two batches of the users a to e, whose rows are a minute apart, under two watermarks."""
+    judge = judging("append", oracle, False)
+    batches = [[row(minute, user) for minute, user in enumerate(users)] for users in ("abc", "cdeab")]
+    judge.exact, judge.by_batches, judge.not_checked = logs and oracle is JobOracle, oracle is not SqlOracle, []
+    judge.declared = SimpleNamespace(plan=SimpleNamespace(delays_us=delays))  # type: ignore[assignment]
+    source = SimpleNamespace(
+        name="clicks", key=("user",), key_of=lambda one: (one["user"],), time_us_of=lambda one: us(one["at"])
+    )
+    judge.sources = [source]  # type: ignore[list-item]
+    history = JobHistory(tuple(tuple(Arrival("clicks", one) for one in rows) for rows in batches))
+    watermarks_ms, checkpoint = [us(row(at)["at"]) // 1_000 for at in (0, 2)], SimpleNamespace(is_whole=logs)
+    judge.run = ProductionRun(checkpoint, history, [4, 5], watermarks_ms, Written([], []), 0)  # type: ignore[arg-type]
+    judge.unsure_keys = judge._keys_with_late_rows()
+    return judge
+
+
+def us(at: datetime) -> int:
+    return int(at.timestamp() * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "logs", "keys"),
+    [
+        (JobOracle, True, ""),
+        # A batch without data may have run between the two, by the second watermark.
+        (JobOracle, False, "ade"),
+        (ModelOracle, True, "ade"),
+        (SqlOracle, True, "acde"),
+    ],
+    ids=["a job", "a job without logs", "a model", "SQL"],
+)
+def test_keys_are_unsure_whose_rows_the_oracle_may_take_where_spark_drops_them(
+    oracle: type[Any], logs: bool, keys: str
+) -> None:
+    assert late_run(oracle, logs).unsure_keys == {comparable([user]) for user in keys}
+    assert not late_run(oracle, logs, delays=()).unsure_keys  # without a watermark nothing is late
+
+
+def emitted(judge: Judging, *rows: Row) -> tuple[Expected, list[Row]]:
+    judge.judge.name, judge.judge.met = "totals", SimpleNamespace()  # type: ignore[misc, assignment]
+    judge.judge.oracle = SimpleNamespace(name="the SQL statement")  # type: ignore[assignment]
+    judge.in_form = lambda expected, emitted: (expected, [*map(list, emitted)])  # type: ignore[method-assign]
+    judge.run = replace(judge.run, written=Written(rows, [*range(len(rows))]))
+    return judge.emitted(Expected("end", [rows]))
+
+
+def test_rows_of_unsure_keys_are_not_compared_and_these_are_counted() -> None:
+    judge = late_run(SqlOracle, True)
+    expected, rows = emitted(judge, *(row(1, user) for user in "abcb"))
+    assert (expected.rows, rows) == ([[row(1, "b")] * 2], [row(1, "b")] * 2)
+    assert judge.run.written == Written(rows, [1, 3])
+    assert judge.not_checked == [
+        "4 keys with rows at or behind the watermark, of which the SQL statement can't tell whether they count: expect "
+        "a rule, such as windows(…)"
+    ]
+
+
+def test_where_rows_do_not_say_their_key_rows_that_may_be_late_leave_the_run_unjudged() -> None:
+    judge = late_run(SqlOracle, True)
+    with pytest.raises(Inconclusive, match=r"the run of totals has read rows at or behind .* keep the columns of the"):
+        emitted(judge, {"n": 1})
+
+
+def test_rows_of_one_place_have_the_same_times_in_all_columns() -> None:
+    first, *others = ({"start": row(1)["at"], "end": row(end)["at"], "n": end % 2} for end in (2, 3, 2))
+    assert [place_of(other) == place_of(first) for other in others] == [False, True]
+    assert place_of({**first, "n": 9}) == place_of(first)

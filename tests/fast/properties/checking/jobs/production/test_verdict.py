@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, copy, options
 from streamproof import BadInput, Inconclusive, Input, Violated
-from streamproof.properties.checking.jobs import replay
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.production import narrowing
-from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
+from streamproof.properties.checking.jobs.production.judging import Judging
 from streamproof.properties.checking.jobs.production.run import ProductionRun
-from streamproof.properties.checking.jobs.production.times import Uncertain
 from streamproof.properties.checking.jobs.production.verdict import report_of
 from streamproof.properties.checking.jobs.replay import _judged, _readings
 from streamproof.properties.generators.columns.forms.rows import Row
@@ -33,20 +31,14 @@ from streamproof.properties.witnesses.production.output import Written
 from streamproof.properties.witnesses.production.reading import Reading
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
-HOUR_MS = 3_600_000
 
-
-def row(hour: int, total: int) -> Row:
-    return {"user": "a", "at": datetime.fromtimestamp(hour * 3600, UTC), "total": total}
-
-
-def judging(**of_run: Any) -> Any:
-    """Return the judging of a run of ten batches, of which the first four have no logs."""
-    batches = [SimpleNamespace(number=number) for number in range(4, 10)]
+def reported(written: int = 6, not_checked: Sequence[str] = (), unreadable: int = 0) -> str:
+    """Return the report on a run of ten batches that wrote a row an hour."""
+    rows = [{"user": "a", "at": datetime.fromtimestamp(hour * 3600, UTC)} for hour in range(written)]
     run = SimpleNamespace(
-        checkpoint=SimpleNamespace(batches=batches),
+        checkpoint=SimpleNamespace(batches=[SimpleNamespace(number=9)]),
         history=SimpleNamespace(arrivals=[]),
-        **{"otherwise": [], "lacking": (), "earlier_ms": 2 * HOUR_MS, "unreadable": 0, **of_run},
+        unreadable=unreadable,
     )
     judge = SimpleNamespace(
         name="totals",
@@ -54,55 +46,19 @@ def judging(**of_run: Any) -> Any:
         witness=SimpleNamespace(runner=SimpleNamespace(job=copy)),
         **{"without": (), "met": Met(), "declared": Declared(), "divergences": ()},
     )
-    options = SimpleNamespace(equality=TWELVE_DIGITS)
-    return SimpleNamespace(run=run, judge=judge, options=options, not_checked=[], by_batch=True, mode="append")
+    of_run = SimpleNamespace(run=run, judge=judge, options=SimpleNamespace(equality=TWELVE_DIGITS), by_batch=True)
+    judging = SimpleNamespace(**vars(of_run), not_checked=not_checked, unsure_keys=not_checked, mode="append")
+    return str(report_of(judging, rows))  # type: ignore[arg-type]
 
 
-def reported(written: int, changed: int, missing: int = 0, **of_run: Any) -> str:
-    """Return the report on a run that wrote a row an hour, of which the first are changed, and lacks others."""
-    rows, doubtful = [row(hour, 5) for hour in range(written)], Uncertain(lambda row: ("user",))
-    if of_run:
-        doubtful.until_ms = 2 * HOUR_MS
-    differing = [Wrong(None, row(hour, total), total == 6) for hour in range(changed) for total in (5, 6)]
-    differing += [Wrong(None, row(written + hour, 6), True) for hour in range(missing)]
-    return str(report_of(judging(**of_run), differing, rows, doubtful))
-
-
-@pytest.mark.parametrize(("changed", "missing"), [(0, 0), (3, 0), (0, 6), (2, 2)])
-def test_a_run_whose_rows_are_mostly_as_expected_conforms(changed: int, missing: int) -> None:
-    assert "wrote what the rule expects, in batches 0 to 9" in reported(6, changed, missing)
-
-
-@pytest.mark.parametrize(
-    ("changed", "missing", "says"),
-    [
-        (4, 0, "most of what the run .* 8 rows that differ, but depend on the order .*; 2 rows are as expected$"),
-        (5, 0, "most of .*; 1 row is as expected$"),
-        (6, 0, "inconclusive: what the run of totals .* 12 rows that differ, but depend on the order of the batches"),
-        (0, 7, "most of what the run of totals has written can't be judged: 7 rows that differ"),
-        (2, 3, "most of what the run of totals has written can't be judged: 7 rows that differ"),
-    ],
-)
-def test_a_run_of_which_more_rows_are_in_doubt_than_as_expected_is_inconclusive(
-    changed: int, missing: int, says: str
-) -> None:
-    with pytest.raises(Inconclusive, match=says):
-        reported(6, changed, missing)
-
-
-def test_a_run_that_wrote_nothing_of_what_may_be_due_is_in_doubt() -> None:
-    with pytest.raises(Inconclusive, match="can't be judged: 2 rows that differ"):
-        reported(0, 0, 2)
+def test_a_run_of_which_no_row_can_be_judged_is_inconclusive() -> None:
+    said = reported(1, ["2 keys with late rows"])
+    assert "wrote what the rule expects, in batches 0 to 9" in said
+    assert "Not checked: 2 keys with late rows." in said.splitlines()
+    with pytest.raises(Inconclusive, match="none of what the run of totals has written can be judged: 2 keys with"):
+        reported(0, ["2 keys with late rows"])
     with pytest.raises(Inconclusive, match="isn't there, and none is due"):
-        reported(0, 0)
-
-
-def test_rows_of_the_times_whose_rows_are_gone_count_neither_as_expected_nor_in_doubt() -> None:
-    gone: dict[str, Any] = {"lacking": ["clicks"], "otherwise": None}
-    assert "results with times up to 1970-01-01 02:00:00 UTC" in reported(4, 3, **gone)
-    for changed in (0, 3):
-        with pytest.raises(Inconclusive, match=r"can't be judged: .* clicks no longer has"):
-            reported(3, changed, **gone)
+        reported(0)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +70,7 @@ def test_rows_of_the_times_whose_rows_are_gone_count_neither_as_expected_nor_in_
     ],
 )
 def test_records_that_are_no_rows_are_counted_among_what_is_not_checked(unreadable: int, said: str) -> None:
-    report = reported(6, 0, unreadable=unreadable, lacking=["clicks"])
-    assert (f"Not checked: {said}." in report.splitlines()) == bool(said)
+    assert (f"Not checked: {said}." in reported(unreadable=unreadable).splitlines()) == bool(said)
 
 
 def test_a_key_of_too_many_rows_is_not_looked_at_closer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,14 +218,6 @@ def test_how_an_input_is_read_is_said_by_a_format_or_by_it_and_options(reads: di
         return
     with pytest.raises(BadInput, match=found):
         _readings(reads, options(copy))
-
-
-def test_rows_in_doubt_are_not_violated_and_one_beside_them_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    doubtful = SimpleNamespace(has=lambda row: row["amount"] == 1, until_ms=None)
-    monkeypatch.setattr(replay, "uncertain", lambda judging, expected: doubtful)
-    monkeypatch.setattr(replay, "report_of", lambda judging, differing, emitted, doubtful: len(differing))
-    assert _judged(judging_of(lambda read: read[1:])) == 1
-    assert "amount 2" in sentence(told(lambda read: read[2:]))
 
 
 @pytest.mark.parametrize("by_batch", [True, False])

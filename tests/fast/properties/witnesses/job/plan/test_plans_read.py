@@ -99,8 +99,6 @@ FIELD = call("GetStructField", call("AttributeReference", name="window", exprId=
             [EventTime("now", None, (), 5_000, is_of_clock=True)],
         ),
         # functions, sessions, state
-        (filtered(column("session_window", 5)), "has_sessions", True),
-        (filtered(column("window", 5)), "has_sessions", False),
         (with_state("FlatMapGroupsInPandasWithState", "NoTimeout"), "has_function", True),
         (with_state("TransformWithStateInPySpark", "None"), "has_function", True),
         (with_state("TransformWithState", "None"), "has_function", False),
