@@ -135,15 +135,17 @@ def test_what_each_input_may_have_and_no_history_has_is_not_checked() -> None:
             met=SimpleNamespace(plan=plan),
             declared=SimpleNamespace(plan=plan),
             computed_keys=[],
+            oracle=SimpleNamespace(unchecked=("what the oracle leaves out",)),
             witness=SimpleNamespace(alone=False, sources=[given.source for given in inputs]),
         )
         return not_checked(judge, draws, [])
 
     nulls = "null event times, in at of a and at of b: Input(…, null_times=0.05) draws some"
     flawed = "payloads that are no rows, on a and b: Input(…, malformed=0.05) draws some"
-    assert left() == [nulls, flawed]
-    assert left(null_times=0.1) == [flawed]
-    assert left(malformed=0.1) == [nulls]
+    of_oracle = "what the oracle leaves out"
+    assert left() == [of_oracle, nulls, flawed]
+    assert left(null_times=0.1) == [of_oracle, flawed]
+    assert left(malformed=0.1) == [of_oracle, nulls]
 
 
 LATE = "what becomes of late rows: what is expected knows none; a rule of Spark's or a class does"
@@ -171,6 +173,7 @@ def test_late_rows_that_are_not_drawn_are_not_checked(
         declared=SimpleNamespace(plan=Plan()),
         is_sink=is_sink,
         computed_keys=[],
+        oracle=SimpleNamespace(unchecked=()),
         witness=SimpleNamespace(alone=False, sources=[]),
     )
     assert not_checked(judge, draws, []) == left

@@ -372,10 +372,10 @@ def test_modules_that_a_script_adds_are_found_and_those_that_are_missing_are_not
     monkeypatch.setattr(sys, "path", [*sys.path])
     lib = scripted.folder / "lib"
     lib.mkdir()
-    (lib / "added_of_test.py").write_text("value = 3\n")
+    (lib / "added_to_path.py").write_text("value = 3\n")
     text = (
-        f"spark.sparkContext.addPyFile({str(lib / 'added_of_test.py')!r})\nimport added_of_test\n"
-        "spark.sparkContext.addFile('nowhere.zip')\nassert added_of_test.value == 3\n"
+        f"spark.sparkContext.addPyFile({str(lib / 'added_to_path.py')!r})\nimport added_to_path\n"
+        "spark.sparkContext.addFile('nowhere.zip')\nassert added_to_path.value == 3\n"
     )
     _, script = scripted(HEAD + text + START)
     assert script.notes[0].endswith(": nowhere.zip isn't added, for there is no such file")
