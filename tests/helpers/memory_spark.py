@@ -212,6 +212,13 @@ class JFrame:
         rows = lambda run: [{name: row.get(name) for name in names} for one in (self, other) for row in one.rows(run)]  # noqa: E731
         return replace(self, plan=plan, rows=rows, sources=sources, state=self.state or other.state)
 
+    def join(self, other: JFrame, *_: Any) -> JFrame:
+        """Join two frames as far as their columns: no row is computed."""
+        columns = [*self.plan.columns, *other.plan.columns]
+        plan = Operator("Join", self.plan, other.plan, output=columns)
+        kinds = T.StructType([*self.kinds, *other.kinds])
+        return replace(self, kinds=kinds, plan=plan, sources={**self.sources, **other.sources})
+
     def withWatermark(self, name: str, delay: str) -> JFrame:
         number, unit = delay.split()
         delay_us = int(number) * {"second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}[unit.rstrip("s")]

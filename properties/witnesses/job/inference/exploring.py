@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .....reference.core.errors import BadInput
-from ....generators.columns.forms.envelopes import ENVELOPES
+from ....generators.columns.forms.envelopes import ENVELOPES, HEADERS
 from ....generators.columns.inputs import Input
 from ....generators.columns.resolving import resolve
 from ....system.visible import first_line
@@ -32,7 +32,7 @@ MOST_RUNS = 60
 SECONDS = 60.0
 """How long a run may take."""
 _REQUIRED = re.compile(r"following arguments are required: ([^;\n]+)")
-_UNPACKED = re.compile(r"not enough values to unpack \(expected (\d+)")
+_UNPACKED = re.compile(r"(not enough|too many) values to unpack \(expected (\d+)")
 _NO_NUMBER = re.compile(
     r"(?:invalid literal for int\(\) with base 10|could not convert string to float|"
     r"invalid (?:int|float) value): '(\w+)'"
@@ -194,9 +194,8 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
         return StructType([*given])
     form = FORMS.get(read.format, read.format)
     if form in ENVELOPES:
-        has_headers = read.options.get("includeheaders", "").casefold() == "true"
-        columns = from_arrow_schema(ENVELOPES[form].columns)
-        return StructType([one for one in columns if one.name != "headers" or has_headers])
+        columns = ENVELOPES[form].columns
+        return from_arrow_schema(columns.append(HEADERS) if read.has_headers else columns)
     if form == "text":
         has_time = read.options.get("includetimestamp", "").casefold() == "true"  # of the socket
         columns = StructType().add("value", "string")
@@ -306,7 +305,8 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
         return replace(source, env={**source.env, name: _named(name)})
     if "sys.argv" in (line.line or "") and isinstance(raised, (IndexError, ValueError)) and len(source.args) < 20:
         unpacked = _UNPACKED.search(str(raised))
-        count = int(unpacked[1]) if unpacked is not None else len(source.args) + 1
+        # Too many are unpacked with the script's own name among them.
+        count = int(unpacked[2]) - (unpacked[1] == "too many") if unpacked is not None else len(source.args) + 1
         return replace(source, args=[f"argument{number}" for number in range(1, count + 1)])
     return None
 

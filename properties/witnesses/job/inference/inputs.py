@@ -202,7 +202,7 @@ class _Reading:
         values = {name: texts for name, texts in self.values.items() if name not in (*key, time)}
         own: dict[str, Any] = {"key": key[0] if len(key) == 1 else key, "time": time, "time_format": time_format}
         if self.has_payload:
-            own |= {"format": self.form, "value": self.value}
+            own |= {"format": self.form, "value": self.value, "headers": self.read.has_headers or None}
         own["values"] = values or None
         if identity := self.identity():
             own["identity"] = identity[0] if len(identity) == 1 else identity
@@ -331,7 +331,7 @@ def as_text(given: Input, value: str = "") -> str:
         given: The input.
         value: Its payload's form as Python, where that isn't the form's name.
     """
-    names = ("key", "time", "time_format", "format", "value", "values", "identity")
+    names = ("key", "time", "time_format", "format", "value", "headers", "values", "identity")
     plain = Input()
     said = {name: of for name in names if (of := getattr(given, name)) != getattr(plain, name)}
     texts = [_double_quoted(given.schema)]

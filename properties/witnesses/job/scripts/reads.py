@@ -74,6 +74,11 @@ class Read:
         return next((name for name in self._names() if name), "")
 
     @property
+    def has_headers(self) -> bool:
+        """Whether it asks for the headers of Kafka's records."""
+        return self.format == "kafka" and self.options.get("includeheaders", "").casefold() == "true"
+
+    @property
     def topics(self) -> list[str]:
         """The topics that it names; none where it gives a pattern of them."""
         texts = (self.options.get(option, "") for option in TOPICS if option != PATTERN)

@@ -498,6 +498,13 @@ def test_a_record_s_payload_has_the_columns_of_its_schemas_and_of_single_fields(
     assert both.input.schema == "user string, at timestamp, n bigint, more int"
 
 
+def test_records_have_headers_where_the_script_asks_for_them() -> None:
+    read = Read("kafka", {"subscribe": "events", "includeheaders": "True"})
+    found = infer(plan(payloads=payload(schema="user string")), KAFKA_COLUMNS, read)
+    assert found.text == 'Input("user string", format="kafka", headers=True)'
+    assert found.input.headers is True
+
+
 def test_a_record_without_a_known_payload_is_a_line_of_text() -> None:
     found = infer_payload(plan(groups=[(frozenset({"events"}), [event("value")])]))
     assert found.text == 'Input("line string", key="line", format="kafka", value="text")'
