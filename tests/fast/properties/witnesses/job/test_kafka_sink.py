@@ -65,3 +65,7 @@ def test_the_jar_that_spark_lacks_is_named_with_its_coordinates() -> None:
     error = Exception("Failed to find data source: kafka. Deploy the application as per the guide.")
     assert '.config("spark.jars.packages", "org.apache.spark:spark-sql-kafka-0-10_2.13:' in raised(read, error)
     assert "spark.jars.packages" not in raised(read, Exception("Failed to find data source: other."))
+
+
+def test_a_topic_without_records_has_no_rows_whatever_tells_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(monkeypatch, Topic(), once=["batch"]) == []

@@ -109,3 +109,11 @@ def test_the_only_window_or_the_one_that_spark_names_stands_as_its_two_fields(
 def test_no_window_is_named_among_none() -> None:
     assert window_among(["a"], []) is None
     assert window_among(["a", "w"], ["w"]) == "w"
+
+
+def test_the_rows_of_a_frame_of_duckdb_are_those_of_its_arrow_table() -> None:
+    class Relation:
+        def to_arrow_table(self) -> pa.Table:
+            return pa.table({"a": [1, None]})
+
+    assert rows_of(Relation()) == [{"a": 1}, {"a": None}]

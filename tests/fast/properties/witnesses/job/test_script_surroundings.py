@@ -7,10 +7,12 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.scripts.beside import files, modules, package_of
+from streamproof.properties.witnesses.job.scripts.beside import files, folders_of, modules, of_container, package_of
+from streamproof.properties.witnesses.job.users_code import users_modules
 
 Run = Callable[..., dict[str, Any]]
 
@@ -153,3 +155,58 @@ def test_what_a_table_s_package_writes_beside_a_query_is_skipped_and_told(run: R
     skipped: list[str] = []
     run("job.py", skipped)
     assert skipped == ["DeltaTable.createIfNotExists", "DeltaTable.forPath"]
+
+
+def test_folders_above_a_script_count_up_to_its_package_s_and_four_of_them(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*"abcdef")
+    deep.mkdir(parents=True)
+    assert folders_of(str(deep / "job.py")) == [deep, *deep.parents[:4]]
+    (deep / "__init__.py").touch()
+    (deep.parent / "__init__.py").touch()
+    package = deep.parents[1]  # the first folder that is no package
+    assert folders_of(str(deep / "job.py"))[:2] == [deep, package]
+
+
+@pytest.mark.parametrize(
+    ("text", "packages", "package"),
+    [
+        ("import shop", "", None),
+        ("from shop import jobs", "def", None),
+        ("from . import a", "", "f"),
+        ("from .. import a", "", "e.f"),
+        ("from . import a", "ef", "e.f"),
+        ("from .. import a", "ef", "e.f"),
+        ("from ... import a\nfrom . import b", "f", "d.e.f"),
+        ("from . import (", "", None),
+    ],
+)
+def test_the_package_of_a_script_is_as_deep_as_its_folders_or_its_imports(
+    text: str, packages: str, package: str | None, tmp_path: Path
+) -> None:
+    deep = tmp_path.joinpath(*"abcdef")
+    deep.mkdir(parents=True)
+    for name in packages:
+        tmp_path.joinpath(*"abcdef"[: "abcdef".index(name) + 1], "__init__.py").touch()
+    assert package_of(deep / "job.py", text) == package
+
+
+def test_a_path_within_a_container_is_found_below_the_script_s_folders(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").touch()
+    for given, found in (
+        ("/app/data/a.csv", tmp_path / "data" / "a.csv"),
+        ("/app/jobs/data/a.csv", tmp_path / "data" / "a.csv"),
+        ("/data/a.csv", tmp_path / "data" / "a.csv"),
+        ("/app/none.csv", "/app/none.csv"),
+        ("data/a.csv", "data/a.csv"),
+        (str(tmp_path / "data"), str(tmp_path / "data")),
+    ):
+        assert of_container(given, [tmp_path]) == found, given
+
+
+def test_modules_that_python_runs_or_that_configure_pytest_are_not_a_script_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("conftest", "__main__", "own_of_test"):
+        module = ModuleType(name)
+        module.__file__ = "/home/user/own.py"
+        monkeypatch.setitem(sys.modules, name, module)
+    assert [*users_modules(["conftest", "__main__", "own_of_test", "os", "pytest", "nowhere"])] == ["own_of_test"]
