@@ -825,3 +825,61 @@ def test_rows_of_a_batch_that_unique_cannot_tell_apart_are_refused_where_a_table
         return
     with pytest.raises(BadInput, match=r"emits two rows in one batch that unique=, user, can't tell apart"):
         check.check(20)
+
+
+@dataclass(frozen=True)
+class Noted(MemoryRunner):
+    """It notes the job of each run."""
+
+    ran: ClassVar[list[Any]] = []
+
+    def run(self, *given: Any, **named: Any) -> Output:
+        self.ran.append(self.job)
+        return super().run(*given, **named)
+
+
+def test_a_history_that_was_found_before_is_compared_without_columns_that_each_run_changes() -> None:
+    check = JobCheck(options(with_id, Noted), JobOracle(job=with_id), Variation(RUN))
+    check.replay([text_of(("a", 1))])
+    assert check.judge.met.nondeterministic == {"id"}
+    Noted.ran.clear()
+    JobCheck(options(copy, Noted), JobOracle(job=copy), Variation(RUN)).replay([text_of(("a", 1))])
+    assert len(Noted.ran) == 2  # the job, and the job that says what is expected
+
+
+def test_several_histories_are_put_together_only_for_a_law_and_for_inputs_whose_rows_do_not_belong_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each history differs beside others alone, so that none is the smallest."""
+    raised: list[int] = []
+
+    class Beside(JobCheck):
+        def raise_smallest(self, history: JobHistory, *given: Any, **named: Any) -> None:
+            raised.append(len(history.arrivals))
+
+        def check_alone(self, histories: Any, started: float) -> Any:
+            return [*histories], len(histories)
+
+    restart = replace(Variation(RUN), law="a restart")
+    plain, deduplicated = CLICKS, replace(CLICKS, identity=["user", "at"])
+    for variation, clicks, together in ((Variation(RUN), plain, 0), (restart, plain, 1), (restart, deduplicated, 0)):
+        raised.clear()
+        with contextlib.suppress(Inconclusive):
+            Beside(options(without_the_last, clicks=clicks), Copies(), variation).check(20)
+        assert len(raised) == 1 + together, (variation.law, clicks.identity)
+        assert not together or raised[1] > raised[0]
+
+
+def test_the_keys_of_histories_that_run_as_one_are_kept_apart_only_where_there_are_several() -> None:
+    check = JobCheck(options(copy), Copies(), Variation(RUN))
+    one, other, *_ = check.draws.draw(12)
+    check.keeps_keys_apart = True
+
+    def users(*histories: JobHistory) -> set[str]:
+        return {row["user"] for _, row in check.as_one(histories).arrivals if row["user"] is not None}
+
+    own = {row["user"] for _, row in one.arrivals if row["user"] is not None}
+    assert users(one) == own
+    assert not users(one, other) & own
+    check.keeps_keys_apart = False
+    assert users(one, other) >= own

@@ -20,6 +20,8 @@ from streamproof.properties.checking.jobs.mutants import (
     OTHERWISE,
     TOO_WEAK,
     _Checking,
+    _Memory,
+    _MutantCheck,
     _quick,
 )
 from streamproof.properties.laws.expected.oracles import FunctionOracle, JobOracle
@@ -150,3 +152,22 @@ def test_histories_that_show_nothing_of_a_mutant_are_no_difference() -> None:
     few = checking(histories=3)
     found, why = fate(changed(amount=7), of=few)
     assert (found, "10 histories at the least" in why) == ("killed", True)
+
+
+def test_what_is_expected_is_shared_by_mutants_whose_histories_are_drawn_alike() -> None:
+    memory, given = _Memory(), options(copy, Noting)
+
+    def asked(**more: Any) -> list[Any]:
+        oracle = FunctionOracle(users, **more)
+        check = _MutantCheck(memory, replace(given), oracle, Variation(given.run))
+        return check.judge.expected(check.draws.draw(3), check.variation)
+
+    first = asked()
+    assert asked() is first or asked() == first
+    assert len(memory.expected) == 1
+    (key,) = memory.expected
+    check = _MutantCheck(memory, given, FunctionOracle(users), Variation(given.run))
+    draws = check.draws
+    assert key[0] == (draws.takes_late, draws.closes, draws.out_of_order_us, *draws.distances_us)
+    late = _MutantCheck(memory, replace(given, out_of_order="1 hour"), FunctionOracle(users), Variation(given.run))
+    assert late.judge.drawn_for != check.judge.drawn_for  # type: ignore[attr-defined]

@@ -84,3 +84,24 @@ def test_an_unknown_argument_is_refused_with_those_that_there_are() -> None:
         Job(copy, CLICKS, modes="append")  # type: ignore[call-arg]
     with pytest.raises(BadInput, match=r"Job: mode is 'appendix': give one of append, update, complete or None"):
         Job(copy, CLICKS, mode="appendix")  # type: ignore[arg-type]
+
+
+def test_a_check_first_runs_the_examples_that_it_is_given() -> None:
+    row = '{"user": "a", "at": "2024-07-15T12:00:00Z", "amount": 1}'
+    example = f'{{"job": "h0", "inputs": {{"clicks": "{CLICKS.schema}"}}}}\n{{"input": "clicks", "row": {row}}}'
+    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
+        Job(without_the_last, CLICKS).check(expect=BatchOracle(copy), histories=20, examples=[example])
+    with pytest.raises(Violated, match="of 20 histories differ"):
+        Job(without_the_last, CLICKS).check(expect=BatchOracle(copy), histories=20)
+
+
+def test_an_upgrade_from_another_pyspark_names_it_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(job, "require_earlier", lambda version: asked.append(version))
+    monkeypatch.setattr(job, "require_named", lambda earlier, version: asked.append((earlier, version)))
+    monkeypatch.setattr(job, "check_upgrade", lambda *arguments: asked.append(arguments[4:]))
+    Job(copy, CLICKS).upgrade(from_=Job(copy, CLICKS), from_pyspark="4.2", repartition=3)
+    assert asked == ["4.2", (copy, "4.2"), ("4.2", 3)]
+    asked.clear()
+    Job(copy, CLICKS).upgrade(from_=Job(copy, CLICKS))
+    assert asked == [(None, None)]

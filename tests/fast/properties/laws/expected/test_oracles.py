@@ -6,9 +6,12 @@ import os
 import sys
 import threading
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from streamproof import sql
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.generators.columns.forms.rows import microseconds
 from streamproof.properties.generators.columns.inputs import Input
@@ -160,3 +163,13 @@ def test_a_function_without_a_clock_is_given_all_rows_once() -> None:
 
     own = oracle_of(noting).expected([JobHistory(((ROW,), (ROW, ROW)))], [SOURCE], RunOptions())[0]
     assert (given, own.comparing) == ([3], "end")
+
+
+def test_a_statement_reads_the_tables_of_the_job_that_it_is_compared_with() -> None:
+    statement = oracle_of(sql("SELECT user, name FROM clicks JOIN names USING (user)"), nothing)
+    witness: Any = SimpleNamespace(runner=SimpleNamespace(static={"names": pa.table({"user": ["a"], "name": ["ann"]})}))
+    history = JobHistory(((ROW,),))
+    (expected,) = statement.beside(witness).expected([history], [SOURCE], RunOptions())
+    assert expected.rows == [[{"user": "a", "name": "ann"}]]
+    witness.runner.static = {}
+    assert statement.beside(witness) is statement

@@ -472,3 +472,21 @@ def test_a_row_without_any_value_moves_the_clock_as_others_do() -> None:
     kafka = Encoder(encoded)
     kafka.table([{"user": None, "at": bare["at"]}])
     assert kafka.reached_us == 100 * SECOND
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        lambda **more: session_windows("1 second", **more),
+        lambda **more: windows("1 second", **more),
+        lambda **more: drop_duplicates("user", **more),
+        lambda **more: union(["a", "b"], **more),
+        lambda **more: static_join([{"user": "a"}], "user", **more),
+        lambda **more: stream_join("inner", "user", **more),
+    ],
+    ids=["session_windows", "windows", "drop_duplicates", "union", "static_join", "stream_join"],
+)
+def test_every_rule_is_spark_s_and_refuses_another_system_s(declared: Any) -> None:
+    declared(semantics="spark")
+    with pytest.raises(BadInput, match="semantics is 'flink', and a job is checked by Spark's own rules"):
+        declared(semantics="flink")
