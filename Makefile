@@ -95,7 +95,6 @@ tree:
 	@rm -rf $(TREE) && mkdir -p $(TREE) && cp -Rp streamproof $(PACKAGES) $(TREE)/ && mv $(PACKAGES:%=$(TREE)/%) $(TREE)/streamproof/
 
 docs: $(DOCS) tree ## The site of docs/ with the API reference, in site/
-	$(BIN)/python docs/options.py
 	$(BIN)/python -m benchmarks table
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

@@ -28,7 +28,7 @@ from .machine import load_average, machine
 from .nexmark.queries import QUERIES
 from .plots import FOLDER
 from .plots import write as write_plots
-from .table import PAGE, write
+from .table import PAGE, every_figure, write
 
 BENCHMARKS: Mapping[str, str] = {
     "cohort": "a cohort of histories in one Spark query, against one query a history",
@@ -150,12 +150,16 @@ def bench(
     ] = None,
     file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="table: print all saved figures; write no page.")] = False,
 ) -> None:
     """Measure what docs/benchmarks.md says of speed and memory, and compare it with its targets.
 
-    `table` writes the table there of the saved figures. `plots` draws its plots; files of `--json` that follow bring
-    Nexmark's figures.
+    `table` writes the table there of the main saved figures, `plots` its plots; files of `--json` that follow `plots`
+    bring Nexmark's figures.
     """
+    if names == [TABLE] and every:
+        print(every_figure(), end="")
+        return
     if names == [TABLE]:
         write()
         messages.print(f"{PAGE} has the saved figures", soft_wrap=True)
@@ -173,6 +177,8 @@ def bench(
     chosen = list(dict.fromkeys(names or (name for name in BENCHMARKS if name != LARGE)))
     _check_names(chosen)
     _check_options(chosen, on, histories, seed, rounds, records)
+    if every:
+        raise BadInput(f"--all means nothing here: use it with {TABLE}")
     small = size is Size.SMALL
     made_on = machine()
     results.print(", ".join(f"{name} {value}" for name, value in made_on.items()), markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The table of figures in `docs/benchmarks.md`, made of the figures that are saved in `benchmarks/results.json`."""
+"""The saved figures of `benchmarks/results.json` as a table; `docs/benchmarks.md` has those with a name in `main`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ BEGIN, END = "<!-- begin: python -m benchmarks table -->\n", "<!-- end -->\n"
 COLUMNS = ("figure", "measured", "target", "command")
 
 
-def table(results: Mapping[str, Any]) -> str:
-    """Return the figures as a Markdown table, those that are older than the present code marked with †."""
+def table(results: Mapping[str, Any], name: str = "main") -> str:
+    """Return the figures that have this name as a Markdown table, those older than the present code marked with †."""
     rows = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for figure in results["figures"]:
-        name, *others = (figure[column] for column in COLUMNS)
-        rows.append(f"| {' | '.join(['† ' * figure['older'] + name, *others])} |")
+        if name in figure:
+            others = (figure[column] for column in COLUMNS[1:])
+            rows.append(f"| {' | '.join(['† ' * figure['older'] + figure[name], *others])} |")
     return "\n".join([f"Machine: {results['machine']}.", "", *rows]) + "\n"
+
+
+def every_figure() -> str:
+    """Return the table of all saved figures."""
+    return table(json.loads(RESULTS.read_text(encoding="utf-8")), "figure")
 
 
 def page(text: str, results: Mapping[str, Any]) -> str:

@@ -70,7 +70,7 @@ def prove(
             if each.answer == "not proved" and entry.result == "not proved":
                 break
     except Unsupported as error:
-        raise BadInput(f"{entry.module.name}: {error}: a proof reads a subset of TLA+, see docs/proofs.md") from None
+        raise BadInput(f"{entry.module.name}: {error}: a proof reads a subset of TLA+, see specs/README.md") from None
     except KeyError as error:
         raise BadInput(f"{entry.module.name}: it has no {error}, which the proof {entry.name} names") from None
     return tuple(checked)

@@ -1,4 +1,4 @@
-"""The Java program of the page about Kafka's races: on a broker it ends as the page says."""
+"""The Java program that docs/kafka.md links to: on a broker it ends as the page says."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from doc_pages import text_of
+from doc_pages import ROOT, text_of
 from streamproof.properties.witnesses.kafka.jvm import kafka_jars
 from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, own_broker
 from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.java import find_java
 
-PAGE, NAME = "docs/kafka_races.md", "StaleForeignKeyJoin.java"
+PAGE, PROGRAM = "docs/kafka.md", ROOT / "specs/ForeignKeyJoin/StaleForeignKeyJoin.java"
 SECONDS = 300
 
 
@@ -28,13 +28,10 @@ def test_the_page_s_program_shows_a_row_that_is_gone_for_ever(tmp_path: Path) ->
         jars = [f"{folder}{os.sep}*" for folder in (broker_jars(), kafka_jars())]
     except MissingTool as error:
         pytest.skip(str(error))
-    page = text_of(PAGE)
-    (program,) = re.findall(r"^```java\n(import .*?)^```$", page, re.DOTALL | re.MULTILINE)
-    (printed,) = re.findall(r"It ends with `(was .*?)`", page)
-    (tmp_path / NAME).write_text(program)
+    (printed,) = re.findall(r"It ends with `(was .*?)`", text_of(PAGE))
     with own_broker() as cluster:
         done = subprocess.run(
-            [java, "-cp", os.pathsep.join(jars), NAME, cluster.bootstrap],
+            [java, "-cp", os.pathsep.join(jars), PROGRAM, cluster.bootstrap],
             cwd=tmp_path,
             capture_output=True,
             text=True,

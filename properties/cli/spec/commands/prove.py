@@ -39,7 +39,7 @@ def prove_specifications(
         typer.Argument(metavar="[PROOF]...", help="Proofs, or modules with all of their proofs; all by default."),
     ] = None,
     catalogue: Annotated[
-        Path | None, typer.Option("--proofs", metavar="FILE.json", help="Proofs of your own; see docs/proofs.md.")
+        Path | None, typer.Option("--proofs", metavar="FILE.json", help="Proofs of your own; see specs/README.md.")
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long z3 may take for a goal.")] = 10,
     jobs: Annotated[

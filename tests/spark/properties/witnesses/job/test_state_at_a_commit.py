@@ -1,4 +1,4 @@
-"""What Spark has saved of a query's state where its process can die, as `docs/jobs.md` says.
+"""What Spark has saved of a query's state where its process can die, as `docs/sinks.md` says.
 
 The state of each partition is there before the function of `foreachBatch` returns, and so before the commit. What is
 missing then, Spark's snapshots of the state, is no part of what a restart needs.
