@@ -9,12 +9,12 @@ Check a streaming job of your own, over histories of its own columns, in a test 
 
 - A job: `Job` describes it once, `Job(my_job, clicks, mode=…)`. Its methods check it: `check` against what is expected,
   `invariants` without, `upgrade` from its earlier version's checkpoint, `replay` for a run in production; `check_job`,
-  `invariants`, `upgrade` and `replay` do both in one call. They return `JobReport`, `InvariantsReport`, `UpgradeReport`
-  and `ReplayReport`. `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
-  `Script` (a script as it is). Expected are the rules of Spark's own operators (`session_windows`, `windows`,
-  `drop_duplicates`, `stream_join`, `static_join`, `union`), `reference_of` (one of the ten operators), `scd1` and
-  `scd2` (tables kept from change events), a function or a class (with a `Watermark`, which tells late rows as Spark
-  does), `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
+  `invariants`, `upgrade` and `replay` do both in one call. They return a `JobReport`. `Input` (its columns), `avro` (an
+  Input's payloads), `Sink` (a job that writes its result itself), `Script` (a script as it is). Expected are the rules
+  of Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`, `union`),
+  `reference_of` (one of the ten operators), `scd1` and `scd2` (tables kept from change events), a function or a class
+  (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`. `write_report` writes what
+  came of it as a page, text, JSON and JUnit XML.
 - Checking: `check` (an operator's Spark implementation), `assert_holds` (one of its counterexamples again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
 - Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
@@ -40,7 +40,7 @@ __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
     from .properties.checking.jobs.job import Job, check_job, invariants, replay, upgrade
-    from .properties.checking.jobs.reports import InvariantsReport, JobReport, ReplayReport, UpgradeReport
+    from .properties.checking.jobs.reports import JobReport
     from .properties.checking.jobs.verdicts import Inconclusive, UpgradeRefused, Violated
     from .properties.generators.columns.forms.avro import avro
     from .properties.generators.columns.inputs import Input
@@ -103,7 +103,6 @@ __all__ = [
     "History",
     "Inconclusive",
     "Input",
-    "InvariantsReport",
     "Job",
     "JobReport",
     "MissingTool",
@@ -115,7 +114,6 @@ __all__ = [
     "RangeAggregate",
     "Record",
     "Registration",
-    "ReplayReport",
     "Script",
     "SessionWindows",
     "Sink",
@@ -125,7 +123,6 @@ __all__ = [
     "TableAggregate",
     "TableTableJoin",
     "UpgradeRefused",
-    "UpgradeReport",
     "Violated",
     "Watermark",
     "WindowAggregate",
@@ -170,7 +167,7 @@ _HOMES = {
     ".properties.testing.gate": ("check",),
     ".properties.testing.recheck": ("assert_holds",),
     ".properties.checking.jobs.job": ("Job", "check_job", "invariants", "replay", "upgrade"),
-    ".properties.checking.jobs.reports": ("InvariantsReport", "JobReport", "ReplayReport", "UpgradeReport"),
+    ".properties.checking.jobs.reports": ("JobReport",),
     ".properties.checking.jobs.verdicts": ("Inconclusive", "UpgradeRefused", "Violated"),
     ".properties.generators.columns.forms.avro": ("avro",),
     ".properties.generators.columns.inputs": ("Input",),

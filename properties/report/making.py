@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import History
 from ..checking.checked import Checked
-from ..checking.jobs.reports import InvariantsReport, JobReport, ReplayReport, UpgradeReport
+from ..checking.jobs.reports import JobReport
 from ..checking.jobs.verdicts import CheckFailed, NotFinished, Violated
 from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
@@ -27,9 +27,7 @@ from .content import Content, Found, Vote, content_of
 from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
-JobOutcome: TypeAlias = (
-    JobReport | InvariantsReport | UpgradeReport | ReplayReport | CheckFailed | StreamproofError | NotFinished
-)
+JobOutcome: TypeAlias = JobReport | CheckFailed | StreamproofError | NotFinished
 """The values that checks of jobs return, such as `check_job`, or raise; or a check that isn't finished."""
 ASKED = ("reference", "duckdb", "protocol")
 """The witnesses that are asked while a report is written; any other witness costs a JVM."""

@@ -89,7 +89,7 @@ def test_what_changes_nothing_changes_nothing_of_a_sink_and_a_crash_shows_the_wr
         key="account",
         name="payments",
     )
-    assert "a crash" in invariants(ledger(payment_ledger.job), payments, histories=20).held
+    assert "a crash" in invariants(ledger(payment_ledger.job), payments, histories=20).laws
     with pytest.raises(Violated, match="dying in batch"):
         invariants(ledger(payment_ledger.wrong), payments, histories=20)
 

@@ -19,7 +19,7 @@ from ...witnesses.run_options import OF_SINKS, Moment
 from .arguments import CheckOptions
 from .conclusion import limits, unfinished
 from .job_check import JobCheck
-from .reports import InvariantsReport
+from .reports import JobReport
 
 HISTORIES = 100
 """The number of histories of a check, unless the caller says: each runs in many ways."""
@@ -68,7 +68,7 @@ class Invariants:
         )
         return JobCheck(self.options, plain, variation)
 
-    def report(self, histories: int, examples: Sequence[str | Path]) -> InvariantsReport:
+    def report(self, histories: int, examples: Sequence[str | Path]) -> JobReport:
         """Replay saved counterexamples, check each variation, and return the report.
 
         Raises:
@@ -103,7 +103,15 @@ class Invariants:
             raise unfinished(before.judge.name, held, unrun)
         if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
             unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
-        return InvariantsReport(before.judge.name, held, unsure, self.options.equality, limits(before.judge))
+        return JobReport(
+            job=before.judge.name,
+            says=f"{before.judge.name}: nothing changes by",
+            laws=held,
+            not_checked=unsure,
+            equality=self.options.equality,
+            limits=limits(before.judge),
+            between=("job",),
+        )
 
 
 def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) -> list[str]:

@@ -32,7 +32,7 @@ from .invariants import Invariants, invariants_of
 from .job_check import JobCheck
 from .mutants import check_mutants
 from .replay import replay_run
-from .reports import InvariantsReport, JobReport, MutantsReport, ReplayReport, UpgradeReport
+from .reports import JobReport, MutantsReport
 from .upgrade import check_upgrade
 
 REPLAY_SECONDS = 600
@@ -121,7 +121,7 @@ class Job:
         return found
 
     @checked
-    def invariants(self, *, without: Sequence[str] = (), **asked: Unpack[Drawing]) -> InvariantsReport:
+    def invariants(self, *, without: Sequence[str] = (), **asked: Unpack[Drawing]) -> JobReport:
         """Check, without an expected result, that the way the job's query runs doesn't change its output.
 
         The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its
@@ -161,7 +161,7 @@ class Job:
         from_pyspark: str | None = None,
         repartition: int | None = None,
         **asked: Unpack[Drawing],
-    ) -> UpgradeReport:
+    ) -> JobReport:
         """Check that the job goes on from its earlier version's checkpoint as if it had run from the start.
 
         The earlier version runs until a batch, and this version goes on from its checkpoint. This is done after three
@@ -212,7 +212,7 @@ class Job:
         expect: Any = None,
         reads: Mapping[str, Any] | None = None,
         folder: str | Path | None = None,
-    ) -> ReplayReport:
+    ) -> JobReport:
         """Judge a run in production: compare the rows that the job's query has written with the rows expected of it.
 
         The checkpoint says which rows each micro-batch has read and which watermark it went by. These rows are read
@@ -270,7 +270,7 @@ def check_job(
 
 
 @checked
-def invariants(job: Written | Script, *inputs: Input, **given: Unpack[Given]) -> InvariantsReport:
+def invariants(job: Written | Script, *inputs: Input, **given: Unpack[Given]) -> JobReport:
     """Check a job's invariants in one call: `Job(job, *inputs, mode=…).invariants(histories=…)`.
 
     Args:
@@ -293,7 +293,7 @@ def upgrade(
     from_pyspark: str | None = None,
     repartition: int | None = None,
     **given: Unpack[GivenOfUpgrade],
-) -> UpgradeReport:
+) -> JobReport:
     """Check an upgrade in one call: `Job(new, *inputs).upgrade(from_=Job(old, mode=…))`.
 
     Args:
@@ -323,7 +323,7 @@ def replay(
     reads: Mapping[str, Any] | None = None,
     folder: str | Path | None = None,
     **how: Unpack[Described],
-) -> ReplayReport:
+) -> JobReport:
     """Judge a run in production in one call: `Job(job, *inputs, mode=…).replay(checkpoint, output=output)`.
 
     Args:

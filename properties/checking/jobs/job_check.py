@@ -245,10 +245,12 @@ class JobCheck:
                 seed=self.options.seed,
                 alone=alone,
             )
+        oracle = self.judge.oracle.name
         return JobReport(
             job=self.judge.name,
-            oracle=self.judge.oracle.name,
-            histories=len(histories),
+            says=f"{self.judge.name} conforms to {oracle} on {len(histories)} histories; rows were expected on "
+            f"{expecting}.",
+            laws={oracle: len(histories)},
             expecting=expecting,
             comparing=self.judge.met.comparing,
             alone=self.why_alone,

@@ -20,7 +20,7 @@ from .job_check import JobCheck
 from .production.judging import Judging
 from .production.run import read_run
 from .production.verdict import report_of, violated
-from .reports import ReplayReport
+from .reports import JobReport
 from .verdicts import Inconclusive
 
 AS_RUN_HERE = "the job run here over the same batches"
@@ -28,7 +28,7 @@ AS_RUN_HERE = "the job run here over the same batches"
 
 def replay_run(
     options: CheckOptions, job: Job | Script, checkpoint: str, output: Any, expect: Any, reads: Mapping[str, Any]
-) -> ReplayReport:
+) -> JobReport:
     """Judge a run in production; as `Job.replay`."""
     __tracebackhide__ = True
     if isinstance(options.runner.job, Sink):
@@ -42,7 +42,7 @@ def replay_run(
     return _judged(Judging(check, options, run))
 
 
-def _judged(judging: Judging) -> ReplayReport:
+def _judged(judging: Judging) -> JobReport:
     """Compare, and return the report."""
     __tracebackhide__ = True
     run, name = judging.run, judging.judge.name

@@ -29,7 +29,7 @@ from .arguments import HISTORIES, CheckOptions, Drawing, mode_of, oracle_of, set
 from .conclusion import tell_of_few
 from .draws import Draws
 from .job_check import JobCheck
-from .reports import JobReport, UpgradeReport
+from .reports import JobReport
 from .verdicts import UpgradeRefused
 
 FROM_START = "the job run from the start"
@@ -59,7 +59,7 @@ def check_upgrade(
     asked: Drawing,
     from_pyspark: str | None,
     repartition: int | None,
-) -> UpgradeReport:
+) -> JobReport:
     """Check that a job goes on from the checkpoint of its earlier version.
 
     Args:
@@ -137,7 +137,7 @@ class Upgrades:
             variation = replace(variation, when="", otherwise="")
         return UpgradeCheck(self.options, self.oracle, variation, self.old_plan.sources)
 
-    def report(self, histories: int, examples: Sequence[str | Path]) -> UpgradeReport:
+    def report(self, histories: int, examples: Sequence[str | Path]) -> JobReport:
         """Replay saved counterexamples, check the upgrade after each batch, and return the report."""
         __tracebackhide__ = True
         self.checks[0].replay(examples)
@@ -149,14 +149,24 @@ class Upgrades:
             reports[check.variation.given] = check.check(histories)
             why_alone = check.why_alone
         first = next(iter(reports.values()))
-        return UpgradeReport(
+        oracle, least = self.checks[0].judge.oracle.name, min(report.histories for report in reports.values())
+        counted = [
+            f"Upgraded after batch {cut}: rows were expected after that on {report.expecting} histories."
+            for cut, report in reports.items()
+        ]
+        if moved := sum(check.moved for check in self.checks):
+            counted.append(
+                f"In {moved} comparisons rows come in another batch than in a run from the start; the rows of both "
+                "versions together are the same."
+            )
+        return JobReport(
             job=first.job,
-            earlier=self.earlier.name,
-            oracle=first.oracle,
-            histories=min(report.histories for report in reports.values()),
-            expecting={cut: report.expecting for cut, report in reports.items()},
+            says=f"{first.job} goes on from the checkpoint of {self.earlier.name} as {oracle} says, on {least} "
+            "histories.",
+            laws={f"an upgrade after batch {cut}": least for cut in reports},
             comparing=first.comparing,
-            moved=sum(check.moved for check in self.checks),
+            counted=counted,
+            between=(oracle, "job"),
             limits=list(dict.fromkeys(limit for report in reports.values() for limit in report.limits)),
             not_checked=[*first.not_checked, *self._not_checked()],
             equality=self.options.equality,

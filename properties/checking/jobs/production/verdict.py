@@ -13,14 +13,14 @@ from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
 from ....witnesses.job.plan.plans import delays_by_input
 from ..conclusion import limits
-from ..reports import ReplayReport
+from ..reports import JobReport
 from ..verdicts import Inconclusive, Violated
 from .judging import Judging, Wrong
 from .narrowing import Narrowing
 from .times import place_of
 
 
-def report_of(judging: Judging, written: Sequence[Row]) -> ReplayReport:
+def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
     """Return the report of a run without a wrong row.
 
     Args:
@@ -45,17 +45,22 @@ def report_of(judging: Judging, written: Sequence[Row]) -> ReplayReport:
             "the sink's log doesn't say the batch of each row" if judging.exact else "the rows are compared at the end"
         )
         not_checked.append(f"in which batch each row was written: {why}")
-    return ReplayReport(
-        job=judge.name,
-        oracle=judge.oracle.name,
-        batches=(0, run.checkpoint.batches[-1].number),
-        read=len(run.history.arrivals),
-        written=len(written),
-        by_batch=judging.by_batch,
+    oracle, last = judge.oracle.name, run.checkpoint.batches[-1].number
+    return JobReport(
+        job=f"the run of {judge.name}",
+        says=f"The run of {judge.name} wrote what {oracle} expects, in batches 0 to {last:,}: "
+        f"{_rows(len(run.history.arrivals))} read, {_rows(len(written))} written.",
+        laws={oracle: 1},
+        comparing="batches" if judging.by_batch else "end",
         not_checked=not_checked,
         equality=judging.options.equality,
         limits=limits(judge),
+        between=("expected", "the run"),
     )
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'s' * (count != 1)}"
 
 
 def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -> Violated:

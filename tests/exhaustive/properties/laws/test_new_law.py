@@ -54,6 +54,6 @@ class ForgetsWhenMoved(MemoryRunner):
 
 
 def test_it_judges_a_job() -> None:
-    assert Invariants(options(copy)).report(20, ()).held["a move"] == 20
+    assert Invariants(options(copy)).report(20, ()).laws["a move"] == 20
     with pytest.raises(Violated, match=r"moved, copy .* emits no such row"):
         Invariants(options(copy, ForgetsWhenMoved)).report(20, ())

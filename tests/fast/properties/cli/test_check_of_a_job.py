@@ -65,7 +65,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Called]:
     def noting(name: str) -> Callable[..., str]:
         def note(*arguments: Any, **named: Any) -> Any:
             called.append((name, arguments, named))
-            return JobReport("job", f"{name} says", 9, 9, "batches")
+            return JobReport("job", f"job conforms to {name} says", {f"{name} says": 9}, "batches", 9)
 
         return note
 

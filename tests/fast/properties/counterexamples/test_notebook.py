@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from streamproof import Inconclusive, InvariantsReport, JobReport, Violated
+from streamproof import Inconclusive, JobReport, Violated
 from streamproof.properties.counterexamples.notebook import STYLES
 
 COUNTEREXAMPLE: Any = None
 OUTCOMES = [
-    (JobReport("visits", "<b>the rule</b>", 300, 280, "batches"), "conforms"),
-    (InvariantsReport("visits", {"restart": 300}), "conforms"),
+    (JobReport("visits", "it conforms to <b>the rule</b>.", {"the rule": 300}, "batches"), "conforms"),
+    (JobReport("visits", "nothing changes by", {"restart": 300}), "conforms"),
     (Inconclusive("inconclusive: <b>too few</b>"), "inconclusive"),
     (Violated("violated: <b>in batch 0</b>", COUNTEREXAMPLE), "violated"),
 ]
@@ -28,7 +28,7 @@ def test_a_notebook_shows_what_a_check_says(outcome: Any, verdict: str) -> None:
 def test_rich_prints_the_whole_text() -> None:
     file = io.StringIO()
     Console(file=file, width=200).print(OUTCOMES[0][0])
-    assert "visits conforms to <b>the rule</b> on 300 histories" in file.getvalue()
+    assert "it conforms to <b>the rule</b>. Compared: the rows of each batch" in file.getvalue()
 
 
 def test_a_notebook_shows_a_violation_without_the_traceback_of_the_check() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from report_contents import HOSTILE
-from streamproof import Inconclusive, InvariantsReport, JobReport, UpgradeRefused, Violated, write_report
-from streamproof.properties.checking.jobs.reports import JudgedMutant, MutantsReport, ReplayReport, UpgradeReport
+from streamproof import Inconclusive, JobReport, UpgradeRefused, Violated, write_report
+from streamproof.properties.checking.jobs.reports import JudgedMutant, MutantsReport
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
@@ -52,8 +51,8 @@ def violated(user: str = "a", delay_us: int | None = 5 * SECOND, path: Path | No
 
 
 OUTCOMES = [
-    JobReport("a (jobs.py:1)", "the SQL statement", 300, 290, "end", "keys are real", ["late rows"]),
-    InvariantsReport("b (jobs.py:2)", {"a restart": 40, "other cuts": 12}, ["crashes"]),
+    JobReport("a (jobs.py:1)", "It holds.", {"the SQL statement": 300}, "end", 290, "keys are real", (), ["late rows"]),
+    JobReport("b (jobs.py:2)", "It holds.", {"a restart": 40, "other cuts": 12}, not_checked=["crashes"]),
     violated(),
     Inconclusive("c: no row is late"),
 ]
@@ -136,12 +135,12 @@ JUDGED = [
     for number, fate in enumerate(("killed", "survived", "killed", "doesn't run", "no difference"))
 ]
 MUTANTS = MutantsReport("a (jobs.py:1)", "the SQL statement", JUDGED, 4.6)
+COMMON: dict[str, Any] = {"not_checked": ["b", "c"], "equality": NINE, "limits": ["d", "e"]}
 TEXTS = [
     (
-        JobReport("a", "as_batch()", 300, 290, "cuts", "it has no key", ["b", "c"], NINE, MUTANTS, ["d", "e"]),
+        JobReport("a", "It conforms.", {"as_batch()": 300}, "cuts", 1_290, "it has no key", mutants=MUTANTS, **COMMON),
         """\
-a conforms to as_batch() on 300 histories; rows were expected on 290. Compared: the table after each batch; \
-floating-point numbers to 9 digits.
+It conforms. Compared: the table after each batch; floating-point numbers to 9 digits.
 d.
 e.
 Each history ran in a query of its own: it has no key.
@@ -152,7 +151,7 @@ survived: line 1; why 1.
 no difference: line 4; why 4.""",
     ),
     (
-        InvariantsReport("a", {"a restart": 40, "a crash": 12}, ["b", "c"], NINE, ["d", "e"]),
+        JobReport("a", "a: nothing changes by", {"a restart": 40, "a crash": 12}, between=("job",), **COMMON),
         """\
 a: nothing changes by what is listed here.
 d.
@@ -164,37 +163,24 @@ Not checked: b.
 Not checked: c.""",
     ),
     (
-        InvariantsReport("a", {"a crash": 1}),
+        JobReport("a", "a: nothing changes by", {"a crash": 1}),
         "a: nothing changes by\n  a crash (1 histories)\nCompared: floating-point numbers to 12 digits.",
     ),
     (
-        UpgradeReport("a", "old", "as_batch()", 30, {0: 20, 2: 25}, "end", 3, ["b", "c"], NINE, ["d", "e"]),
+        JobReport("a", "It goes on.", {"an upgrade": 30, "another": 29}, "end", counted=["In 3.", "In 4."], **COMMON),
         """\
-a goes on from the checkpoint of old as as_batch() says, on 30 histories. Compared: the table at the end; \
-floating-point numbers to 9 digits.
+It goes on. Compared: the table at the end; floating-point numbers to 9 digits.
 d.
 e.
-Upgraded after batch 0: rows were expected after that on 20 histories.
-Upgraded after batch 2: rows were expected after that on 25 histories.
-In 3 comparisons rows come in another batch than in a run from the start; the rows of both versions \
-together are the same.
-Not checked: b.
-Not checked: c.""",
-    ),
-    (
-        ReplayReport("a", "as_batch()", (1_000, 2_000), 1, 2_345, False, ["b", "c"], NINE, ["d", "e"]),
-        """\
-The run of a wrote what as_batch() expects, in batches 1,000 to 2,000: 1 row read, 2,345 rows written. Compared: \
-the table at the end; floating-point numbers to 9 digits.
-d.
-e.
+In 3.
+In 4.
 Not checked: b.
 Not checked: c.""",
     ),
 ]
 
 
-@pytest.mark.parametrize(("report", "text"), TEXTS, ids=[type(report).__name__ for report, _ in TEXTS])
+@pytest.mark.parametrize(("report", "text"), TEXTS)
 def test_a_report_says_all_that_it_has(report: Any, text: str) -> None:
     assert str(report) == text
     # As plain data it has a line for each law, and the same notes.
@@ -203,25 +189,21 @@ def test_a_report_says_all_that_it_has(report: Any, text: str) -> None:
 
 
 def test_a_report_as_plain_data_has_its_laws_their_histories_and_what_was_compared() -> None:
-    job, invariants, _, upgrade, replay = (report.checked for report, _ in TEXTS)
+    job, invariants, _, upgrade = (report.checked for report, _ in TEXTS)
     says = "{}; floating-point numbers to 9 digits".format
-    assert [(law.law, law.says, law.witnesses, law.histories) for law in (*job.laws, *replay.laws)] == [
+    assert [(law.law, law.says, law.witnesses, law.histories) for one in (job, upgrade) for law in one.laws] == [
         ("as_batch()", says("the table after each batch"), ("expected", "job"), 300),
-        ("as_batch()", says("the table at the end"), ("expected", "the run"), 1),
+        ("an upgrade", says("the table at the end"), ("expected", "job"), 30),
+        ("another", says("the table at the end"), ("expected", "job"), 29),
     ]
-    assert [(law.law, law.histories) for law in invariants.laws] == [("a restart", 40), ("a crash", 12)]
-    assert [(law.law, law.witnesses, law.histories) for law in upgrade.laws] == [
-        (f"an upgrade after batch {cut}", ("as_batch()", "job"), 30) for cut in (0, 2)
+    assert [(law.law, law.says, law.witnesses, law.histories) for law in invariants.laws] == [
+        ("a restart", "", ("job",), 40),
+        ("a crash", "", ("job",), 12),
     ]
-    every = (job, invariants, upgrade, replay)
-    assert [(one.name, one.histories) for one in every] == [("a", 300), ("a", 40), ("a", 30), ("the run of a", 1)]
+    every = (job, invariants, upgrade)
+    assert [(one.name, one.histories) for one in every] == [("a", 300), ("a", 40), ("a", 30)]
     assert {one.verdict for one in every} == {law.verdict for one in every for law in one.laws} == {"conforms"}
-    assert (job.notes[0], replay.notes[0]) == (
-        "Rows were expected on 290 of them.",
-        "1 row read, 2,345 rows written.",
-    )
-    by_batch = replace(TEXTS[-1][0], by_batch=True)  # type: ignore[type-var]
-    assert "Compared: the rows of each batch, as a bag;" in str(by_batch)
+    assert (job.notes[0], upgrade.notes[0]) == ("Rows were expected on 1,290 of them.", "d.")
 
 
 def test_how_else_a_check_ends_is_plain_data_too() -> None:

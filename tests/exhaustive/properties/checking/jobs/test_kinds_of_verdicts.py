@@ -499,13 +499,13 @@ def test_memory_that_a_dead_process_loses_violates(kind: str) -> None:
 @pytest.mark.parametrize("kind", NO_MEMORY)
 @pytest.mark.in_ci
 def test_memory_that_changes_no_row_is_held(kind: str) -> None:
-    assert {*invariants(sink(NO_MEMORY[kind]), EVENTS, histories=12, without=but_for(*DEATHS)).held} == {*DEATHS}
+    assert {*invariants(sink(NO_MEMORY[kind]), EVENTS, histories=12, without=but_for(*DEATHS)).laws} == {*DEATHS}
 
 
 @pytest.mark.parametrize("kind", SURVIVING)
 @pytest.mark.in_ci("guard and rows, and a commit in finally")
 def test_what_a_dead_process_leaves_is_what_the_next_start_finds(kind: str) -> None:
-    assert invariants(database_sink(SURVIVING[kind]), EVENTS, histories=12, without=but_for("a crash")).held
+    assert invariants(database_sink(SURVIVING[kind]), EVENTS, histories=12, without=but_for("a crash")).laws
 
 
 @pytest.mark.usefixtures("unshrunk")
@@ -520,7 +520,7 @@ def test_a_sink_that_loses_or_repeats_rows_in_a_death_is_condemned(kind: str) ->
 @pytest.mark.in_ci("a UUID of a pandas function")
 def test_a_column_that_has_other_values_in_each_run_condemns_no_job(kind: str) -> None:
     report = invariants(UNSTABLE[kind], EVENTS, histories=12, without=but_for("a restart", "the number of partitions"))
-    assert len(report.held) == 2
+    assert len(report.laws) == 2
 
 
 @pytest.mark.parametrize("kind", [*LOOKUPS, "read in the job", "a list", "a function"])
@@ -571,7 +571,7 @@ def test_rows_of_one_event_are_copies_where_the_input_says_so(job: Any, identity
     events = Input(EVENTS.schema, key="id", name="events", identity=identity)
     given: dict[str, Any] = {"histories": 60, "mode": "update", "unique": ["id"]}
     if holds:
-        assert "the order within a batch" in invariants(job, events, **given).held
+        assert "the order within a batch" in invariants(job, events, **given).laws
     else:
         with pytest.raises(Violated, match="order"):
             invariants(job, events, **given)

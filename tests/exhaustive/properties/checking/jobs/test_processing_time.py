@@ -184,7 +184,7 @@ def test_a_right_job_of_processing_time_keeps_the_invariants() -> None:
     # The others run the same batches, and a test above stops a query and lets it die.
     others = ["a restart", "a crash", "the number of partitions", "histories of other keys in the query"]
     report = invariants(by_timeout, CLICKS, histories=20, timeouts=["30 minutes"], without=others)
-    assert {*report.held} == {"the order within a batch", "rows one at a time"}
+    assert {*report.laws} == {"the order within a batch", "rows one at a time"}
     assert any(one.startswith("the cuts between batches: a row's batch says") for one in report.not_checked)
 
 

@@ -95,7 +95,7 @@ def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_see
     (saved,) = tmp_path.glob("a-crash/*/history.jsonl")
     with pytest.raises(Violated, match="were found before"):
         invariants(appending, CLICKS, histories=HISTORIES, examples=[saved.read_text()])
-    assert invariants(RIGHT["rows by the batch's number"], CLICKS, histories=HISTORIES, examples=[saved]).held
+    assert invariants(RIGHT["rows by the batch's number"], CLICKS, histories=HISTORIES, examples=[saved]).laws
 
 
 # What a job computes under the other invariants, its own test asks; one sink is asked them all where it is replayed.
@@ -104,7 +104,7 @@ def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_see
 def test_a_right_sink_is_not_condemned(name: str) -> None:
     given = {"trigger": "available_now"} if name in SOONER else {}
     asked = ("a restart", "a crash")
-    assert {*invariants(RIGHT[name], CLICKS, histories=HISTORIES, without=but_for(*asked), **given).held} == {*asked}
+    assert {*invariants(RIGHT[name], CLICKS, histories=HISTORIES, without=but_for(*asked), **given).laws} == {*asked}
 
 
 def once(clicks: DataFrame) -> DataFrame:
@@ -125,9 +125,9 @@ def once(clicks: DataFrame) -> DataFrame:
 @pytest.mark.in_ci("deduplicated into a sink")
 def test_a_right_job_keeps_the_invariants_in_each_mode(job: Any, given: Mapping[str, Any]) -> None:
     report = invariants(job, CLICKS, histories=HISTORIES, **given)
-    not_asked = {"the cuts between batches", "the order within a batch"} - {*report.held}
+    not_asked = {"the cuts between batches", "the order within a batch"} - {*report.laws}
     assert bool(not_asked) == any("dropDuplicatesWithinWatermark" in one for one in report.not_checked)
-    assert "a crash" in report.held
+    assert "a crash" in report.laws
 
 
 def test_a_crash_that_repeats_no_rows_shows_nothing() -> None:

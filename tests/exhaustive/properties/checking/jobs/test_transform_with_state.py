@@ -198,4 +198,4 @@ def test_a_job_that_knows_its_keys_by_a_table_isnt_condemned_for_the_histories_b
     every = module.variations_of
     monkeypatch.setattr(module, "variations_of", lambda *given: [each for each in every(*given) if each.is_alone])
     report = invariants(job, READINGS, static={"opening": OPENING}, histories=20)
-    assert report.held == {"histories of other keys in the query": 3}
+    assert report.laws == {"histories of other keys in the query": 3}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from pyspark.sql.streaming import StatefulProcessor
 from streamproof import (
     BadInput,
     Input,
+    JobReport,
     Sink,
     StreamproofError,
     UpgradeRefused,
-    UpgradeReport,
     Violated,
     upgrade,
     windows,
@@ -293,8 +294,9 @@ def partitions(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 def test_a_job_goes_on_after(change: str, partitions: set[int]) -> None:
     old, new, more = GO_ON[change]
     report = upgrade(old, new, *inputs_of(new), **{"histories": HISTORIES, **more})
-    assert len(report.expecting) == 3
-    assert min(report.expecting.values()) > 3
+    expecting = re.findall(r"rows were expected after that on (\d+) histories", str(report))
+    assert len(expecting) == 3
+    assert min(map(int, expecting)) > 3
     assert "goes on from the checkpoint of" in str(report)
     if more.get("repartition") == 5:  # Spark leaves the folders of partitions that it no longer reads
         assert partitions == {5}
@@ -334,7 +336,6 @@ def test_rows_may_come_in_another_batch_if_both_versions_together_emit_what_a_ru
     report = upgrade(
         aggregate(delay="30 minutes"), aggregate(delay="5 minutes"), CLICKS, histories=60, out_of_order="5 minutes"
     )
-    assert report.moved > 0
     assert "rows come in another batch than in a run from the start" in str(report)
 
 
@@ -421,5 +422,5 @@ def test_a_change_and_a_failure_are_found_in_a_process_of_its_own_pyspark(monkey
 def test_an_unchanged_job_is_no_false_alarm_in_a_thousand_histories() -> None:
     for seed, job in enumerate((aggregate(), counting("n long"), joining("leftOuter"), distinct("user", "at"))):
         report = upgrade(job, job, *inputs_of(job), histories=250, seed=seed)
-        assert isinstance(report, UpgradeReport)
+        assert isinstance(report, JobReport)
         assert report.histories == 250

@@ -90,7 +90,7 @@ def test_a_function_is_given_the_outputs_of_both_versions_each_run_once_from_the
         return doubled(old)
 
     checks = upgrades(copy, doubled, doubles)
-    assert checks.report(40, ()).oracle == "the function doubles"
+    assert checks.report(40, ()).between == ("the function doubles", "job")
     from_start = [(None, copy, (0, 1, 2)), (None, doubled, (0, 1, 2))]
     assert ran(checks) == [
         (copy, doubled, (0,)),
@@ -142,7 +142,9 @@ def test_a_report_has_the_least_of_all_upgrades_and_the_limits_of_each() -> None
         check.judge.moved = 2**number
         check.judge.met.settings = {f"of.check.{number}": "1"}
     report = checks.report(40, ())
-    assert (report.moved, [*report.expecting]) == (7, [0, 1, 2])
+    assert [*report.laws] == [f"an upgrade after batch {cut}" for cut in range(3)]
+    begins = [*(f"Upgraded after batch {cut}: rows" for cut in range(3)), "In 7 comparisons rows come in another batch"]
+    assert [line.startswith(begin) for line, begin in zip(report.counted, begins, strict=True)] == [True] * 4
     assert [limit.count("of.check") for limit in report.limits] == [1, 1, 1]
 
 
@@ -169,9 +171,11 @@ def test_a_report_has_the_fewest_histories_and_how_values_were_compared() -> Non
     assert upgrades(copy, copy).oracle.takes_late
     for number, check in enumerate(checks.checks):
         made = check.check(20)
-        check.check = lambda count, made=made, number=number: replace(made, histories=20 - number)  # type: ignore[method-assign,misc]
+        check.check = lambda count, made=made, number=number: replace(made, laws={"it": 20 - number})  # type: ignore[method-assign,misc]
     report = checks.report(20, ())
-    assert (report.histories, report.equality, report.earlier.partition(" ")[0]) == (18, three, "copy")
+    assert (report.histories, report.equality) == (18, three)
+    assert "goes on from the checkpoint of copy" in report.says
+    assert "on 18 histories." in report.says
     *_, of_inputs, of_sources = report.not_checked
     assert of_inputs.startswith("null event times, in at of clicks")
     assert of_sources.startswith("the offsets of the job's own sources")

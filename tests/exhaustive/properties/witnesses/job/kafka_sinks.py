@@ -43,7 +43,7 @@ def by_batch_and_row(clicks: DataFrame, target: str, checkpoint: str) -> Streami
 
 def said(sink: Sink) -> str:
     try:
-        assert "a crash" in invariants(sink, CLICKS, histories=20, seconds=90, without=OTHERS).held
+        assert "a crash" in invariants(sink, CLICKS, histories=20, seconds=90, without=OTHERS).laws
     except Violated as violated:
         return str(violated)
     return "conforms"

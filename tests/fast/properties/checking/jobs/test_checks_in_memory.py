@@ -174,10 +174,10 @@ class Counting(MemoryRunner):
 def test_the_rows_of_histories_without_a_key_run_as_one_history_in_one_query_for_each_invariant() -> None:
     Counting.ran.clear()
     report = Invariants(options(copy, Counting, WITHOUT_KEY)).report(12, ())
-    assert {*report.held.values()} == {12}
+    assert {*report.laws.values()} == {12}
     assert min(Counting.ran) > 40
     plain = 2  # with late rows, and without them, where the end alone is compared
-    assert Counting.ran.total() == plain + len(report.held)
+    assert Counting.ran.total() == plain + len(report.laws)
     assert "histories of other keys, for the rows of all ran as one history: input clicks has no key" in str(report)
 
 
@@ -202,7 +202,7 @@ def test_histories_whose_result_has_lost_their_key_keep_their_own_keys_as_one_hi
         return [[{"amount": row["amount"]} for row in rows] for rows in batches]
 
     report = Invariants(options(of_amounts)).report(12, ())
-    assert {*report.held.values()} == {12}
+    assert {*report.laws.values()} == {12}
     assert {user[:6] for user in users if "|" in user} == {f"{number:05d}|" for number in range(1, 13)}
 
 
@@ -214,7 +214,7 @@ def test_a_job_that_emits_nothing_for_one_history_is_given_the_rows_of_all_as_on
         return [[row for row in rows if often(row["user"], rows)] for rows in batches]
 
     report = Invariants(options(frequent), ["the cuts between batches"]).report(30, ())
-    assert {*report.held.values()} == {30}
+    assert {*report.laws.values()} == {30}
     assert "the rows of all ran as one history: the job emits no row for the rows of one history" in str(report)
 
 
@@ -233,7 +233,7 @@ def test_a_report_says_first_that_no_column_was_left_to_compare() -> None:
 
 def test_invariants_for_which_no_time_is_left_leave_a_check_inconclusive() -> None:
     with within_seconds(60):
-        assert len(Invariants(options(copy)).report(10, ()).held) > 5
+        assert len(Invariants(options(copy)).report(10, ()).laws) > 5
     with within_seconds(0), pytest.raises(Inconclusive, match=r"not run on .* time limit .* a restart; a crash; .*"):
         Invariants(options(copy)).report(20, ())
 
@@ -407,7 +407,7 @@ def test_histories_that_run_alone_share_out_every_crash_among_them() -> None:
             crashed.update(given[-1].crash_in)
             return super().run(*given)
 
-    assert Invariants(options(copy, Noting, alone=True)).report(30, ()).held["a crash"] == 30
+    assert Invariants(options(copy, Noting, alone=True)).report(30, ()).laws["a crash"] == 30
     assert crashed == {*RUN.crashes_everywhere(6)}
 
 
@@ -557,7 +557,7 @@ def test_half_of_the_histories_that_are_asked_for_must_run(histories: int | None
 
 
 def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() -> None:
-    assert Invariants(options(copy)).report(30, ()).held.keys() >= {"a crash", "the order within a batch"}
+    assert Invariants(options(copy)).report(30, ()).laws.keys() >= {"a crash", "the order within a batch"}
     with pytest.raises(Violated, match="with a single cut between batches") as raised:
         Invariants(options(the_first)).report(30, ())
     counterexample: Any = raised.value.counterexample
@@ -595,14 +595,14 @@ LEFT_OUT = "Not compared: the columns at_second, id, which have other values in 
 
 @pytest.mark.parametrize("job", [with_id, with_second])
 def test_columns_that_have_other_values_in_each_run_are_left_out_and_listed(job: Any) -> None:
-    assert len(Invariants(options(job, Stamping)).report(20, ()).held) > 4
+    assert len(Invariants(options(job, Stamping)).report(20, ()).laws) > 4
     report = JobCheck(options(job, Stamping), Copies(), Variation(RUN)).check(20)
     assert report.limits[0].startswith(LEFT_OUT)
     # No plan shows what a function adds: two plain runs do, where no oracle says which values are right.
     added = JobCheck(options(job), JobOracle(job=job), Variation(RUN)).check(20)
     assert "which have other values in each run" in " ".join(added.limits)
     kept = Invariants(options(job)).report(20, ())
-    assert len(kept.held) > 4
+    assert len(kept.laws) > 4
     assert str(kept).splitlines()[1].startswith("Not compared: the columns ")
     with pytest.raises(Violated):
         checked(job, Numbered(job.__name__.replace("with", "at").replace("at_id", "id")))
@@ -670,14 +670,14 @@ def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
 
     forgets = "dropDuplicatesWithinWatermark forgets at the end of a batch"
     report = Invariants(options(copy, Forgetting, alone=True)).report(20, ())
-    assert [*report.held] == ["a restart", "a crash", "the number of partitions"]
+    assert [*report.laws] == ["a restart", "a crash", "the number of partitions"]
     assert report.not_checked == [
         f"the cuts between batches: {forgets}",
         f"the order within a batch: {forgets}",
         "histories of other keys, for each runs in a query of its own: alone=True",
     ]
     beside = Invariants(options(copy)).report(20, ())
-    assert (beside.held["histories of other keys in the query"], beside.not_checked) == (3, [])
+    assert (beside.laws["histories of other keys in the query"], beside.not_checked) == (3, [])
 
 
 def test_a_history_of_an_invariant_is_refused_with_who_takes_it() -> None:

@@ -288,7 +288,7 @@ def test_the_plain_run_of_each_history_is_shared_by_all_invariants() -> None:
             return super().run(batches, *given, **named)
 
     invariants = Invariants(options(copy, Noting))
-    assert len(invariants.report(10, ()).held) > 5
+    assert len(invariants.report(10, ()).laws) > 5
     plain = [one for one in queries if one.startswith(repr(RUN))]
     assert len(plain) == len({*plain})
 
@@ -302,7 +302,7 @@ def test_the_report_of_invariants_says_what_the_last_that_was_checked_has_shown(
             return replace(super().run(*given, **named), settings={"spark.a": "1"})
 
     report = Invariants(options(copy, Setting, run=replace(RUN, trigger="available_now"))).report(10, ())
-    assert "a restart" not in report.held
+    assert "a restart" not in report.laws
     assert report.limits == ["Set by the job: spark.a=1"]
 
 

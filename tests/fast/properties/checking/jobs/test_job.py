@@ -35,9 +35,9 @@ def test_a_check_in_one_call_is_a_check_of_the_description() -> None:
     assert check_job(copy, CLICKS, digits=6, **asked) == Job(copy, CLICKS, digits=6).check(**asked)
     report = invariants(copy, CLICKS, histories=10, without=["a crash"])
     assert report == Job(copy, CLICKS, without=["a crash"]).invariants(histories=10)
-    assert "a crash" not in report.held
+    assert "a crash" not in report.laws
     assert report.not_checked[0] == "a crash: without= leaves it out"
-    assert "a restart" in report.held
+    assert "a restart" in report.laws
 
 
 def test_the_earlier_version_has_its_own_mode_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:

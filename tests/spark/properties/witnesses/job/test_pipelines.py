@@ -102,7 +102,7 @@ def test_a_watermark_of_sql_follows_the_clock_of_a_check(spark: SparkSession, tm
     clicks = Input("user string, at timestamp, amount bigint", key="user")
     asked = "histories of other keys in the query"
     report = invariants(Script(path, {"clicks": clicks}, query=1), histories=30, without=but_for(asked))
-    assert [*report.held] == [asked]
+    assert [*report.laws] == [asked]
 
 
 @pytest.mark.skipif(spark_version() < (4, 3), reason="the PySpark has no WATERMARK in SQL")
