@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 
 from .core.clocks import Clock
-from .core.records import Accepted, Change, Dropped, Key, Output, Record, Row, Table, Value
+from .core.records import Accepted, Change, Dropped, Key, Output, Record, Table, TableKey, Value
 from .definitions.joins import OneToManyJoin
 from .table_table_join import Latest, joined_tables, table_of
 
@@ -25,8 +25,8 @@ def meaning(join: OneToManyJoin, accepted: Iterable[Accepted], clock: int) -> Ta
     sides: dict[str, dict[Key | None, Latest]] = {"left": {}, "right": {}}
     for index, (record, _) in enumerate(accepted):
         sides[record.input][record.key] = Latest(record.value, record.timestamp, index)
-    lefts: dict[Row, Latest] = {}
-    rights: dict[Row, Latest] = {}
+    lefts: dict[TableKey, Latest] = {}
+    rights: dict[TableKey, Latest] = {}
     for key, left in sides["left"].items():
         foreign_key = join.foreign_key_of(left.value)
         if key is not None and left.value is not None and (foreign_key is not None or join.keeps_null):

@@ -54,7 +54,7 @@ def alone(record: Record) -> Change:
 
 
 @dataclass
-class Row:
+class Buffered:
     """A buffered record, and whether it has found a partner."""
 
     record: Record
@@ -67,7 +67,7 @@ class Behaviour:
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         self.join = join
         self.clock = clock
-        self.buffers: dict[str, dict[Key, list[Row]]] = {"left": defaultdict(list), "right": defaultdict(list)}
+        self.buffers: dict[str, dict[Key, list[Buffered]]] = {"left": defaultdict(list), "right": defaultdict(list)}
 
     def arrive(self, record: Record) -> list[Output]:
         """Emit what the clock has closed, then the pairs of a record, or the record without a partner."""
@@ -89,7 +89,7 @@ class Behaviour:
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
         if record.input == "right" or join.right_drives:  # otherwise nothing looks up left rows
-            self.buffers[record.input][record.key].append(Row(record, matched=bool(partners)))
+            self.buffers[record.input][record.key].append(Buffered(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:
             return emitted
         for partner in partners:

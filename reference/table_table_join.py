@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .core.clocks import Clock
-from .core.records import Accepted, Change, Dropped, Output, Record, Row, Table, Value
+from .core.records import Accepted, Change, Dropped, Output, Record, Table, TableKey, Value
 from .definitions.joins import TableTableJoin
 
 
@@ -23,18 +23,18 @@ class Latest(NamedTuple):
 
 def meaning(join: TableTableJoin, accepted: Iterable[Accepted], clock: int) -> Table:
     """Return the join of the two tables that the accepted records fold to."""
-    sides: dict[str, dict[Row, Latest]] = {"left": {}, "right": {}}
+    sides: dict[str, dict[TableKey, Latest]] = {"left": {}, "right": {}}
     for index, (record, _) in enumerate(accepted):
         sides[record.input][record.key, None] = Latest(record.value, record.timestamp, index)
     return table_of(joined_tables(join.join, sides["left"], sides["right"]))
 
 
-def table_of(rows: dict[Row, Latest]) -> Table:
+def table_of(rows: dict[TableKey, Latest]) -> Table:
     """Return rows as a table, without their ordinals."""
     return {row: (at.value, at.timestamp) for row, at in rows.items()}
 
 
-def joined_tables(join: str, left: dict[Row, Latest], right: dict[Row, Latest]) -> dict[Row, Latest]:
+def joined_tables(join: str, left: dict[TableKey, Latest], right: dict[TableKey, Latest]) -> dict[TableKey, Latest]:
     """Join two tables row by row; a row has the latest timestamp of the last change and of the rows that it joins.
 
     Args:
@@ -42,7 +42,7 @@ def joined_tables(join: str, left: dict[Row, Latest], right: dict[Row, Latest]) 
         left: The rows of the left table, by key and window.
         right: The rows of the right table.
     """
-    joined: dict[Row, Latest] = {}
+    joined: dict[TableKey, Latest] = {}
     nothing = Latest(None, 0, -1)
     for row in left.keys() | right.keys():
         one, other = left.get(row, nothing), right.get(row, nothing)
@@ -61,7 +61,7 @@ class TableJoin:
         self.join = join
         self.tables: dict[str, Table] = {"left": {}, "right": {}}
 
-    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+    def change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
         """Change a row, and return what the join emits: at most one change.
 
         Args:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from .core.clocks import Clock
-from .core.records import Accepted, Bag, Change, Dropped, Key, Output, Record, Row, Table, Value, bag, fold
+from .core.records import Accepted, Bag, Change, Dropped, Key, Output, Record, Table, TableKey, Value, bag, fold
 from .definitions.windows import WindowedTable
 from .table_table_join import Latest, TableJoin, joined_tables
 
@@ -37,7 +37,7 @@ def _changes(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> lis
     if table.with_ == "stream_lookup":
         return [_looked_up(table, taken, index) for index, at in enumerate(taken) if at.record.input == "right"]
     emitted: list[Change] = []
-    before: dict[Row, Latest] = {}
+    before: dict[TableKey, Latest] = {}
     ends = {start + table.size_ms + table.grace_ms for at in taken for start in table.starts(at.record.timestamp)}
     clocks = [now for _, now in taken]
     for index, (last, now) in enumerate(pairwise([0, *clocks, clock])):
@@ -55,7 +55,7 @@ def _looked_up(table: WindowedTable, taken: Sequence[Accepted], index: int) -> C
     return Change(record.key, None, [record.value, row and row.value], record.timestamp)
 
 
-def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict[Row, Latest]:
+def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict[TableKey, Latest]:
     windows = _windows(table, "events", taken, clock)
     if table.with_ is None:
         return windows
@@ -63,7 +63,7 @@ def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict
         others = _windows(table, "right", taken, clock).items()
         shifted = {row: at for other, at in others if (row := table.joined_row(other)) is not None}
         return joined_tables(table.join, windows, shifted)
-    rows: dict[Row, Latest] = {
+    rows: dict[TableKey, Latest] = {
         (record.key, None): Latest(record.value, record.timestamp, index)
         for index, (record, _) in enumerate(taken)
         if record.input == "right"
@@ -74,13 +74,13 @@ def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict
     return joined_tables("left", rows, {row: windows[window] for row, window in looked.items() if window in windows})
 
 
-def _windows(table: WindowedTable, side: str, taken: Sequence[Accepted], clock: int) -> dict[Row, Latest]:
+def _windows(table: WindowedTable, side: str, taken: Sequence[Accepted], clock: int) -> dict[TableKey, Latest]:
     """Return the windows that an input's aggregate has emitted; with emit `close`, when the clock closed them."""
-    members: dict[Row, list[tuple[int, Record]]] = defaultdict(list)
+    members: dict[TableKey, list[tuple[int, Record]]] = defaultdict(list)
     for index, (record, now) in enumerate(taken):
         for row in _open_rows(table, record, now) if record.input == side else ():
             members[row].append((index, record))
-    rows: dict[Row, Latest] = {}
+    rows: dict[TableKey, Latest] = {}
     for row, records in members.items():
         came: float = records[-1][0]
         if table.emit == "close":
@@ -92,7 +92,7 @@ def _windows(table: WindowedTable, side: str, taken: Sequence[Accepted], clock: 
     return rows
 
 
-def _open_rows(table: WindowedTable, record: Record, clock: int) -> list[Row]:
+def _open_rows(table: WindowedTable, record: Record, clock: int) -> list[TableKey]:
     edge = clock - table.grace_ms
     ends = [start + table.size_ms for start in table.starts(record.timestamp)]
     return [(record.key, (end - table.size_ms, end)) for end in ends if end > edge]
@@ -107,15 +107,15 @@ def _rekeyed(table: WindowedTable, change: Change) -> Change:
     return Change(key, None, {"value": value, "window": list(window)}, timestamp)
 
 
-class Aggregate:
+class WindowedInput:
     """The windowed aggregate of one input: the open windows, and the table of emitted windows."""
 
     def __init__(self, table: WindowedTable) -> None:
         self.table = table
-        self.open: dict[Row, tuple[Any, int]] = {}
+        self.open: dict[TableKey, tuple[Any, int]] = {}
         self.emitted: Table = {}
 
-    def take(self, record: Record, clock: int) -> list[Row] | None:
+    def take(self, record: Record, clock: int) -> list[TableKey] | None:
         """Add a record to its windows; return the rows to emit, by start, or None where all its windows are closed."""
         rows, by = _open_rows(self.table, record, clock), self.table.aggregate
         for row in rows:
@@ -127,7 +127,7 @@ class Aggregate:
             self.emitted[row] = self.open[row]
         return rows or None
 
-    def close(self, clock: int) -> list[Row]:
+    def close(self, clock: int) -> list[TableKey]:
         """Close windows; return the rows to emit, where emit is `close`."""
         edge = clock - self.table.grace_ms
         closed = [row for row in self.open if row[1] is not None and row[1][1] <= edge]
@@ -142,7 +142,7 @@ class Behaviour:
     def __init__(self, table: WindowedTable, clock: Clock) -> None:
         self.table = table
         self.clock = clock
-        self.sides = {name: Aggregate(table) for name in table.inputs}
+        self.sides = {name: WindowedInput(table) for name in table.inputs}
         self.rows: Table = {}
         self.join = TableJoin(table.join)
 
@@ -162,22 +162,22 @@ class Behaviour:
 
     def advance(self) -> list[Output]:
         """Emit the windows that the clock has closed (emit `close`), as if it had passed each end in turn."""
-        ends: dict[int, list[tuple[str, Row]]] = defaultdict(list)
+        ends: dict[int, list[tuple[str, TableKey]]] = defaultdict(list)
         for name, side in self.sides.items():
             for row in side.close(self.clock.now):
                 ends[row[1][1] if row[1] else 0].append((name, row))
         return [output for _, closed in sorted(ends.items()) for output in self._emit(closed)]
 
-    def _emit(self, rows: Iterable[tuple[str, Row]]) -> list[Output]:
+    def _emit(self, rows: Iterable[tuple[str, TableKey]]) -> list[Output]:
         """Pass rows of the aggregates on to the join; a row of the result that both change is emitted once."""
-        emitted: dict[Row, Change] = {}
+        emitted: dict[TableKey, Change] = {}
         for side, row in rows:
             at = self.sides[side].emitted[row]
             for change in self._change(side, row, *at):
                 emitted[change.key, change.window] = change
         return [_rekeyed(self.table, change) for change in sorted(emitted.values(), key=_end)]
 
-    def _change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+    def _change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
         key, joined = row[0], self.table.joined_row(row) if side == "right" else row
         match self.table.with_:
             case None:

@@ -26,7 +26,7 @@ from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_
 from .runtime.checkpoints import query_of
 from .runtime.codec import EVERY_LEVEL
 from .runtime.columns import ColumnLike
-from .runtime.inputs import Input, JoinInputLike
+from .runtime.inputs import JoinInputLike, OperatorInput
 from .runtime.keyed import staged
 from .runtime.logic import BEFORE_ALL_TIMES
 from .runtime.stages import referring_tables
@@ -254,10 +254,10 @@ class _Messages:
 
     def _messages(
         self, found: DataFrame, keys: list[tuple[Column, T.StructField]], turn: Column, seen: list[Column]
-    ) -> Input:
+    ) -> OperatorInput:
         sent = {"batch": F.col("batch"), "ordinal": F.col("ordinal"), "route": F.xxhash64(*self.to)}
         value = F.struct(*seen)
-        return Input(
+        return OperatorInput(
             side="messages",
             frame=found,
             keys=keys,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from ..reference.definitions.joins import ForeignKeyJoin
-from .runtime.inputs import Input
+from .runtime.inputs import OperatorInput
 from .runtime.keyed import StageOf, declaration_of
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined, key_of
 from .runtime.stages import (
@@ -299,7 +299,7 @@ class ForeignKeyTables(ReferringTables):
             T.StructType([*SEEN, *self.subscription_type.fields, *self.key_fields]),
         )
 
-    def right(self, inputs: Sequence[Input]) -> StageOf:
+    def right(self, inputs: Sequence[OperatorInput]) -> StageOf:
         """Declare the stage that responds to subscriptions and to changes of right rows, by foreign key."""
         subscription = T.StructType([*self.key_fields, T.StructField("digest", T.BinaryType())])
         state = T.StructType().add("right", self.rights.value_type).add("timestamp", "long")
@@ -312,7 +312,7 @@ class ForeignKeyTables(ReferringTables):
             T.StructType([*SEEN, *self.response_type.fields]),
         )
 
-    def receiver(self, inputs: Sequence[Input]) -> StageOf:
+    def receiver(self, inputs: Sequence[OperatorInput]) -> StageOf:
         """Declare the stage that joins responses with left rows, by left key."""
         state = T.StructType().add("left", self.lefts.value_type).add("digest", "binary")
         return StageOf(

@@ -25,8 +25,8 @@ from .runtime.stages import (
     ReferredState,
     ReferringLogic,
     ReferringTables,
-    Row,
     To,
+    ValueAt,
     dropped_before,
     parts,
     referring_tables,
@@ -159,7 +159,7 @@ class LeftLogic(ReferringLogic):
 class RightLogic(ReferredLogic):
     """The logic of a foreign key: its right row is joined with the left rows that are stored at it."""
 
-    stored = Row
+    stored = ValueAt
 
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
@@ -171,19 +171,19 @@ class RightLogic(ReferredLogic):
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
         sender = key_of(left_key)
         if parts(key) is not None:  # no right row has a null key, so these left rows are never looked up
-            self.put(state, sender, None if left is None else Row(left, timestamp))
+            self.put(state, sender, None if left is None else ValueAt(left, timestamp))
         if state.right is None and not self.join.answers_all:
             return []
         return [self.result(state, row, sender, left, timestamp)]
 
-    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         """Store a left row, or forget it."""
         if left is None:
             state.lefts.pop(key, None)
         else:
             state.lefts[key] = left
 
-    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Row) -> Emitted:
+    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: ValueAt) -> Emitted:
         """Return a stored left row with the changed right row, or a tombstone."""
         assert row.timestamp is not None
         return self.result(state, row, key, left.value, max(row.timestamp, left.timestamp))

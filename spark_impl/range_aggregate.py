@@ -91,7 +91,7 @@ def range_aggregate(
     )
 
 
-class Held(NamedTuple):
+class Retained(NamedTuple):
     """A row in the state (ms)."""
 
     timestamp: int
@@ -101,7 +101,7 @@ class Held(NamedTuple):
 _timestamp, _value = attrgetter("timestamp"), attrgetter("value")
 
 
-class RangeLogic(Logic[list[Held]]):
+class RangeLogic(Logic[list[Retained]]):
     """The logic of a key: its rows are its state, by timestamp, then by arrival.
 
     Attributes:
@@ -113,47 +113,47 @@ class RangeLogic(Logic[list[Held]]):
     def __init__(self, ranges: RangeAggregate) -> None:
         self.ranges = ranges
 
-    def empty(self) -> list[Held]:
+    def empty(self) -> list[Retained]:
         """No row."""
         return []
 
-    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         """The rows, if there is one."""
         return (state,) if state else None
 
-    def unpack(self, fields: tuple[Any, ...]) -> list[Held]:
+    def unpack(self, fields: tuple[Any, ...]) -> list[Retained]:
         """The rows again."""
-        return [Held(*row) for row in fields[0]]
+        return [Retained(*row) for row in fields[0]]
 
-    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
         """Store a row, and return the aggregate of its range."""
         assert row.timestamp is not None
         if self.retention_ms is not None and row.timestamp < clock - self.retention_ms:
             return [dropped(row, "late")]
         self.ranges.aggregate.check(row.value)
-        self.hold(state, Held(row.timestamp, row.value))
+        self.hold(state, Retained(row.timestamp, row.value))
         return [changed(row, self.answer(key, self.inside(state, row.timestamp)), row.timestamp)]
 
-    def hold(self, state: list[Held], row: Held) -> None:
+    def hold(self, state: list[Retained], row: Retained) -> None:
         """Insert a row behind all rows of its timestamp."""
         insort(state, row, key=_timestamp)
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         """Return the rows of the range that ends at a timestamp (ms)."""
         first = bisect_left(state, timestamp - self.ranges.preceding_ms, key=_timestamp)
         return state[first : bisect_right(state, timestamp, key=_timestamp)]
 
-    def answer(self, key: Key, rows: list[Held]) -> Any:
+    def answer(self, key: Key, rows: list[Retained]) -> Any:
         """Aggregate the rows of a range."""
         return self.ranges.aggregate.of(bare(key), map(_value, rows))
 
-    def keep(self, state: list[Held], emitted: int, clock: int) -> list[Held]:
+    def keep(self, state: list[Retained], emitted: int, clock: int) -> list[Retained]:
         """Forget the rows that no range can reach any more."""
         if self.retention_ms is None:
             return state
         return state[bisect_left(state, clock - self.retention_ms - self.ranges.preceding_ms, key=_timestamp) :]
 
-    def due(self, state: list[Held], clock: int) -> int | None:
+    def due(self, state: list[Retained], clock: int) -> int | None:
         """Return when (ms) the first row can be forgotten, as a multiple of half the time that rows are stored."""
         if self.retention_ms is None or not state:
             return None

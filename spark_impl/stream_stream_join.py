@@ -18,7 +18,7 @@ from ..reference.core.errors import BadInput
 from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.joins import Join, StreamStreamJoin
 from .runtime.durations import Duration, milliseconds
-from .runtime.inputs import Input, JoinInputLike, any_null, joined_type, require_same, two_sides
+from .runtime.inputs import JoinInputLike, OperatorInput, any_null, joined_type, require_same, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import BEFORE_ALL_TIMES, Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
@@ -169,7 +169,7 @@ def _declared(
     )
 
 
-def _joined(left: Input, right: Input, join: StreamStreamJoin) -> DataFrame:
+def _joined(left: OperatorInput, right: OperatorInput, join: StreamStreamJoin) -> DataFrame:
     """Return the rows of Spark's join."""
     names = (key_names(one.keys, one.side) for one in (left, right))
     same = [F.col(name) == F.col(other) for name, other in zip(*names, strict=True)]
@@ -181,7 +181,7 @@ def _joined(left: Input, right: Input, join: StreamStreamJoin) -> DataFrame:
     return _watermarked(left, join).join(_watermarked(right, join), [*same, *within], how)
 
 
-def _watermarked(source: Input, join: StreamStreamJoin) -> DataFrame:
+def _watermarked(source: OperatorInput, join: StreamStreamJoin) -> DataFrame:
     """Return the rows of an input for Spark's join, with their watermark."""
     names = key_names(source.keys, source.side)
     without_key = any_null([column for column, _ in source.keys])
@@ -221,7 +221,7 @@ def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:
         )
 
 
-class Row(NamedTuple):
+class Buffered(NamedTuple):
     """A buffered record (ms), and whether it has found a partner."""
 
     timestamp: int
@@ -229,7 +229,7 @@ class Row(NamedTuple):
     matched: bool
 
 
-Buffers = dict[str, list[Row]]
+Buffers = dict[str, list[Buffered]]
 _timestamp = attrgetter("timestamp")
 
 
@@ -250,7 +250,7 @@ class StreamStreamLogic(Logic[Buffers]):
 
     def unpack(self, fields: tuple[Any, ...]) -> Buffers:
         """Both buffers again."""
-        return {"left": [Row(*row) for row in fields[0]], "right": [Row(*row) for row in fields[1]]}
+        return {"left": [Buffered(*row) for row in fields[0]], "right": [Buffered(*row) for row in fields[1]]}
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
         """Emit the pairs of a record, or the record without a partner, and buffer it if later records can find it."""
@@ -266,12 +266,12 @@ class StreamStreamLogic(Logic[Buffers]):
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(state, side, at, clock)
         if side == "right" or join.right_drives:  # otherwise nothing looks up left rows
-            insort(state[side], Row(at, row.value, bool(partners)), key=_timestamp)
+            insort(state[side], Buffered(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []
         others = state[OTHER[side]]
         for index in partners:
-            others[index] = Row(others[index].timestamp, others[index].value, True)
+            others[index] = Buffered(others[index].timestamp, others[index].value, True)
         emitted = [self.pair(row, others[index]) for index in partners]
         if not partners and join.emit != "close" and join.emits_unmatched(side):
             emitted.append(changed(row, self.alone(side, row.value), at))
@@ -288,7 +288,7 @@ class StreamStreamLogic(Logic[Buffers]):
         first = bisect_left(state[other], max(timestamp - before, join.close_edge(other, clock)), key=_timestamp)
         return list(range(first, bisect_right(state[other], timestamp + after, key=_timestamp)))
 
-    def pair(self, row: Arrived, partner: Row) -> Emitted:
+    def pair(self, row: Arrived, partner: Buffered) -> Emitted:
         """Return the output of a pair."""
         left, right = (row.value, partner.value) if row.side == "left" else (partner.value, row.value)
         assert row.timestamp is not None

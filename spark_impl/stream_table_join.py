@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import StreamTableJoin
-from .runtime.inputs import Input, JoinInputLike, any_null, joined_type, require_same, two_sides
+from .runtime.inputs import JoinInputLike, OperatorInput, any_null, joined_type, require_same, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
@@ -118,7 +118,7 @@ def native_stream_table_join(
     )
 
 
-def _records(stream: Input, names: Sequence[str], join: StreamTableJoin) -> DataFrame:
+def _records(stream: OperatorInput, names: Sequence[str], join: StreamTableJoin) -> DataFrame:
     """Return the records of the stream that look up the table, with their keys under these names."""
     without_key = any_null([column for column, _ in stream.keys])
     dropped_key = without_key if join.null_key == "drop" or join.join == "inner" else F.lit(False)
@@ -130,7 +130,7 @@ def _records(stream: Input, names: Sequence[str], join: StreamTableJoin) -> Data
     )
 
 
-def _present_rows(changes: Input, names: Sequence[str]) -> DataFrame:
+def _present_rows(changes: OperatorInput, names: Sequence[str]) -> DataFrame:
     """Return the rows of a table after all its changes, with their keys under these names."""
     return (
         changes.frame.filter(~any_null([column for column, _ in changes.keys]) & changes.time.isNotNull())

@@ -19,7 +19,15 @@ from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.windows import WindowedTable
 from .runtime.columns import ColumnLike, bare, resolve, value_and_result
 from .runtime.durations import Duration, milliseconds
-from .runtime.inputs import Input, JoinInput, JoinInputLike, joined_type, reading, require_order_of_both, resolved
+from .runtime.inputs import (
+    JoinInput,
+    JoinInputLike,
+    OperatorInput,
+    joined_type,
+    reading,
+    require_order_of_both,
+    resolved,
+)
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped, joined
 from .runtime.native import closed_windows
@@ -223,7 +231,7 @@ def _inputs(
     right: JoinInputLike | None,
     value_type: str | T.DataType | None,
     window_start: ColumnLike | None,
-) -> tuple[list[Input], T.DataType, T.DataType]:
+) -> tuple[list[OperatorInput], T.DataType, T.DataType]:
     """Return the inputs with their columns resolved, the type of the aggregate, and the type of the right values."""
     with reading(SIDES[0], events) as given:
         one, result = _aggregated(given, declared.aggregate, value_type, SIDES[0])
@@ -241,7 +249,7 @@ def _inputs(
 
 def _aggregated(
     given: JoinInput, aggregate: Aggregate, value_type: str | T.DataType | None, side: str
-) -> tuple[Input, T.DataType]:
+) -> tuple[OperatorInput, T.DataType]:
     """Return an aggregated input with its columns resolved, and the type of its aggregate."""
     value = "value" if given.value is None and aggregate.name != "count" else given.value
     column, result = value_and_result(given.frame, aggregate, value, value_type)
@@ -249,7 +257,7 @@ def _aggregated(
     return one._replace(value=column, value_type=given.frame.select(column).schema[0].dataType), result
 
 
-def _looking(given: JoinInput, window_start: ColumnLike | None) -> tuple[Input, T.DataType]:
+def _looking(given: JoinInput, window_start: ColumnLike | None) -> tuple[OperatorInput, T.DataType]:
     """Return a table, or an input that looks windows up, resolved: beside each value is the start that it names."""
     value = "value" if given.value is None else given.value
     one = resolved(**given._replace(value=value)._asdict(), side=SIDES[1])
@@ -285,7 +293,7 @@ def _windows_type(result: T.DataType) -> T.ArrayType:
     return T.ArrayType(T.StructType().add("start", "long").add("value", result).add("timestamp", "long"))
 
 
-def _require_key(declared: WindowedTable, one: Input) -> None:
+def _require_key(declared: WindowedTable, one: OperatorInput) -> None:
     kinds = [field.dataType for _, field in one.keys]
     if declared.to_stream == "window_in_key" and not (len(kinds) == 1 and isinstance(kinds[0], T.StringType)):
         shown = ", ".join(kind.simpleString() for kind in kinds)
@@ -327,14 +335,14 @@ class TableRow(NamedTuple):
 
 
 @dataclass
-class State:
+class WindowedState:
     """The state of a key: each input's windows by their start, and the row of the table."""
 
     sides: dict[str, dict[int, Windowed]]
     row: TableRow | None
 
 
-class WindowedLogic(Logic[State]):
+class WindowedLogic(Logic[WindowedState]):
     """The logic of a key: its windows, its row of the table, and their join.
 
     The join sees a window when it is emitted: when it changes or, with emit `close`, once the clock has closed it.
@@ -349,23 +357,23 @@ class WindowedLogic(Logic[State]):
     def __init__(self, table: WindowedTable) -> None:
         self.table = table
 
-    def empty(self) -> State:
+    def empty(self) -> WindowedState:
         """No window, no row."""
-        return State({side: {} for side in SIDES}, None)
+        return WindowedState({side: {} for side in SIDES}, None)
 
-    def pack(self, state: State) -> tuple[Any, ...] | None:
+    def pack(self, state: WindowedState) -> tuple[Any, ...] | None:
         """The windows and the row, if there is anything to remember."""
         if not any(state.sides.values()) and state.row is None:
             return None
         return (*[[(start, *at) for start, at in state.sides[side].items()] for side in SIDES], state.row)
 
-    def unpack(self, fields: tuple[Any, ...]) -> State:
+    def unpack(self, fields: tuple[Any, ...]) -> WindowedState:
         """The windows and the row again."""
         *sides, row = fields
         windows = [{start: Windowed(value, timestamp) for start, value, timestamp in side} for side in sides]
-        return State(dict(zip(SIDES, windows, strict=True)), None if row is None else TableRow(*row))
+        return WindowedState(dict(zip(SIDES, windows, strict=True)), None if row is None else TableRow(*row))
 
-    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[Emitted]:
         """Take a row of either input, and emit the changes that it causes."""
         edge = clock - self.table.grace_ms
         if row.side == SIDES[0] or self.table.with_ == "windowed_table":
@@ -376,7 +384,7 @@ class WindowedLogic(Logic[State]):
             emitted = self.take_right(state, row, edge)
         return [change._replace(cause=row.order) for change in emitted]
 
-    def aggregate(self, key: Key, state: State, row: Arrived, edge: int) -> list[Emitted]:
+    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
         """Add a row to its windows, and, with emit `update`, emit them by end."""
         assert row.timestamp is not None
         starts = self.open(row.timestamp, edge)
@@ -396,13 +404,13 @@ class WindowedLogic(Logic[State]):
         """Return the starts of the windows with a timestamp (ms) that end after the edge: they accept a row."""
         return [start for start in self.table.starts(timestamp) if start + self.table.size_ms > edge]
 
-    def emitted(self, state: State, side: str, start: int | None, edge: int) -> Windowed | None:
+    def emitted(self, state: WindowedState, side: str, start: int | None, edge: int) -> Windowed | None:
         """Return a window if it has been emitted; windows that end up to the edge (ms) are closed."""
         if start is None or (self.table.emit == "close" and start + self.table.size_ms > edge):
             return None
         return state.sides[side].get(start)
 
-    def emit(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
+    def emit(self, state: WindowedState, side: str, start: int, edge: int) -> list[Emitted]:
         """Return the changes in the result that a changed window causes."""
         match self.table.with_:
             case None:
@@ -416,7 +424,7 @@ class WindowedLogic(Logic[State]):
                 return [self.emit_looked_up(state.row, state.sides[side][start])]
         return []
 
-    def emit_pair(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
+    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[Emitted]:
         """Return a row of the join of two windowed tables after one side has changed."""
         left = self.emitted(state, SIDES[0], start, edge)
         right = self.emitted(state, SIDES[1], start + self.table.shift_ms, edge)
@@ -425,7 +433,7 @@ class WindowedLogic(Logic[State]):
         stamp = max(left.timestamp if left else 0, right.timestamp if right else 0)
         return [self.change(start, joined(left and left.value, right and right.value), stamp)]
 
-    def emit_with_row(self, state: State, start: int, at: Windowed) -> Emitted:
+    def emit_with_row(self, state: WindowedState, start: int, at: Windowed) -> Emitted:
         """Return the row of a window with the table's row, or without."""
         row = state.row
         stamp = at.timestamp if row is None else max(at.timestamp, row.timestamp)
@@ -438,7 +446,7 @@ class WindowedLogic(Logic[State]):
             stamp = max(stamp, at.timestamp)
         return self.change(None, joined(row.value, at and at.value), stamp)
 
-    def take_right(self, state: State, row: Arrived, edge: int) -> list[Emitted]:
+    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
         """Take a row of the table, or a row that looks up, and emit the changes that it causes."""
         assert row.timestamp is not None
         new = None if row.value is None else TableRow(row.value["value"], row.value["start"], row.timestamp)
@@ -460,7 +468,7 @@ class WindowedLogic(Logic[State]):
         end = None if start is None else start + self.table.size_ms
         return Emitted(start, end, value, timestamp, TOMBSTONE if value is None else UPDATE, None, None)
 
-    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: WindowedState, emitted: int, clock: int) -> list[Emitted]:
         """Emit the windows that the clock has closed since `emitted` (ms), as if it had passed each end in turn."""
         table = self.table
         if table.emit == "update":
@@ -473,12 +481,12 @@ class WindowedLogic(Logic[State]):
                     ends.setdefault(end, []).append((side, start))
         return [change for end, closed in sorted(ends.items()) for change in self.emit_closed(state, closed, end)]
 
-    def emit_closed(self, state: State, closed: list[tuple[str, int]], edge: int) -> list[Emitted]:
+    def emit_closed(self, state: WindowedState, closed: list[tuple[str, int]], edge: int) -> list[Emitted]:
         """Emit windows that close together, by end; a row of the result that both sides change is emitted once."""
         emitted = {change.end: change for side, start in closed for change in self.emit(state, side, start, edge)}
         return sorted(emitted.values(), key=lambda change: change.end or 0)
 
-    def keep(self, state: State, emitted: int, clock: int) -> State:
+    def keep(self, state: WindowedState, emitted: int, clock: int) -> WindowedState:
         """Return the state without the windows that are emitted and that nothing can change any more."""
         now = emitted if self.table.emit == "close" else clock
         for side, windows in state.sides.items():
@@ -497,7 +505,7 @@ class WindowedLogic(Logic[State]):
             return closed
         return None if self.retention_ms is None else closed + self.retention_ms
 
-    def due(self, state: State, clock: int) -> int | None:
+    def due(self, state: WindowedState, clock: int) -> int | None:
         """Return the next time (ms) at which a window closes, or can be forgotten (at a multiple of half its life)."""
         life, times = self.table.size_ms + self.table.grace_ms, []
         half = life // 2 or 1

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard, get_args
 
 from ..reference.core.errors import BadInput
 
-Expected: TypeAlias = Literal["success", "safety failure", "liveness failure", "deadlock failure"]
+ExpectedEnd: TypeAlias = Literal["success", "safety failure", "liveness failure", "deadlock failure"]
 Size: TypeAlias = Literal["small", "large"]
 
 FOLDER = Path(__file__).parent
@@ -49,7 +49,7 @@ class CatalogueModel:
     says: str
     mode: str
     size: Size
-    result: Expected
+    result: ExpectedEnd
     violated: str | None
     trace_length: int | None
     distinct: int | None
@@ -171,7 +171,7 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
     if not _is_size(size):
         raise BadInput(f"{where}: its size is {size!r}, but must be one of: {', '.join(get_args(Size))}")
     if not _is_expected(result):
-        raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(Expected))}")
+        raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(ExpectedEnd))}")
     names_property = result in ("safety failure", "liveness failure")
     violated = field_of(entry, "property", str, where) if names_property else None
     length = _count(entry, "traceLength", where, required=result != "success")
@@ -211,5 +211,5 @@ def _is_size(value: str) -> TypeGuard[Size]:
     return value in get_args(Size)
 
 
-def _is_expected(value: str) -> TypeGuard[Expected]:
-    return value in get_args(Expected)
+def _is_expected(value: str) -> TypeGuard[ExpectedEnd]:
+    return value in get_args(ExpectedEnd)

@@ -10,23 +10,23 @@ from pathlib import Path
 
 from ..reference.core.errors import MissingTool, StreamproofError
 from . import pytla
-from .catalogue import CatalogueModel, Expected
+from .catalogue import CatalogueModel, ExpectedEnd
 from .java import find_java
 from .pytla import (
     DeadlockReached,
     MissingJar,
     Progress,
-    Result,
+    TlaValue,
     TlcError,
+    TlcResult,
     Tools,
     Trace,
-    Value,
     ValueSyntaxError,
     parse_value,
 )
 from .pytla.inputs.configuration import Configuration
 
-FOUND: Mapping[str, Expected] = {
+FOUND: Mapping[str, ExpectedEnd] = {
     "passed": "success",
     "invariant": "safety failure",
     "action property": "safety failure",
@@ -36,7 +36,7 @@ FOUND: Mapping[str, Expected] = {
 
 
 @dataclass(frozen=True)
-class Found:
+class ModelResult:
     """TLC's result for a model.
 
     Attributes:
@@ -49,7 +49,7 @@ class Found:
         seconds: The time that TLC took.
     """
 
-    result: Expected
+    result: ExpectedEnd
     violated: str | None
     trace: Trace | None
     distinct: int
@@ -109,7 +109,7 @@ def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
         return Tools(find_java().executable, pytla.find_jar(), options)
 
 
-def model_of(model: CatalogueModel, constants: Mapping[str, Value]) -> pytla.Model:
+def model_of(model: CatalogueModel, constants: Mapping[str, TlaValue]) -> pytla.Model:
     """Return a model of the catalogue as pytla takes it, with some constants overridden."""
     return pytla.Model(model.module, model.configuration, constants=constants)
 
@@ -120,7 +120,7 @@ def check(
     workers: int = 1,
     timeout: float | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> Found:
+) -> ModelResult:
     """Check a model; a deadlock is a result, as a violated property is.
 
     Args:
@@ -139,7 +139,7 @@ def check(
         return as_found(deadlock.result)
 
 
-def broken_expectations(model: CatalogueModel, found: Found, exact: bool) -> list[str]:
+def broken_expectations(model: CatalogueModel, found: ModelResult, exact: bool) -> list[str]:
     """Return the differences of a result from the expected result, a sentence each.
 
     Args:
@@ -168,14 +168,14 @@ def broken_expectations(model: CatalogueModel, found: Found, exact: bool) -> lis
     ]
 
 
-def constants_of(model: pytla.Model) -> dict[str, Value]:
+def constants_of(model: pytla.Model) -> dict[str, TlaValue]:
     """Return the constants of a model: the configuration's values, and the overridden constants.
 
     Raises:
         TlcError: The configuration can't be read.
     """
     configuration = Configuration(model.configuration)
-    constants: dict[str, Value] = {}
+    constants: dict[str, TlaValue] = {}
     for entry in configuration.entries:
         name, is_value, text = configuration.text[entry.start : entry.end].partition("=")
         if entry.section == "constants" and is_value:
@@ -184,7 +184,9 @@ def constants_of(model: pytla.Model) -> dict[str, Value]:
     return {**constants, **model.constants}
 
 
-def own_model(module: Path, configuration: Path | None, constants: Mapping[str, Value], deadlock: bool) -> pytla.Model:
+def own_model(
+    module: Path, configuration: Path | None, constants: Mapping[str, TlaValue], deadlock: bool
+) -> pytla.Model:
     """Return a user's own module as pytla takes it; its configuration lies beside it, unless it is named.
 
     Args:
@@ -203,9 +205,9 @@ def own_model(module: Path, configuration: Path | None, constants: Mapping[str, 
     return pytla.Model(module, chosen, constants=constants, deadlock=deadlock)
 
 
-def as_found(result: Result) -> Found:
+def as_found(result: TlcResult) -> ModelResult:
     """Name TLC's result as the manifest does."""
-    return Found(
+    return ModelResult(
         FOUND[result.outcome],
         result.violated,
         result.trace,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ..reference.core.errors import BadInput
 from ..reference.core.history import Delivery, History
-from .pytla import Step, Trace
-from .replays.common import Constants, Machine, ModuleReplay, StateDifference, difference, is_stuttering, steps_of
+from .pytla import Trace, TraceStep
+from .replays.common import Machine, ModelConstants, ModuleReplay, StateDifference, difference, is_stuttering, steps_of
 from .replays.foreign_key_join import ForeignKeyJoinReplay
 from .replays.foreign_key_kafka import WITHOUT_KEY
 from .replays.one_to_many_join import OneToManyJoinReplay
@@ -21,7 +21,7 @@ from .replays.session_windows import SessionWindowsReplay
 from .replays.stream_stream_join import StreamStreamJoinReplay
 from .replays.table_table_join import TableTableJoinReplay
 
-REPLAYS: Mapping[str, Callable[[Constants], ModuleReplay]] = {
+REPLAYS: Mapping[str, Callable[[ModelConstants], ModuleReplay]] = {
     "ForeignKeyJoin": ForeignKeyJoinReplay,
     "OneToManyJoin": OneToManyJoinReplay,
     "SessionWindows": SessionWindowsReplay,
@@ -57,7 +57,7 @@ class Disagreement(NamedTuple):
         )
 
     @classmethod
-    def after(cls, behaviour: int, step: Step, found: StateDifference) -> Disagreement:
+    def after(cls, behaviour: int, step: TraceStep, found: StateDifference) -> Disagreement:
         """Return the disagreement after a step.
 
         Args:
@@ -72,7 +72,7 @@ def _shown(value: Any) -> str:
     return "nothing" if value is None else json.dumps(value, default=repr)
 
 
-class Replayed(NamedTuple):
+class ReplayResult(NamedTuple):
     """The result of a replay.
 
     Attributes:
@@ -89,7 +89,7 @@ class Replayed(NamedTuple):
     divergences: Mapping[str, int] = {}
 
 
-def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
+def replay(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on the reference, action by action.
 
     If the constants name a mutant, the reference has the same bug. The beginning that a behaviour shares with the
@@ -124,18 +124,18 @@ def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replay
             path.append(_Reached(step, machine, difference(machine.seen(), of_module.expected(step))))
         if path[-1].found is not None:
             disagreements.append(Disagreement.after(behaviours, path[-1].step, path[-1].found))
-    return Replayed(behaviours, actions, tuple(disagreements))
+    return ReplayResult(behaviours, actions, tuple(disagreements))
 
 
 class _Reached(NamedTuple):
     """The replay of a behaviour up to a step: the machine after it, and the finding there."""
 
-    step: Step
+    step: TraceStep
     machine: Machine
     found: StateDifference | None
 
 
-def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
+def _alike(path: Sequence[_Reached], steps: Sequence[TraceStep]) -> int:
     """Count the steps at the beginning of a behaviour that have been replayed with the behaviour before it."""
     for number, (reached, step) in enumerate(zip(path, steps, strict=False)):
         if reached.step.state is not step.state or reached.step.action != step.action:
@@ -143,7 +143,7 @@ def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
     return min(len(path), len(steps))
 
 
-def history_of(trace: Trace, constants: Constants, module: str) -> History:
+def history_of(trace: Trace, constants: ModelConstants, module: str) -> History:
     """Return a behaviour as a history, whose lines are its actions; `History.to_text` makes a file of it.
 
     A change is stamped with its number, in ms.
@@ -173,7 +173,7 @@ def history_of(trace: Trace, constants: Constants, module: str) -> History:
     return History(of_module.operator, of_module.options, tuple(lines), of_module.clock, name=module)
 
 
-def replay_named(module: str) -> Callable[[Constants], ModuleReplay]:
+def replay_named(module: str) -> Callable[[ModelConstants], ModuleReplay]:
     """Return the replay of a module's behaviours.
 
     Raises:

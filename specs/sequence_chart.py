@@ -18,11 +18,11 @@ from typing import Any, Literal, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from .pytla import Function, ModelValue, Trace, Value, to_tla
+from .pytla import Function, ModelValue, TlaValue, Trace, to_tla
 from .steps import ending, read_module, readable_steps, sequence_difference, written
 
-ChartState: TypeAlias = Mapping[str, Value]
-ChartKeys: TypeAlias = tuple[Value, ...]
+ChartState: TypeAlias = Mapping[str, TlaValue]
+ChartKeys: TypeAlias = tuple[TlaValue, ...]
 
 LINE = 18
 """The height of a line of text, in pixels."""
@@ -52,11 +52,11 @@ class Channel:
     sender: str
     receiver: str
     lines: tuple[str, ...]
-    discards: Callable[[ChartKeys, Value, ChartState, ChartState], bool] = lambda keys, message, before, after: False
+    discards: Callable[[ChartKeys, TlaValue, ChartState, ChartState], bool] = lambda keys, message, before, after: False
 
 
 @dataclass(frozen=True)
-class Table:
+class RowsVariable:
     """A variable that holds rows by key: a change of it is an event on a lifeline.
 
     Attributes:
@@ -93,19 +93,19 @@ class Description:
     """
 
     lanes: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[RowsVariable, ...]
     channels: tuple[Channel, ...]
     note: str = ""
 
 
-def _stale(keys: ChartKeys, message: Value, before: ChartState, after: ChartState) -> bool:
+def _stale(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
     """Whether a response has another hash than the present row, and changed nothing."""
     left = before["left"]
     row = left[keys[1]] if isinstance(left, Function) else None
     return isinstance(message, Function) and message["hash"] != row and before["result"] == after["result"]
 
 
-def _older(keys: ChartKeys, message: Value, before: ChartState, after: ChartState) -> bool:
+def _older(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
     """Whether a result is older than the newest result that came, if that is a reason to discard it."""
     newest = before["newest"]
     of_key = newest[keys[1]] if isinstance(newest, Function) else 0
@@ -119,9 +119,9 @@ DESCRIPTIONS: dict[str, Description] = {
     "ForeignKeyJoin": Description(
         lanes=("result", "left", "right {0}"),
         tables=(
-            Table("left", 1, "left", "{0} = {it}", "left {0} = {it}"),
-            Table("right", 1, "right {0}", "{0} = {it}", "right {0} = {it}"),
-            Table(
+            RowsVariable("left", 1, "left", "{0} = {it}", "left {0} = {it}"),
+            RowsVariable("right", 1, "right {0}", "{0} = {it}", "right {0} = {it}"),
+            RowsVariable(
                 "subscribed",
                 2,
                 "right {0}",
@@ -130,7 +130,7 @@ DESCRIPTIONS: dict[str, Description] = {
                 "noted",
                 "{1} unsubscribed",
             ),
-            Table("result", 1, "result", "{0} = {it}", "result {0} = {it}", "output", emitter="left"),
+            RowsVariable("result", 1, "result", "{0} = {it}", "result {0} = {it}", "output", emitter="left"),
         ),
         channels=(
             Channel("subscriptions", 1, "left", "right {0}", ("{instruction}", "{key}, hash {hash}")),
@@ -141,11 +141,13 @@ DESCRIPTIONS: dict[str, Description] = {
     "OneToManyJoin": Description(
         lanes=("left", "right {0}", "collected"),
         tables=(
-            Table("left", 1, "left", "{0} = {it}", "left {0} = {it}"),
-            Table("right", 1, "right {0}", "{0} = {it}", "right {0} = {it}"),
-            Table("kept", 2, "right {0}", "{1} kept: {row}", "{1} kept at {0}: {row}", "noted", "{1} not kept"),
-            Table("result", 2, "right {0}", "{0} {1} = {it}", "result {0} {1} = {it}", "output", "{0} {1} = None"),
-            Table(
+            RowsVariable("left", 1, "left", "{0} = {it}", "left {0} = {it}"),
+            RowsVariable("right", 1, "right {0}", "{0} = {it}", "right {0} = {it}"),
+            RowsVariable("kept", 2, "right {0}", "{1} kept: {row}", "{1} kept at {0}: {row}", "noted", "{1} not kept"),
+            RowsVariable(
+                "result", 2, "right {0}", "{0} {1} = {it}", "result {0} {1} = {it}", "output", "{0} {1} = None"
+            ),
+            RowsVariable(
                 "collected", 2, "collected", "{0}: {1} = {it}", "collected {0}: {1} = {it}", "output", "{0}: {1} = None"
             ),
         ),
@@ -158,8 +160,8 @@ DESCRIPTIONS: dict[str, Description] = {
     "TableTableJoin": Description(
         lanes=("left", "join", "right"),
         tables=(
-            Table("tables", 2, "join", "{0} {1} = {it}", "{0} {1} = {it}", "noted", "{0} {1} = None"),
-            Table("result", 1, "join", "result {0} = {it}", "result {0} = {it}", "output"),
+            RowsVariable("tables", 2, "join", "{0} {1} = {it}", "{0} {1} = {it}", "noted", "{0} {1} = None"),
+            RowsVariable("result", 1, "join", "result {0} = {it}", "result {0} = {it}", "output"),
         ),
         channels=(Channel("queue", 1, "{0}", "join", ("{key} = {value}",)),),
     ),
@@ -170,7 +172,7 @@ DESCRIPTIONS: dict[str, Description] = {
 class _Message:
     channel: Channel
     keys: ChartKeys
-    content: Value
+    content: TlaValue
     sent_at: float
     delivered_at: float | None = None
     discarded: bool = False
@@ -221,7 +223,7 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "", n
     return drawing.svg(name, title, verdict, said, ". ".join([*spoken, *filter(None, (verdict, said))]))
 
 
-def short(value: Value) -> str:
+def short(value: TlaValue) -> str:
     """Write a value briefly: a row as its fields, `(1, r1)`, and a pair of rows as `[(1, r1), (1, r1)]`."""
     match value:
         case bool():
@@ -283,7 +285,7 @@ class _Drawing:
                         names.add(_filled(template, keys, None))
         return sorted(names, key=_natural)
 
-    def _rows_of(self, lane: str) -> Iterator[tuple[Table, ChartKeys, Value]]:
+    def _rows_of(self, lane: str) -> Iterator[tuple[RowsVariable, ChartKeys, TlaValue]]:
         """Return every row that is ever written on a lifeline."""
         for step in self.trace.steps:
             for table in self.description.tables if self.description else ():
@@ -321,7 +323,7 @@ class _Drawing:
 
     def _step(self, before: ChartState, after: ChartState) -> None:
         assert self.description is not None
-        sent: list[tuple[Channel, ChartKeys, Value]] = []
+        sent: list[tuple[Channel, ChartKeys, TlaValue]] = []
         for channel in self.description.channels:
             now = dict(_leaves(after[channel.variable], channel.depth))
             for keys, queue in _leaves(before[channel.variable], channel.depth):
@@ -377,7 +379,7 @@ class _Drawing:
     def _lane(self, template: str, keys: ChartKeys) -> float:
         return self.picture.lanes[_filled(template, keys, None)]
 
-    def _event(self, table: Table, keys: ChartKeys, row: Value) -> None:
+    def _event(self, table: RowsVariable, keys: ChartKeys, row: TlaValue) -> None:
         line = table.gone if table.gone and isinstance(row, ModelValue) else table.line
         x, text = self._lane(table.lane, keys), _filled(line, keys, row)
         self.picture.y += 4
@@ -391,7 +393,7 @@ class _Drawing:
             self.picture.arrows.append(_arrow("output", start, y, end, y, ()))
         self.right_edge = max(self.right_edge, x + width / 2)
 
-    def _send(self, channel: Channel, keys: ChartKeys, message: Value) -> None:
+    def _send(self, channel: Channel, keys: ChartKeys, message: TlaValue) -> None:
         self.picture.y += LINE * len(channel.lines)
         self.messages.append(_Message(channel, keys, message, self.picture.y))
         self.picture.y += 6
@@ -521,16 +523,16 @@ def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple
 
 def _fits(description: Description, state: ChartState) -> bool:
     """Whether a state has the described variables: a user's module may have the name of a module of ours."""
-    parts: list[Table | Channel] = [*description.tables, *description.channels]
+    parts: list[RowsVariable | Channel] = [*description.tables, *description.channels]
     return all(part.variable in state for part in parts)
 
 
-def _is_there(row: Value) -> bool:
+def _is_there(row: TlaValue) -> bool:
     """Whether a value of the initial state is a row, and not a word for no row."""
     return isinstance(row, Function | tuple | frozenset) and bool(row)
 
 
-def _leaves(value: Value, depth: int) -> Iterator[tuple[ChartKeys, Value]]:
+def _leaves(value: TlaValue, depth: int) -> Iterator[tuple[ChartKeys, TlaValue]]:
     """Yield the values that `depth` keys lead to, each with its keys."""
     if depth == 0:
         yield (), value
@@ -541,7 +543,7 @@ def _leaves(value: Value, depth: int) -> Iterator[tuple[ChartKeys, Value]]:
             yield (key, *keys), leaf
 
 
-def _in_order(queue: Value) -> tuple[Value, ...]:
+def _in_order(queue: TlaValue) -> tuple[TlaValue, ...]:
     """Return the messages of a queue: for a set and a bag in the order of their text."""
     if isinstance(queue, tuple):
         return queue
@@ -553,7 +555,7 @@ def _in_order(queue: Value) -> tuple[Value, ...]:
     return ()
 
 
-def _difference(before: Value, after: Value) -> tuple[list[int], tuple[Value, ...]]:
+def _difference(before: TlaValue, after: TlaValue) -> tuple[list[int], tuple[TlaValue, ...]]:
     """Return the indices of the messages that were taken from a queue, and the messages that were put into it."""
     old, new = _in_order(before), _in_order(after)
     if isinstance(before, tuple):
@@ -567,7 +569,7 @@ def _difference(before: Value, after: Value) -> tuple[list[int], tuple[Value, ..
     return indices, tuple(put.elements())
 
 
-def _taken(waiting: list[_Message], queue: Value, index: int) -> _Message:
+def _taken(waiting: list[_Message], queue: TlaValue, index: int) -> _Message:
     """Return the message at an index of a queue: sequences keep the order of sending, sets and bags have no order."""
     if isinstance(queue, tuple):
         return waiting[index]
@@ -575,7 +577,7 @@ def _taken(waiting: list[_Message], queue: Value, index: int) -> _Message:
     return next(message for message in waiting if message.content == content and message.delivered_at is None)
 
 
-def _filled(template: str, keys: ChartKeys, value: Value | None) -> str:
+def _filled(template: str, keys: ChartKeys, value: TlaValue | None) -> str:
     fields = {}
     if isinstance(value, Function):
         fields = {name: short(within) for name, within in value.items() if isinstance(name, str)}

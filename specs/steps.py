@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from .pytla import Function, Step, Trace, Value, to_tla
+from .pytla import Function, TlaValue, Trace, TraceStep, to_tla
 
 Kind = Literal["set", "appended", "taken", "removed", "joined", "left", "new", "gone"]
 
@@ -23,7 +23,7 @@ _COMMENTS_AT_THE_END = re.compile(r"(?:[ \t]*(?:\(\*(?:(?!\*\)).)*\*\)[ \t]*|\\\
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedVariable:
     """A difference between two states.
 
     Attributes:
@@ -36,10 +36,10 @@ class Change:
     """
 
     variable: str
-    keys: tuple[Value, ...]
+    keys: tuple[TlaValue, ...]
     kind: Kind
-    before: Value | None
-    after: Value | None
+    before: TlaValue | None
+    after: TlaValue | None
 
     @property
     def path(self) -> str:
@@ -72,11 +72,11 @@ class ReadableStep(NamedTuple):
 
     number: int
     action: str
-    changes: tuple[Change, ...]
+    changes: tuple[ChangedVariable, ...]
 
 
 @dataclass(frozen=True)
-class Definition:
+class ModuleDefinition:
     """A definition of a module.
 
     Attributes:
@@ -105,23 +105,23 @@ class ModuleText:
         variables: Its variables, in the order in which they are declared.
     """
 
-    definitions: Mapping[str, Definition]
+    definitions: Mapping[str, ModuleDefinition]
     variables: tuple[str, ...]
 
-    def ordered(self, state: Mapping[str, Value]) -> dict[str, Value]:
+    def ordered(self, state: Mapping[str, TlaValue]) -> dict[str, TlaValue]:
         """Return the variables of a state in the order of their declaration; TLC has an order of its own."""
         index = {name: number for number, name in enumerate(self.variables)}
         return dict(sorted(state.items(), key=lambda item: index.get(item[0], len(index))))
 
 
-def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> tuple[Change, ...]:
+def changes(before: Mapping[str, TlaValue], after: Mapping[str, TlaValue]) -> tuple[ChangedVariable, ...]:
     """Return the differences between two states, in the order of the second state's variables."""
     return tuple(
         change for name, value in after.items() if name in before for change in _between(name, (), before[name], value)
     )
 
 
-def written(value: Value) -> str:
+def written(value: TlaValue) -> str:
     """Write a value in TLA+, the fields of a record in their own order, which `to_tla` sorts."""
     match value:
         case Function() if value and all(isinstance(name, str) and name.isidentifier() for name in value):
@@ -134,7 +134,7 @@ def written(value: Value) -> str:
 
 
 def readable_steps(
-    trace: Trace, text: ModuleText, write: Callable[[Value], str] | None = None
+    trace: Trace, text: ModuleText, write: Callable[[TlaValue], str] | None = None
 ) -> tuple[ReadableStep, ...]:
     """Return the steps of a behaviour after the initial state, with actions as they are called (see `called`).
 
@@ -159,7 +159,9 @@ def ending(trace: Trace) -> str:
     return ""
 
 
-def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callable[[Value], str] | None = None) -> str:
+def called(
+    step: TraceStep, found: Sequence[ChangedVariable], text: ModuleText, write: Callable[[TlaValue], str] | None = None
+) -> str:
     """Return a step's action with its parameters, as far as its changes show them: `DeliverResponse("r1", _)`.
 
     TLC names an action without its parameters. If the action's definition, or a definition that it calls, has
@@ -198,7 +200,7 @@ def read_module(module: Path) -> ModuleText:
 
     A file that can't be read adds nothing: TLC has reported it already.
     """
-    found: dict[str, Definition] = {}
+    found: dict[str, ModuleDefinition] = {}
     variables: list[str] = []
     waiting, seen = [module], set()
     while waiting:
@@ -221,7 +223,7 @@ def read_module(module: Path) -> ModuleText:
     return ModuleText(found, tuple(variables))
 
 
-def _between(variable: str, keys: tuple[Value, ...], before: Value, after: Value) -> Iterator[Change]:
+def _between(variable: str, keys: tuple[TlaValue, ...], before: TlaValue, after: TlaValue) -> Iterator[ChangedVariable]:
     if _same(before, after):
         return
     if isinstance(before, Function) and isinstance(after, Function) and not (keys and _is_row(before, after)):
@@ -230,14 +232,14 @@ def _between(variable: str, keys: tuple[Value, ...], before: Value, after: Value
         yield from _between_sequences(variable, keys, before, after)
     elif isinstance(before, frozenset) and isinstance(after, frozenset):
         for value in sorted(before - after, key=to_tla):
-            yield Change(variable, keys, "left", value, None)
+            yield ChangedVariable(variable, keys, "left", value, None)
         for value in sorted(after - before, key=to_tla):
-            yield Change(variable, keys, "joined", None, value)
+            yield ChangedVariable(variable, keys, "joined", None, value)
     else:
-        yield Change(variable, keys, "set", before, after)
+        yield ChangedVariable(variable, keys, "set", before, after)
 
 
-def _same(one: Value, other: Value) -> bool:
+def _same(one: TlaValue, other: TlaValue) -> bool:
     # Python takes 1 for True; TLA+ doesn't.
     return one == other and to_tla(one) == to_tla(other)
 
@@ -251,38 +253,42 @@ def _is_row(before: Function, after: Function) -> bool:
     )
 
 
-def _between_functions(variable: str, keys: tuple[Value, ...], before: Function, after: Function) -> Iterator[Change]:
+def _between_functions(
+    variable: str, keys: tuple[TlaValue, ...], before: Function, after: Function
+) -> Iterator[ChangedVariable]:
     if not any(key in after for key in before):
-        yield Change(variable, keys, "set", before, after)
+        yield ChangedVariable(variable, keys, "set", before, after)
         return
     for key, value in before.items():
         if key in after:
             yield from _between(variable, (*keys, key), value, after[key])
         else:
-            yield Change(variable, (*keys, key), "gone", value, None)
+            yield ChangedVariable(variable, (*keys, key), "gone", value, None)
     for key, value in after.items():
         if key not in before:
-            yield Change(variable, (*keys, key), "new", None, value)
+            yield ChangedVariable(variable, (*keys, key), "new", None, value)
 
 
 def _between_sequences(
-    variable: str, keys: tuple[Value, ...], before: tuple[Value, ...], after: tuple[Value, ...]
-) -> Iterator[Change]:
+    variable: str, keys: tuple[TlaValue, ...], before: tuple[TlaValue, ...], after: tuple[TlaValue, ...]
+) -> Iterator[ChangedVariable]:
     gone, came = sequence_difference(before, after)
     if len(before) == len(after) and len(gone) == len(came) and gone != [0]:
         # An element replaced another.
         for number, (one, other) in enumerate(zip(before, after, strict=True), start=1):
             yield from _between(variable, (*keys, number), one, other)
     elif len(gone) == len(before) and len(came) == len(after) and before and after:
-        yield Change(variable, keys, "set", before, after)
+        yield ChangedVariable(variable, keys, "set", before, after)
     else:
         for index, number in enumerate(gone):
-            yield Change(variable, keys, "taken" if index == number else "removed", before[number], None)
+            yield ChangedVariable(variable, keys, "taken" if index == number else "removed", before[number], None)
         for value in came:
-            yield Change(variable, keys, "appended", None, value)
+            yield ChangedVariable(variable, keys, "appended", None, value)
 
 
-def sequence_difference(before: tuple[Value, ...], after: tuple[Value, ...]) -> tuple[list[int], tuple[Value, ...]]:
+def sequence_difference(
+    before: tuple[TlaValue, ...], after: tuple[TlaValue, ...]
+) -> tuple[list[int], tuple[TlaValue, ...]]:
     """Return the difference between two queues: the indices (from 0) of removed elements, and the appended elements.
 
     As few as possible are appended, and the first of equal elements are removed.
@@ -308,7 +314,7 @@ def _narrow(known: dict[str, set[str]], name: str | None, values: set[str], cert
             known[name] = both
 
 
-def _at(value: Value, keys: Sequence[Value]) -> Value:
+def _at(value: TlaValue, keys: Sequence[TlaValue]) -> TlaValue:
     for key in keys:
         if isinstance(value, Function):
             value = value[key]
@@ -330,7 +336,7 @@ class _Assignment(NamedTuple):
 
 
 def _assignments(
-    definition: Definition, own: Mapping[str, str], definitions: Mapping[str, Definition], depth: int
+    definition: ModuleDefinition, own: Mapping[str, str], definitions: Mapping[str, ModuleDefinition], depth: int
 ) -> Iterator[_Assignment]:
     """Yield the assignments in a definition's body; `own` gives the action's parameter for a name in the body."""
     body = definition.body
@@ -373,13 +379,13 @@ def _arguments(text: str) -> list[str]:
     return [argument.strip() for argument in arguments]
 
 
-def _definitions(text: str, path: Path) -> Iterator[Definition]:
+def _definitions(text: str, path: Path) -> Iterator[ModuleDefinition]:
     heads = list(re.finditer(r"^([A-Za-z_]\w*)(?:\(([^()]*)\))?[ \t]*==", text, re.MULTILINE))
     for head, following in zip(heads, [*heads[1:], None], strict=True):
         rest = text[head.end() : following.start() if following else None]
         body = re.split(r"^(?:----|====)", rest, maxsplit=1, flags=re.MULTILINE)[0]
         parameters = tuple(name.strip() for name in head[2].split(",")) if head[2] else ()
-        yield Definition(
+        yield ModuleDefinition(
             head[1], parameters, _without_comments(body), _comment_before(text[: head.start()]), path,
             text.count("\n", 0, head.start()) + 1,
         )  # fmt: skip

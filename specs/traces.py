@@ -36,7 +36,7 @@ EventKind: TypeAlias = Literal[
     "response delivered",
     "output",
 ]
-Order: TypeAlias = Literal["total", "topics"]
+TraceOrder: TypeAlias = Literal["total", "topics"]
 STEPS: Mapping[str, str] = {
     "left": "left",
     "right": "right",
@@ -60,7 +60,7 @@ _HEADER = {
     "join": ("inner", "left"),
     "protocol": ("kip", "answer", "kafka 4.3", "kafka 4.3 answer", "kafka 3.9"),
     "null_foreign_key": ("ignore", "keep"),
-    "order": get_args(Order),
+    "order": get_args(TraceOrder),
     "quiet": (True, False),
 }
 _DEFAULTS = {"null_foreign_key": "ignore", "quiet": False}
@@ -132,7 +132,7 @@ class JoinTrace:
     join: str
     protocol: str
     null_foreign_key: str
-    order: Order
+    order: TraceOrder
     quiet: bool
     events: tuple[Event, ...]
 

@@ -13,8 +13,8 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   Input's payloads), `Sink` (a job that writes its result itself), `Script` (a script as it is). Expected are the rules
   of Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`, `union`),
   `reference_of` (one of the ten operators), `scd1` and `scd2` (tables kept from change events), a function or a class
-  (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`. `write_report` writes what
-  came of it as a page, text, JSON and JUnit XML.
+  (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`. `write_report` writes the
+  verdicts as a page, text, JSON and JUnit XML.
 - Checking: `check` (an operator's Spark implementation), `assert_holds` (one of its counterexamples again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
 - Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,

@@ -13,7 +13,7 @@ from pathlib import Path
 from streamproof.properties.models.spec_replay import replay_on_spark
 from streamproof.specs import checking, pytla
 from streamproof.specs.catalogue import catalogue, find_model
-from streamproof.specs.replay import Replayed, replay
+from streamproof.specs.replay import ReplayResult, replay
 
 from ..figures import Figure, Setting, Target, figure, ratio, seconds
 
@@ -89,7 +89,7 @@ def _replayed(setting: Setting, tools: pytla.Tools) -> list[Figure]:
         constants = checking.constants_of(chosen)
         setting.progress(f"{side}: behaviours of {left} left and {right} right changes")
         graph = pytla.state_graph(chosen, tools)
-        replays: list[Replayed] = []
+        replays: list[ReplayResult] = []
         if side == "reference":
             taken = seconds(lambda: replays.append(replay(graph.behaviours(), constants, "ForeignKeyJoin")))  # noqa: B023
             which = "every behaviour"

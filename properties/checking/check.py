@@ -34,11 +34,11 @@ from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.query import stop_queries
 from ..witnesses.spark.session import spark_session, use_own_session
 from ..witnesses.spark.witness import QueryWitness
-from .findings import Findings
+from .findings import CounterexampleMaker
 from .pools import Planned, asked_alone, plan_pools
 from .report import Report
 from .rounds import Round, TimeIsUp
-from .running import AnyRun, Progress, cohort_run, run_sample
+from .running import AnyRun, OnStep, cohort_run, run_sample
 from .samples import Draw, plan_of_reference, plan_of_their_own, plan_on_spark
 
 
@@ -47,7 +47,7 @@ def check_operators(
     store: FolderStore,
     histories: int = 2000,
     seed: int = 0,
-    progress: Progress = lambda step: None,
+    progress: OnStep = lambda step: None,
     witness: QueryWitness = OWN,
     reports: dict[str, Report] | None = None,
     ready: Callable[[Report], None] = lambda report: None,
@@ -105,7 +105,7 @@ def check_operators(
 SIDE_BY_SIDE = 2
 """The number of queries that run at once: a query waits more than it computes."""
 T = TypeVar("T")
-Ran: TypeAlias = tuple[Sample, Sequence[AnyRun]]
+RanSample: TypeAlias = tuple[Sample, Sequence[AnyRun]]
 """A sample and its runs."""
 
 
@@ -150,7 +150,7 @@ def _in_turns(
     ends_with = dict.fromkeys(checks, 0)
     for number, pool in enumerate(pools):
         ends_with |= {planned.sample.registration.name: number for planned in pool}
-    ran: dict[str, deque[Future[Ran]]] = {}
+    ran: dict[str, deque[Future[RanSample]]] = {}
     running: Pool | None = None
     turns = max(1, len(pools)) + 1
     for number in range(turns):
@@ -278,7 +278,7 @@ def check_reference(
     store: FolderStore,
     histories: int = 1000,
     seed: int = 0,
-    progress: Progress = lambda step: None,
+    progress: OnStep = lambda step: None,
     report: Report | None = None,
     turn: Round | None = None,
     on: str | None = None,
@@ -361,16 +361,16 @@ class Check:
     laws: Sequence[Law]
     subject: Subject
     store: FolderStore
-    progress: Progress
+    progress: OnStep
     witness: QueryWitness
     turn: Round = field(default_factory=Round)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    findings: Findings = field(init=False)
+    findings: CounterexampleMaker = field(init=False)
     pooled: list[tuple[History, Played]] = field(default_factory=list)
     resting: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
     def __post_init__(self) -> None:
-        self.findings = Findings(
+        self.findings = CounterexampleMaker(
             self.report,
             subject=self.subject,
             store=self.store,
@@ -444,7 +444,7 @@ class Check:
         """Return the laws that are asked of a sample."""
         return [one.law for one in self.report.results if not one.skipped and one.law.is_asked_of(sample)]
 
-    def drawn(self, draw: Draw) -> Ran:
+    def drawn(self, draw: Draw) -> RanSample:
         """Draw a sample, and run it."""
         sample = draw()
         return sample, self.runs_of(sample)
@@ -468,7 +468,7 @@ class Check:
                     self.report.queries += _queries(run)
         self.turn.work.did(self.registration.name)
 
-    def finish(self, ran: deque[Future[Ran]]) -> None:
+    def finish(self, ran: deque[Future[RanSample]]) -> None:
         """Judge the samples that ran in the operator's own queries, and mark the report as whole."""
         _show_neighbours(self)
         while ran:

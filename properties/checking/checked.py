@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-Verdict: TypeAlias = Literal["conforms", "violated", "inconclusive", "not checked"]
+VerdictName: TypeAlias = Literal["conforms", "violated", "inconclusive", "not checked"]
 ONE = {"histories": "history", "distinct states": "distinct state"}
 
-MARKS: Mapping[Verdict, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
+MARKS: Mapping[VerdictName, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
 """The mark before a verdict, so that it is seen without colour."""
 
 
@@ -32,7 +32,7 @@ class LawCount:
     law: str
     says: str
     witnesses: Sequence[str]
-    verdict: Verdict
+    verdict: VerdictName
     histories: int = 0
     violations: int = 0
     why: str = ""
@@ -64,7 +64,7 @@ class Checked:
     """
 
     name: str
-    verdict: Verdict
+    verdict: VerdictName
     laws: Sequence[LawCount]
     histories: int = 0
     queries: int = 0

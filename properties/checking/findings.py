@@ -14,11 +14,11 @@ from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
 from .replays import replay
 from .report import Report
-from .running import Progress
+from .running import OnStep
 
 
 @dataclass(frozen=True)
-class Findings:
+class CounterexampleMaker:
     """Makes counterexamples of violations.
 
     Attributes:
@@ -34,7 +34,7 @@ class Findings:
     report: Report
     subject: Subject
     store: FolderStore
-    progress: Progress
+    progress: OnStep
     witness: QueryWitness
     seed: int
     found: Callable[[Report], None]

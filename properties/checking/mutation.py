@@ -23,7 +23,7 @@ from ..registration.registration import Registration, registered, registration_o
 from ..witnesses.spark.witness import SparkWitness
 from .check import shares_queries
 from .pools import pools_on_spark
-from .running import AnyRun, Progress, cohort_run, run_sample
+from .running import AnyRun, OnStep, cohort_run, run_sample
 from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
@@ -99,7 +99,7 @@ def check_mutants(
     mutants: Sequence[Mutant],
     histories: int = 100,
     seed: int = 0,
-    progress: Progress = lambda step: None,
+    progress: OnStep = lambda step: None,
     rounds: int = 4,
     kills: dict[str, Kill] | None = None,
     all_laws: bool = False,
@@ -140,7 +140,7 @@ def _together(
     laws: Sequence[Law],
     count: int,
     seed: int,
-    progress: Progress,
+    progress: OnStep,
     all_laws: bool,
 ) -> None:
     """Check mutants in the pools of a check: each on its own profile, and on all definitions that are drawn."""
@@ -175,7 +175,7 @@ def _judge(kill: Kill, run: AnyRun, asked: Sequence[Law], registration: Registra
 
 
 def _of_profile(
-    registration: Registration, kills: Sequence[Kill], laws: Sequence[Law], count: int, seed: int, progress: Progress
+    registration: Registration, kills: Sequence[Kill], laws: Sequence[Law], count: int, seed: int, progress: OnStep
 ) -> None:
     """Check the mutants of one profile by all laws."""
     mutants, profile = [kill.mutant for kill in kills], kills[0].mutant.profile
@@ -193,7 +193,7 @@ def _of_profile(
             _judge(kill, run, asked, registration)
 
 
-def _shrink(kills: Sequence[Kill], rounds: int, progress: Progress) -> None:
+def _shrink(kills: Sequence[Kill], rounds: int, progress: OnStep) -> None:
     """Shrink in lock-step the histories that killed mutants of a profile by a law: one query serves a round of all."""
     plain = {kill.law for kill in kills if kill.law is not None and kill.results[kill.law].law.is_plain}
     for name in sorted(plain):

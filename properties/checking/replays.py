@@ -12,7 +12,7 @@ from ..laws.all import LAWS, Subject
 from ..laws.base import OWN, CannotRecheck, Comparison, Law
 from ..laws.case import Case
 from ..witnesses.spark.witness import QueryWitness
-from .running import Progress
+from .running import OnStep
 
 Replayed: TypeAlias = tuple[Saved, Comparison]
 """A counterexample, with the law that replayed it, and the comparison; without differences the law holds."""
@@ -22,7 +22,7 @@ def replay(
     saved: Sequence[Saved],
     laws: Mapping[str, Law],
     subject: Subject,
-    progress: Progress,
+    progress: OnStep,
     witness: QueryWitness = OWN,
 ) -> Iterator[Replayed]:
     """Replay saved counterexamples, law by law, together where they may share a query.
@@ -88,7 +88,7 @@ def _alone(
     saved: Saved,
     laws: Mapping[str, Law],
     subject: Subject,
-    progress: Progress,
+    progress: OnStep,
     witness: QueryWitness,
 ) -> Iterator[Replayed]:
     try:

@@ -14,7 +14,7 @@ from ..laws.on_spark.retention import with_retention
 from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, TypedRun, Variant
 from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
 
-Progress: TypeAlias = Callable[[str], None]
+OnStep: TypeAlias = Callable[[str], None]
 """A function that is called with the name of each step before it starts."""
 AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
@@ -25,7 +25,7 @@ SHARE_OF_REFERENCE = 5
 
 
 def run_sample(
-    sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness], progress: Progress
+    sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness], progress: OnStep
 ) -> Iterator[AnyRun]:
     """Run a sample once for all subjects together, and yield each one's share.
 
@@ -81,7 +81,7 @@ def _of_kind(sample: Sample, witness: QueryWitness) -> QueryWitness:
     return witness
 
 
-def _staged(sample: Sample, witnesses: Sequence[QueryWitness], progress: Progress) -> Iterator[StagedRun]:
+def _staged(sample: Sample, witnesses: Sequence[QueryWitness], progress: OnStep) -> Iterator[StagedRun]:
     histories = [history for _ in witnesses for history in sample.histories]
     progress(f"{len(histories)} histories in three queries, message by message")
     own = all(witness.logic is None for witness in witnesses)

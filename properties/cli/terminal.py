@@ -46,7 +46,7 @@ messages = _Console(stderr=True, highlight=False, emoji=False)
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepDisplay:
     """Shows steps on stderr: on a terminal in one place, elsewhere a line for each step.
 
     Attributes:
@@ -99,7 +99,7 @@ def print_divergences(divergences: Counter[str]) -> None:
 
 
 @contextlib.contextmanager
-def logged_by(show: Steps) -> Iterator[None]:
+def logged_by(show: StepDisplay) -> Iterator[None]:
     """Show what a check is doing as steps; without a terminal, a line each ten seconds."""
     if show.bar is None:
         messages.file = sys.stderr  # a script that runs meanwhile has another for the time
@@ -122,14 +122,14 @@ def logged_by(show: Steps) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def steps(is_counted: bool = False) -> Iterator[Steps]:
+def steps(is_counted: bool = False) -> Iterator[StepDisplay]:
     """Show the steps of a block; a spinner is gone after it.
 
     Args:
         is_counted: Whether the number of steps is known: then a bar shows the share that is done, and the time left.
     """
     if not messages.is_terminal:
-        yield Steps(None)
+        yield StepDisplay(None)
         return
     says = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))
     counted = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), "left", TimeRemainingColumn())
@@ -143,4 +143,4 @@ def steps(is_counted: bool = False) -> Iterator[Steps]:
         speed_estimate_period=600,  # steps take from 0.1 to 30 s
     ) as bar:
         bar.add_task("starting", total=None)
-        yield Steps(bar)
+        yield StepDisplay(bar)

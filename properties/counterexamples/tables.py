@@ -23,11 +23,11 @@ MOST_ROWS = 40
 WIDEST = 10_000
 """The width of a table: lines aren't wrapped, because a search would miss a text on two lines."""
 
-Side: TypeAlias = Literal["only expected", "only emitted", "both"]
+RowSide: TypeAlias = Literal["only expected", "only emitted", "both"]
 WATERMARKS = ("late up to", "watermark after", "event time reached")
 RUNS_AT = "runs at"
 """The column of the clock if it is the processing time, too."""
-MARKS: Mapping[Side, str] = {"only expected": "≠ only expected", "only emitted": "≠ only emitted", "both": "  both"}
+MARKS: Mapping[RowSide, str] = {"only expected": "≠ only expected", "only emitted": "≠ only emitted", "both": "  both"}
 
 
 class BatchWatermarks(NamedTuple):
@@ -52,7 +52,7 @@ class ResultRow(NamedTuple):
     """
 
     when: str
-    side: Side
+    side: RowSide
     row: Row
 
 

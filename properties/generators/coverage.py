@@ -33,7 +33,7 @@ ATTEMPTS = 20
 
 
 Finish: TypeAlias = Callable[[History], History]
-Contents: TypeAlias = Literal["plain", "mixed", "of one kind"]
+ValueMix: TypeAlias = Literal["plain", "mixed", "of one kind"]
 
 
 class Neighbour(NamedTuple):
@@ -282,7 +282,7 @@ def draw_covering(
     seed: int,
     batches: int = BATCHES,
     finished: Finish | None = None,
-    contents: Contents = "plain",
+    contents: ValueMix = "plain",
 ) -> Drawn:
     """Draw a cohort's schedule and histories, under other schedules until all goals are covered.
 

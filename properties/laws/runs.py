@@ -19,7 +19,7 @@ from ..outcomes.outcomes import Outcome
 from ..registration.registration import Registration
 from ..witnesses.duckdb.witness import DuckDBWitness
 from ..witnesses.run_options import ALONE, RunOptions
-from ..witnesses.spark.answers import Answers, Stored
+from ..witnesses.spark.answers import Answers, StoredState
 from ..witnesses.spark.shared import Play, can_share, run_shared
 from ..witnesses.spark.typed import TypedAnswer
 from ..witnesses.spark.witness import SPARK, QueryWitness, SparkWitness
@@ -350,7 +350,7 @@ class Run:
         return self.answers.outcomes
 
     @property
-    def leftover(self) -> list[list[Stored]]:
+    def leftover(self) -> list[list[StoredState]]:
         """The state of each history's keys at the end."""
         return self.answers.left
 

@@ -10,7 +10,7 @@ from ...reference.core.records import Key
 from ...reference.foreign_key_protocol import Protocol
 from ...specs.races import RACES, Race, interleavings, meant, values_of
 from ...specs.replays.foreign_key_join import completed
-from ..witnesses.kafka.builder import Dialect
+from ..witnesses.kafka.builder import KafkaDialect
 from ..witnesses.kafka.versions import asks_as_3_9_0, release, version_in_use
 from ..witnesses.kafka.witness import KafkaWitness
 
@@ -62,7 +62,7 @@ def raced(
     results: list[list[Any]]
     if on == "kafka":
         version = version_in_use() if version is None else version
-        kafka = KafkaWitness(version=version, dialect=Dialect(answers=answered))
+        kafka = KafkaWitness(version=version, dialect=KafkaDialect(answers=answered))
         outcomes = kafka.interleavings(histories) if every else [[one] for one in kafka.complete(histories)]
         results = [[one.result for one in of_race] for of_race in outcomes]
     else:

@@ -16,28 +16,28 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.play import Entry
 from ...reference.core.records import Key, Output, Record, fold
-from ...specs.pytla import Step, Trace
+from ...specs.pytla import Trace, TraceStep
 from ...specs.races import OPERATOR, meant, values_of
-from ...specs.replay import Disagreement, Replayed
-from ...specs.replays.common import Action, Constants, difference, steps_of
+from ...specs.replay import Disagreement, ReplayResult
+from ...specs.replays.common import Action, ModelConstants, difference, steps_of
 from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
 from ...specs.replays.foreign_key_kafka import KAFKA
 from ..generators.cohorts import with_clock_advances
 from ..registration.mutants import MakeLogic
 from ..registration.registration import registration_of
-from ..witnesses.messages import Message
+from ..witnesses.messages import WaitingMessage
 from ..witnesses.spark.staged import play_staged
 from ..witnesses.spark.witness import SPARK
 
-Table: TypeAlias = Mapping[Any, Any]
+ShownTable: TypeAlias = Mapping[Any, Any]
 """The values that are shown, by key."""
-Waits: TypeAlias = Mapping[Any, Sequence[Message]]
+Waits: TypeAlias = Mapping[Any, Sequence[WaitingMessage]]
 """The messages that wait, by route."""
 COHORT = 2_400
 """The most behaviours that are played together."""
 
 
-class Case(NamedTuple):
+class ReplayedBehaviour(NamedTuple):
     """A behaviour to replay.
 
     Attributes:
@@ -47,11 +47,11 @@ class Case(NamedTuple):
     """
 
     trace: Trace
-    constants: Constants
+    constants: ModelConstants
     fused: bool = True
 
 
-def replay_on_spark(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
+def replay_on_spark(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on Spark, action by action.
 
     If the constants name a mutant, Spark has the same bug. If they stand for wrong code, such as the inner join of
@@ -67,10 +67,10 @@ def replay_on_spark(traces: Iterable[Trace], constants: Constants, module: str) 
         BadInput: The module, or the mutant, can't be replayed on Spark; or a step can't be read.
         StreamproofError: A query failed, or Spark couldn't be started.
     """
-    return replay_cases_on_spark([Case(trace, constants) for trace in traces], module)
+    return replay_cases_on_spark([ReplayedBehaviour(trace, constants) for trace in traces], module)
 
 
-def replay_cases_on_spark(cases: Sequence[Case], module: str) -> Replayed:
+def replay_cases_on_spark(cases: Sequence[ReplayedBehaviour], module: str) -> ReplayResult:
     """Replay behaviours of several models together, which saves queries; see `replay_on_spark`."""
     if module != MODULE:
         raise BadInput(f"the behaviours of {module} can't be replayed on Spark: use one of {MODULE}")
@@ -84,7 +84,7 @@ def replay_cases_on_spark(cases: Sequence[Case], module: str) -> Replayed:
         if one is not None:
             first.setdefault(one.behaviour, one)
     actions = sum(len(one.steps) for one in behaviours)
-    return Replayed(len(behaviours), actions, tuple(first[number] for number in sorted(first)))
+    return ReplayResult(len(behaviours), actions, tuple(first[number] for number in sorted(first)))
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Behaviour:
 
     number: int
     of_module: ForeignKeyJoinReplay
-    steps: Sequence[tuple[Step, Action]]
+    steps: Sequence[tuple[TraceStep, Action]]
 
-    def first_disagreement(self, shown: Iterable[Table], waiting: Iterable[Waits]) -> Disagreement | None:
+    def first_disagreement(self, shown: Iterable[ShownTable], waiting: Iterable[Waits]) -> Disagreement | None:
         """Return the first disagreement with the shown values and the waiting messages, after each step."""
         for (step, _), result, waits in zip(self.steps, shown, waiting, strict=True):
             model = self.of_module.expected(step)
@@ -113,7 +113,9 @@ class Behaviour:
                 return Disagreement.after(self.number, step, found)
         return None
 
-    def disagreement(self, result: Table, expected: Table, when: str, after: Step | None = None) -> Disagreement | None:
+    def disagreement(
+        self, result: ShownTable, expected: ShownTable, when: str, after: TraceStep | None = None
+    ) -> Disagreement | None:
         """Return the disagreement of a result with the expected result after a step, by default the last."""
         found = difference({"result": result}, {"result": expected})
         if found is None:
@@ -129,11 +131,11 @@ def _content(to: Key | None, message: Mapping[str, Any]) -> tuple[Key, Any]:
 class _Behaviour(Behaviour):
     """A behaviour as it is played on Spark."""
 
-    case: Case
+    case: ReplayedBehaviour
     history: History
 
 
-def _behaviours(cases: Sequence[Case]) -> list[_Behaviour]:
+def _behaviours(cases: Sequence[ReplayedBehaviour]) -> list[_Behaviour]:
     readers: dict[int, ForeignKeyJoinReplay] = {}
     behaviours, logics = [], _logics()
     for number, case in enumerate(cases, 1):
@@ -181,12 +183,12 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     return found
 
 
-def table_of(entries: Sequence[Entry]) -> Table:
+def table_of(entries: Sequence[Entry]) -> ShownTable:
     """Return the values that are shown in the end, by key."""
     return values_of(fold(entry.output for entry in entries))
 
 
-def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[Table]:
+def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[ShownTable]:
     """Return the table after each arrival, or after each batch."""
     table: Any = {}
     by_step: dict[int, list[Output]] = defaultdict(list)

@@ -17,17 +17,17 @@ from ...reference.core.history import Delivery, History
 from ...reference.core.records import Record
 from ...specs.pytla import Trace
 from ...specs.races import meant, values_of
-from ...specs.replay import Disagreement, Replayed
-from ...specs.replays.common import Action, Constants, steps_of
+from ...specs.replay import Disagreement, ReplayResult
+from ...specs.replays.common import Action, ModelConstants, steps_of
 from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay
 from ...specs.replays.foreign_key_kafka import WITHOUT_KEY
-from ..witnesses.kafka.builder import Dialect
+from ..witnesses.kafka.builder import KafkaDialect
 from ..witnesses.kafka.divergences import explained
 from ..witnesses.kafka.interleaving import HeldPlay, KafkaRoute, Overtaking, written
-from ..witnesses.kafka.interleaving import Step as Taken
+from ..witnesses.kafka.interleaving import ScriptStep as Taken
 from ..witnesses.kafka.witness import KafkaWitness
 from ..witnesses.messages import staged_by_protocol
-from .spec_replay import Behaviour, Table, table_of, tables_of
+from .spec_replay import Behaviour, ShownTable, table_of, tables_of
 
 COHORT = 2_000
 """The most behaviours that are played together."""
@@ -35,7 +35,7 @@ CHANGED = "kafka 4.3 answer"
 """The protocol of Kafka with the change that closes its inner join's races; Kafka's own processors are changed, too."""
 
 
-def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
+def replay_on_kafka(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on Kafka Streams, action by action.
 
     Kafka's left join keeps rows without foreign key: if the constants ignore them, its results for such rows are left
@@ -61,7 +61,7 @@ def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) 
             f"no Kafka Streams has the protocol {constants['Protocol']!r}: replay its behaviours on the reference, or "
             f"those of the protocol kip, kafka 4.3 or {CHANGED}"
         )
-    kafka = KafkaWitness(dialect=Dialect(answers=is_changed and of_module.join.join == "inner"))
+    kafka = KafkaWitness(dialect=KafkaDialect(answers=is_changed and of_module.join.join == "inner"))
     count = actions = 0
     found: list[Disagreement] = []
     divergences: Counter[str] = Counter()
@@ -75,7 +75,7 @@ def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) 
                 found += [] if names else [disagreement]
         count += len(cohort)
         actions += sum(len(one.steps) for one in cohort)
-    return Replayed(count, actions, tuple(found), divergences)
+    return ReplayResult(count, actions, tuple(found), divergences)
 
 
 def _taken(action: Action) -> Taken:
@@ -110,7 +110,7 @@ class _Behaviour(Behaviour):
         waiting = [_named(one) for one in self.play.waiting]
         return explained(history, self.play.outcome) if waiting == staged_by_protocol(history).waiting else ()
 
-    def _shown(self, result: Table) -> Table:
+    def _shown(self, result: ShownTable) -> ShownTable:
         join = self.of_module.join
         if join.join == "left" and not join.keeps_null:
             return {key: pair for key, pair in result.items() if pair[0]["foreign_key"] is not None}

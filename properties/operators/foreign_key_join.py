@@ -27,7 +27,7 @@ from ..registration.domain import CHOICES, Domain, field_renamed, table_row
 from ..registration.kafka import Kafka
 from ..registration.options import OptionSpace
 from ..registration.protocol import MessageProtocol
-from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Tables
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, StoredTables
 from ..registration.repeats import unchanged
 from ..registration.shared import Shared, decode_sides, referring_content
 from ..registration.sql import Options, Sql, beside, pair_values
@@ -211,7 +211,7 @@ REGISTRATION = Registration(
     sql=Sql(beside(__file__, "referring.sql"), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
     kafka=Kafka(_topology, _refused_by_kafka, observed="KafkaForeignKeyJoin"),
     protocol=MessageProtocol(Protocol, answers_all, _staged, _specified),
-    tables=Tables(lambda join: join.inputs),
+    tables=StoredTables(lambda join: join.inputs),
     mutants=MutantsOf("foreign_key_join"),
     specification="ForeignKeyJoin",
 )

@@ -18,7 +18,7 @@ from ..generators.values import kinds_of_aggregate
 from ..outcomes.outcomes import Difference, Outcome, Result, differences
 from ..registration.bindings import (
     OF_COHORT,
-    Asked,
+    AskedOptions,
     Binding,
     Columns,
     aggregated,
@@ -109,9 +109,9 @@ def _sides(history: History, retention_ms: int) -> set[str]:
 
 
 _ASKED = (
-    Asked({"preceding_ms": 10, "aggregate": "average"}),
-    Asked({"preceding_ms": 6, "aggregate": "sum"}),
-    Asked({"preceding_ms": 20, "aggregate": "max"}, "text of all scripts"),
+    AskedOptions({"preceding_ms": 10, "aggregate": "average"}),
+    AskedOptions({"preceding_ms": 6, "aggregate": "sum"}),
+    AskedOptions({"preceding_ms": 20, "aggregate": "max"}, "text of all scripts"),
 )
 
 REGISTRATION = Registration(

@@ -25,7 +25,7 @@ from ..generators.values import kinds_of_aggregate
 from ..registration.bindings import (
     KEYED,
     OF_COHORT,
-    Asked,
+    AskedOptions,
     Binding,
     Columns,
     Native,
@@ -193,9 +193,9 @@ def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
 
 _ASKED = (
     # Closed sessions stay for a while: the clock up to which closings were emitted keeps them from being repeated.
-    Asked({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}),
-    Asked({"gap_ms": 7, "grace_ms": 5, "aggregate": "max"}),
-    Asked({"gap_ms": 10, "aggregate": "list", "emit": "close", "late": "own"}),
+    AskedOptions({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}),
+    AskedOptions({"gap_ms": 7, "grace_ms": 5, "aggregate": "max"}),
+    AskedOptions({"gap_ms": 10, "aggregate": "list", "emit": "close", "late": "own"}),
 )
 
 REGISTRATION = Registration(

@@ -17,7 +17,7 @@ from ...reference.definitions.joins import JOINS, StreamStreamJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
 from ..registration.bindings import (
-    Asked,
+    AskedOptions,
     Native,
     NativeProfile,
     both_sides,
@@ -124,9 +124,9 @@ def _goals(join: StreamStreamJoin) -> Iterator[str]:
 
 
 _ASKED = (
-    Asked({**_BOUNDS, "join": "outer", "grace_ms": 5, "emit": "close"}),
-    Asked({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "eager"}),
-    Asked({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "close", "null_key": "keep"}),
+    AskedOptions({**_BOUNDS, "join": "outer", "grace_ms": 5, "emit": "close"}),
+    AskedOptions({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "eager"}),
+    AskedOptions({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "close", "null_key": "keep"}),
 )
 
 REGISTRATION = Registration(

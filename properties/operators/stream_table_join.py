@@ -18,7 +18,7 @@ from ...reference.definitions.joins import StreamTableJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
 from ..registration.bindings import (
-    Asked,
+    AskedOptions,
     Native,
     NativeProfile,
     join_binding,
@@ -28,7 +28,7 @@ from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, stream_value, table_row
 from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import OptionSpace
-from ..registration.registration import MutantsOf, Registration, Tables
+from ..registration.registration import MutantsOf, Registration, StoredTables
 from ..registration.repeats import emitted_again
 from ..registration.sql import Sql, always, beside, pair_values
 
@@ -90,7 +90,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
             yield "row deleted before" if any(value is not None for value in values) else "row missing"
 
 
-_ASKED = (Asked({}), Asked({"join": "inner"}), Asked({"null_key": "keep"}))
+_ASKED = (AskedOptions({}), AskedOptions({"join": "inner"}), AskedOptions({"null_key": "keep"}))
 
 REGISTRATION = Registration(
     operator_named("stream_table_join"),
@@ -117,6 +117,6 @@ REGISTRATION = Registration(
     ),
     sql=Sql(beside(__file__), is_stream=always, values=pair_values),
     kafka=Kafka(_topology, refuse_dropped_null_keys),
-    tables=Tables(lambda join: ("right",)),
+    tables=StoredTables(lambda join: ("right",)),
     mutants=MutantsOf("stream_table_join"),
 )

@@ -16,7 +16,7 @@ from ..generators.values import SMALL, kinds_taken
 from ..registration.bindings import (
     KEY,
     OF_COHORT,
-    Asked,
+    AskedOptions,
     Binding,
     Columns,
     Field,
@@ -30,9 +30,9 @@ from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import CHOICES, Domain, field_renamed
 from ..registration.kafka import Kafka, as_text, read_aggregate
 from ..registration.options import ABSENT, OptionSpace
-from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Tables
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, StoredTables
 from ..registration.repeats import unchanged
-from ..registration.shared import Content, Shared
+from ..registration.shared import Shared, StageValue
 from ..registration.sql import Options, Sql, aggregate_values, aggregated_events, beside
 
 if TYPE_CHECKING:
@@ -143,9 +143,9 @@ def _concerns_group(history: History, group: Key) -> Callable[[Record], bool]:
     return concerns
 
 
-def _content(groups: TableAggregate, record: Record) -> Content:
+def _content(groups: TableAggregate, record: Record) -> StageValue:
     group = groups.group(record.value)
-    return Content((group, None if group is None else groups.member(record.value)))
+    return StageValue((group, None if group is None else groups.member(record.value)))
 
 
 def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
@@ -155,9 +155,9 @@ def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
 
 
 _ASKED = (
-    Asked({"group_by": "group", "aggregate": "sum", "field": "amount"}),
-    Asked({"group_by": "group", "aggregate": "list", "field": "amount"}),
-    Asked({"group_by": "country", "aggregate": "sum", "field": "amount"}),
+    AskedOptions({"group_by": "group", "aggregate": "sum", "field": "amount"}),
+    AskedOptions({"group_by": "group", "aggregate": "list", "field": "amount"}),
+    AskedOptions({"group_by": "country", "aggregate": "sum", "field": "amount"}),
 )
 
 REGISTRATION = Registration(
@@ -191,7 +191,7 @@ REGISTRATION = Registration(
     ),
     sql=Sql(beside(__file__), aggregated_events, _member, _group_named, values=aggregate_values),
     kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
-    tables=Tables(
+    tables=StoredTables(
         lambda groups: groups.inputs,
         "an emptied group's aggregate and timestamp, from which it goes on",
         _is_emptied_group,

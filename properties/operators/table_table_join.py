@@ -10,12 +10,12 @@ from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.definitions.joins import JOINS, TableTableJoin
 from ..generators.values import any_kind
-from ..registration.bindings import Asked, join_binding
+from ..registration.bindings import AskedOptions, join_binding
 from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
 from ..registration.domain import Domain, table_row
 from ..registration.kafka import Kafka
 from ..registration.options import OptionSpace
-from ..registration.registration import FreeOrder, MutantsOf, Registration, Tables
+from ..registration.registration import FreeOrder, MutantsOf, Registration, StoredTables
 from ..registration.repeats import unchanged
 from ..registration.sql import Sql, beside, pair_values
 
@@ -36,7 +36,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
         yield "tombstone"
 
 
-_ASKED = tuple(Asked({"join": join}) for join in ("outer", "left", "inner"))
+_ASKED = tuple(AskedOptions({"join": join}) for join in ("outer", "left", "inner"))
 
 REGISTRATION = Registration(
     operator_named("table_table_join"),
@@ -52,7 +52,7 @@ REGISTRATION = Registration(
     spark=join_binding("table_table_join", "TableTableLogic", lambda join: {"join": join.join}, _ASKED),
     sql=Sql(beside(__file__), values=pair_values),
     kafka=Kafka(_topology),
-    tables=Tables(lambda join: join.inputs),
+    tables=StoredTables(lambda join: join.inputs),
     mutants=MutantsOf("table_table_join"),
     specification="TableTableJoin",
 )

@@ -21,7 +21,7 @@ from ..registration.bindings import (
     OF_COHORT,
     ORDER,
     VALUE,
-    Asked,
+    AskedOptions,
     Binding,
     Columns,
     Field,
@@ -193,11 +193,11 @@ def _by_clock(windows: WindowAggregate) -> bool:
 
 
 _ASKED = (
-    Asked(
+    AskedOptions(
         {"size": 20, "step": 10, "early": {"every_ms": 7}, "late": "update", "retention_ms": 15, "aggregate": "average"}
     ),
-    Asked({"type": "session", "size": 6, "late": "update", "retention_ms": 20, "aggregate": "sum"}),
-    Asked({"size": 10, "step": 5, "storage": "full", "early": {"every_tuples": 2}}),
+    AskedOptions({"type": "session", "size": 6, "late": "update", "retention_ms": 20, "aggregate": "sum"}),
+    AskedOptions({"size": 10, "step": 5, "storage": "full", "early": {"every_tuples": 2}}),
 )
 
 REGISTRATION = Registration(

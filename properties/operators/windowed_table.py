@@ -21,7 +21,7 @@ from ..outcomes.outcomes import Difference, Outcome, Result, differences
 from ..registration.bindings import (
     KEY,
     OF_COHORT,
-    Asked,
+    AskedOptions,
     Binding,
     Columns,
     Field,
@@ -41,9 +41,9 @@ from ..registration.domain import CHOICES, Aligned, Domain, Number, number_of, t
 from ..registration.kafka import Kafka, read_members
 from ..registration.key_space import WATERMARK_DRIVER
 from ..registration.options import ABSENT, OptionSpace
-from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention, Tables
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention, StoredTables
 from ..registration.repeats import doubled, emitted_again
-from ..registration.shared import Content, Shared
+from ..registration.shared import Shared, StageValue
 from ..registration.sql import Answer, Options, Sql, beside, pairs
 
 if TYPE_CHECKING:
@@ -331,11 +331,11 @@ def _sides(history: History, retention_ms: int) -> Iterator[str]:
             yield "beyond the retention" if beyond else "within the retention"
 
 
-def _content(table: WindowedTable, record: Record) -> Content:
+def _content(table: WindowedTable, record: Record) -> StageValue:
     if record.input == "events" or table.with_ == "windowed_table" or record.value is None:
-        return Content(record.value)
+        return StageValue(record.value)
     window = table.looked_up_window(record.value) if table.looked_up else None
-    return Content({"value": record.value, "start": None if window is None else window[0]})
+    return StageValue({"value": record.value, "start": None if window is None else window[0]})
 
 
 def _shared_key(table: WindowedTable, change: SharedChange) -> Key | None:
@@ -359,9 +359,9 @@ def _are_windows(table: WindowedTable, fields: Sequence[Any]) -> bool:
 
 
 _ASKED = (
-    Asked({**_HOPPING, "grace_ms": 5, "with": "windowed_table", "join": "outer", "aggregate": "sum"}),
-    Asked({"size_ms": 10, "grace_ms": 5, "emit": "close", "aggregate": "list"}),
-    Asked({**_HOPPING, "with": "table", "aggregate": "sum"}),
+    AskedOptions({**_HOPPING, "grace_ms": 5, "with": "windowed_table", "join": "outer", "aggregate": "sum"}),
+    AskedOptions({"size_ms": 10, "grace_ms": 5, "emit": "close", "aggregate": "list"}),
+    AskedOptions({**_HOPPING, "with": "table", "aggregate": "sum"}),
 )
 
 REGISTRATION = Registration(
@@ -469,7 +469,7 @@ REGISTRATION = Registration(
         _retention_differences,
         _sides,
     ),
-    tables=Tables(
+    tables=StoredTables(
         lambda table: ("right",) if table.with_ in ("table", "table_lookup") else (),
         "the windows, which a later row may join",
         _are_windows,

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from ...reference.core.errors import BadInput
 from ..system.arguments import short
 
-Number: TypeAlias = int | float | Decimal
+Numeric: TypeAlias = int | float | Decimal
 MOST_DIGITS = 15
 """The decimal digits of a double; only *exactly* asks for more."""
 
@@ -61,7 +61,7 @@ class Equality:
             right: Another bag.
         """
         groups: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-        numbers: tuple[list[tuple[Number, ...]], list[tuple[Number, ...]]] = ([], [])
+        numbers: tuple[list[tuple[Numeric, ...]], list[tuple[Numeric, ...]]] = ([], [])
         for side, values in enumerate((left, right)):
             for index, value in enumerate(values):
                 shape, found = comparable(value)
@@ -75,9 +75,9 @@ class Equality:
             rest[1].extend(index for at, index in enumerate(theirs) if at not in partners)
         return sorted(rest[0]), sorted(rest[1])
 
-    def _paired(self, left: Sequence[tuple[Number, ...]], right: Sequence[tuple[Number, ...]]) -> dict[int, int]:
+    def _paired(self, left: Sequence[tuple[Numeric, ...]], right: Sequence[tuple[Numeric, ...]]) -> dict[int, int]:
         """Return a largest pairing of numbers, from the left index to the right index: equal numbers first."""
-        waiting: dict[tuple[Number, ...], list[int]] = defaultdict(list)
+        waiting: dict[tuple[Numeric, ...], list[int]] = defaultdict(list)
         for index, numbers in enumerate(left):
             waiting[numbers].append(index)
         owner_of = {index: waiting[numbers].pop() for index, numbers in enumerate(right) if waiting[numbers]}
@@ -106,10 +106,10 @@ class Equality:
                 paired[taker], free = free, paired.get(taker)
         return paired
 
-    def _near(self, numbers: Sequence[Number], others: Sequence[Number]) -> bool:
+    def _near(self, numbers: Sequence[Numeric], others: Sequence[Numeric]) -> bool:
         return all(map(self._near_number, numbers, others))
 
-    def _near_number(self, one: Number, other: Number) -> bool:
+    def _near_number(self, one: Numeric, other: Numeric) -> bool:
         if one == other:
             return True
         if self.digits is None or not (isinstance(one, float) or isinstance(other, float)):
@@ -125,16 +125,16 @@ EXACT = Equality(None)
 TWELVE_DIGITS = Equality(12)
 
 
-def comparable(value: Any) -> tuple[Hashable, tuple[Number, ...]]:
+def comparable(value: Any) -> tuple[Hashable, tuple[Numeric, ...]]:
     """Return a value's shape, everything but its numbers, and its numbers in order.
 
     Two values are the same exactly if both parts are equal; so the pair is a key for values that are the same.
     """
-    numbers: list[Number] = []
+    numbers: list[Numeric] = []
     return _shape(value, numbers), tuple(numbers)
 
 
-def _shape(value: Any, numbers: list[Number]) -> Hashable:
+def _shape(value: Any, numbers: list[Numeric]) -> Hashable:
     """Return a value's shape, everything but its numbers, which are added to a list."""
     if isinstance(value, bool):
         return "truth", value

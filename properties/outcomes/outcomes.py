@@ -14,11 +14,11 @@ from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from ...reference.core.play import Entry, Played
-from ...reference.core.records import Bag, Change, Dropped, Key, Output, Row, Table, Window, bag, fold
+from ...reference.core.records import Bag, Change, Dropped, Key, Output, Table, TableKey, Window, bag, fold
 from .equality import EXACT, Equality, typed
 
 Result: TypeAlias = Table | Bag
-Step: TypeAlias = tuple[int, Key | None, str]
+OutcomeStep: TypeAlias = tuple[int, Key | None, str]
 """A batch (or arrival), a key, and the kind of output."""
 
 
@@ -129,7 +129,10 @@ def differences(left: Outcome, right: Outcome, unordered: bool = False, equality
 
 
 def differing_steps(
-    name: str, ours: Mapping[Step, list[Any]], theirs: Mapping[Step, list[Any]], equality: Equality = EXACT
+    name: str,
+    ours: Mapping[OutcomeStep, list[Any]],
+    theirs: Mapping[OutcomeStep, list[Any]],
+    equality: Equality = EXACT,
 ) -> list[Difference]:
     """Return the steps of a history at which two lists differ, in their order; none is an empty list.
 
@@ -181,17 +184,17 @@ def result_differences(
     ]
 
 
-def sorted_rows(result: Result) -> list[tuple[Row, list[Change]]]:
+def sorted_rows(result: Result) -> list[tuple[TableKey, list[Change]]]:
     """Return the rows of a table in key order, or the results of a bag by key and window."""
     if isinstance(result, dict):
         return [(row, [Change(*row, *result[row])]) for row in sorted(result, key=row_order)]
-    rows: dict[Row, list[Change]] = defaultdict(list)
+    rows: dict[TableKey, list[Change]] = defaultdict(list)
     for change in result:
         rows[change.key, change.window].append(change)
     return sorted(rows.items(), key=lambda row: row_order(row[0]))
 
 
-def row_order(row: Row) -> tuple[bool, str, Window]:
+def row_order(row: TableKey) -> tuple[bool, str, Window]:
     """Return the sort key of a row, by key (null first) and window."""
     key, window = row
     return (key is not None, key or "", window or (0, 0))
@@ -214,8 +217,10 @@ def canonical(result: Result, unordered: bool) -> Result:
     return [Change(key, window, value_of(value), at) for key, window, value, at in result]
 
 
-def _steps(entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, unordered: bool) -> dict[Step, list[Output]]:
-    steps: dict[Step, list[Output]] = defaultdict(list)
+def _steps(
+    entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, unordered: bool
+) -> dict[OutcomeStep, list[Output]]:
+    steps: dict[OutcomeStep, list[Output]] = defaultdict(list)
     for arrival, batch, output in entries:
         if isinstance(output, Dropped):
             if not with_dropped:

@@ -153,7 +153,7 @@ def pair_from_json(value: dict[str, Any] | None) -> Value:
     return None if value is None else [from_json(value["left"]), from_json(value["right"])]
 
 
-class Asked(NamedTuple):
+class AskedOptions(NamedTuple):
     """The options and values that an operator is checked with in a layout of columns.
 
     Attributes:
@@ -187,7 +187,7 @@ class Binding:
     decode: Callable[[Any, Any], Value] = lambda definition, value: from_json(value)
     keys: Callable[[pa.Table], list[Key | None]] = of_key_column
     typed: Callable[..., DataFrame] | None = None
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[AskedOptions, ...] = ()
     shared: Shared | None = None
 
 
@@ -287,7 +287,7 @@ def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any
 
 
 def join_binding(
-    operator: str, logic: str, options: Callable[[Any], Mapping[str, Any]], asked: tuple[Asked, ...]
+    operator: str, logic: str, options: Callable[[Any], Mapping[str, Any]], asked: tuple[AskedOptions, ...]
 ) -> Binding:
     """Make the binding of a join of the inputs `left` and `right` by their keys.
 

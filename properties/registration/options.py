@@ -8,13 +8,13 @@ from enum import Enum
 from typing import Any, ClassVar
 
 
-class Absent(Enum):
+class LeftOut(Enum):
     """Marks an option that is left out."""
 
     ABSENT = "left out"
 
 
-ABSENT = Absent.ABSENT
+ABSENT = LeftOut.ABSENT
 """The value of an option that is left out, if its default depends on other options."""
 
 
@@ -38,7 +38,7 @@ class OptionSpace:
         legal: Takes options that the definition accepts; returns whether they may be drawn. By default all may.
     """
 
-    ABSENT: ClassVar[Absent] = ABSENT
+    ABSENT: ClassVar[LeftOut] = ABSENT
 
     values: Mapping[str, Sequence[Any]]
     independent: tuple[str, ...] = ()

@@ -93,7 +93,7 @@ def _keeps_nothing(definition: Any, fields: Sequence[Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class Tables:
+class StoredTables:
     """The tables whose rows an operator stores on Spark until they are deleted.
 
     Attributes:
@@ -167,7 +167,7 @@ class Registration:
     kafka: Kafka | None = None
     protocol: MessageProtocol | None = None
     bounded_state: Callable[[Any], bool] | None = None
-    tables: Tables | None = None
+    tables: StoredTables | None = None
     unbounded: str = ""
     has_timers: bool = False
     retention: Retention | None = None

@@ -35,7 +35,7 @@ class SharedChange(NamedTuple):
     cause: Any
 
 
-class Content(NamedTuple):
+class StageValue(NamedTuple):
     """A record in a shared query.
 
     Attributes:
@@ -47,8 +47,8 @@ class Content(NamedTuple):
     stage: int = 0
 
 
-def _as_it_is(definition: Any, record: Record) -> Content:
-    return Content(record.value)
+def _as_it_is(definition: Any, record: Record) -> StageValue:
+    return StageValue(record.value)
 
 
 def own_key(definition: Any, change: SharedChange) -> Key | None:
@@ -70,7 +70,7 @@ class Shared:
     """
 
     logic: Callable[[Any], Any]
-    content: Callable[[Any, Record], Content] = _as_it_is
+    content: Callable[[Any, Record], StageValue] = _as_it_is
     decode: Callable[[Any, SharedChange], Value] = lambda definition, change: change.value
     key: Callable[[Any, SharedChange], Key | None] = own_key
     windowed: Callable[[Any], bool] = lambda definition: True
@@ -89,8 +89,8 @@ def decode_sides(definition: Any, change: SharedChange) -> Value:
     return None if change.value is None else [change.value["left"], change.value["right"]]
 
 
-def referring_content(definition: Any, record: Record) -> Content:
+def referring_content(definition: Any, record: Record) -> StageValue:
     """Return the content of a record of a join by foreign key: a left row with its foreign key, or a right row."""
     if record.input != "left":
-        return Content(record.value, stage=1)
-    return Content((record.value, definition.foreign_key_of(record.value)))
+        return StageValue(record.value, stage=1)
+    return StageValue((record.value, definition.foreign_key_of(record.value)))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..checking.checked import Checked, Verdict
+from ..checking.checked import Checked, VerdictName
 from ..counterexamples.text import ComparedLine, versions
 
 Unit: TypeAlias = Literal["ms", "us"]
@@ -20,7 +20,7 @@ StepKind: TypeAlias = Literal["record", "tombstone", "advance", "delivery"]
 
 
 @dataclass(frozen=True)
-class Step:
+class DrawnArrival:
     """An arrival of a history, as it is drawn.
 
     Attributes:
@@ -57,7 +57,7 @@ class Timeline:
         names: The name of each batch; empty: they are numbered from 0.
     """
 
-    steps: Sequence[Step]
+    steps: Sequence[DrawnArrival]
     batches: int
     clock: str
     last_clock: int | None = None
@@ -165,7 +165,7 @@ class Content:
         missing: The missing checks, and why, a sentence each; empty if everything was finished.
     """
 
-    verdict: Verdict
+    verdict: VerdictName
     checks: Sequence[Checked]
     found: Sequence[Found] = ()
     charts: Sequence[Chart] = ()
@@ -178,7 +178,7 @@ class Content:
         """The number of checks with each verdict, in words."""
         if len(self.checks) == 1:
             return "1 check"
-        order: Sequence[Verdict] = ("violated", "inconclusive", "conforms", "not checked")
+        order: Sequence[VerdictName] = ("violated", "inconclusive", "conforms", "not checked")
         counts = Counter(check.verdict for check in self.checks)
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
         return f"{len(self.checks)} checks, {said or 'none begun'}"
@@ -201,7 +201,7 @@ def content_of(
         ended: Why the checks ended early, in words; empty if they didn't.
     """
     verdicts = {check.verdict for check in checks}
-    verdict: Verdict = "conforms" if verdicts == {"conforms"} else "inconclusive"
+    verdict: VerdictName = "conforms" if verdicts == {"conforms"} else "inconclusive"
     verdict = "violated" if "violated" in verdicts else verdict
     missing = [f"{check.name}: {check.unfinished}" for check in checks if check.unfinished]
     return Content(verdict, checks, found, charts, versions(), command, [ended, *missing] if ended else missing)

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from .content import Step, Timeline, Unit
+from .content import DrawnArrival, Timeline, Unit
 from .rendering import rendered
 
 MOST_LINES = 72
@@ -37,7 +37,7 @@ APART = 16
 class _Line:
     """A line of the drawing: an arrival, the beginning of a batch, or a gap."""
 
-    step: Step | None = None
+    step: DrawnArrival | None = None
     batch: int | None = None
     left_out: int = 0
     y: float = TOP
@@ -99,7 +99,7 @@ def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
     return "; ".join(said)
 
 
-def _in_words(step: Step, unit: Unit) -> str:
+def _in_words(step: DrawnArrival, unit: Unit) -> str:
     at = "" if step.time is None else f" at {time_text(step.time, unit)}"
     return f"{step.text}{at}, {step.remark}" if step.remark else f"{step.text}{at}"
 
@@ -120,7 +120,7 @@ def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:
 
 def _laid_out(timeline: Timeline) -> list[_Line]:
     """Return the lines from top to bottom, without the middle of a long history."""
-    by_batch: list[list[Step]] = [[] for _ in range(timeline.batches)]
+    by_batch: list[list[DrawnArrival]] = [[] for _ in range(timeline.batches)]
     for step in timeline.steps:
         by_batch[step.batch].append(step)
     all_lines: list[_Line] = []
@@ -186,7 +186,7 @@ class _Scale:
         return kept
 
 
-def _marks(step: Step, scale: _Scale, y: float, timeline: Timeline) -> dict[str, Any]:
+def _marks(step: DrawnArrival, scale: _Scale, y: float, timeline: Timeline) -> dict[str, Any]:
     """Return the mark of an arrival, and its text on the side where there is room."""
     at = step.time if step.time is not None else step.clock
     x = LEFT + 14 if at is None else scale.at[at]

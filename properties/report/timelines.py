@@ -15,7 +15,7 @@ from ..counterexamples.of_jobs import JobCounterexample
 from ..generators.columns.formatting import shown_row
 from ..generators.columns.forms.rows import microseconds
 from ..outcomes.outcomes import Grain, Outcome
-from .content import Step, StepKind, Timeline
+from .content import DrawnArrival, StepKind, Timeline
 
 MOST_LINES = 200
 """The most lines of a history about which a witness is asked for a report: DuckDB takes seconds for more."""
@@ -36,7 +36,7 @@ def timeline_of(history: History, when: int | None, by_arrival: bool, expected: 
         if isinstance(output, Dropped)
     }
     clock = make_clock(history.clock)
-    steps: list[Step] = []
+    steps: list[DrawnArrival] = []
     batch = 0
     for line in history.lines:
         if isinstance(line, Cut):
@@ -48,7 +48,7 @@ def timeline_of(history: History, when: int | None, by_arrival: bool, expected: 
             clock.observe(line.timestamp)
         kind, text = _drawn(line)
         time = None if isinstance(line, Delivery) else line.timestamp
-        steps.append(Step(batch, kind, text, time, clock.now, remark, len(steps)))
+        steps.append(DrawnArrival(batch, kind, text, time, clock.now, remark, len(steps)))
     clock.cut()
     marked = steps[when].batch if by_arrival and when is not None and when < len(steps) else when
     name = "watermark" if history.clock == "batch" else "stream time"
@@ -92,7 +92,7 @@ def timeline_of_job(counterexample: JobCounterexample) -> Timeline:
     """Return a job's history as it is drawn: with the watermarks if known, otherwise the event time reached."""
     watermarks, history = counterexample.watermarks, counterexample.history
     sources = {source.name: source for source in counterexample.sources}
-    steps: list[Step] = []
+    steps: list[DrawnArrival] = []
     reached: int | None = None
     for number, batch in enumerate(history.batches):
         before = watermarks[number].late_us if watermarks else reached
@@ -102,10 +102,14 @@ def timeline_of_job(counterexample: JobCounterexample) -> Timeline:
             text = shown_row({column: value for column, value in row.items() if column != sources[name].time})
             text = f"{name}: {text}" if len(sources) > 1 else text
             late = watermarks and time is not None and before is not None and time <= before
-            steps.append(Step(number, "record", text, time, before, "behind the watermark" if late else "", len(steps)))
+            steps.append(
+                DrawnArrival(number, "record", text, time, before, "behind the watermark" if late else "", len(steps))
+            )
             reached = time if reached is None else max(reached, time or reached)
         for record in history.unreadable_in(number):
-            steps.append(Step(number, "record", f"{record.input}: no row", None, before, record.fault, len(steps)))
+            steps.append(
+                DrawnArrival(number, "record", f"{record.input}: no row", None, before, record.fault, len(steps))
+            )
         reached = history.clock[number] if history.clock else reached
     last = watermarks[-1].after_us if watermarks else reached
     marked = None if counterexample.difference is None else counterexample.difference.batch

@@ -20,7 +20,7 @@ FORMAT = 1
 """The version of `report.json`."""
 
 
-class Format(NamedTuple):
+class ReportFormat(NamedTuple):
     """How a file of a report is written.
 
     Attributes:
@@ -43,10 +43,10 @@ def to_json(content: Content) -> str:
 
 
 FORMATS = {
-    "report.html": Format(html, '<meta name="generator" content="streamproof">'),
-    "report.txt": Format(text, "streamproof report: "),
-    "report.json": Format(to_json, '{"streamproof_report": '),
-    "junit.xml": Format(junit, '<testsuites name="streamproof"'),
+    "report.html": ReportFormat(html, '<meta name="generator" content="streamproof">'),
+    "report.txt": ReportFormat(text, "streamproof report: "),
+    "report.json": ReportFormat(to_json, '{"streamproof_report": '),
+    "junit.xml": ReportFormat(junit, '<testsuites name="streamproof"'),
 }
 """The files of a report by their names: a further format is a line here."""
 

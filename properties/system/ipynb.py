@@ -21,7 +21,7 @@ _OF_A_LINE = ("cd", "conda", "config", "env", "fs", "load_ext", "matplotlib", "p
 """Magics with one `%` that stand above Python; others say the language of their cell."""
 
 
-class Line(int):
+class NotebookLine(int):
     """A line's number in the text of a notebook; in messages it has its number in its cell.
 
     Attributes:
@@ -69,7 +69,7 @@ def line_in(file: str, number: int) -> int:
     for cell, text in enumerate(_cells(file, path.stat().st_mtime_ns), 1):
         after = first + text.count("\n") + 1
         if number < after:
-            return Line(number, cell, first)
+            return NotebookLine(number, cell, first)
         first = after
     return number
 

@@ -15,7 +15,7 @@ from ..outcomes.outcomes import Difference, Outcome, differences
 T = TypeVar("T")
 
 
-class Message(NamedTuple):
+class WaitingMessage(NamedTuple):
     """A message that waits: its receiver, its instruction or right value, and its timestamp (ms)."""
 
     key: Key
@@ -23,7 +23,7 @@ class Message(NamedTuple):
     timestamp: int
 
 
-Waiting: TypeAlias = Mapping[Route, tuple[Message, ...]]
+Waiting: TypeAlias = Mapping[Route, tuple[WaitingMessage, ...]]
 
 
 @dataclass
@@ -63,9 +63,9 @@ def staged_by_protocol(history: History) -> Staged:
     return Staged(Outcome.of_play(history.name, played), waits)
 
 
-def _message(message: Subscription | Response) -> Message:
+def _message(message: Subscription | Response) -> WaitingMessage:
     content = message.instruction.value if isinstance(message, Subscription) else message.value
-    return Message(message.key, content, message.timestamp)
+    return WaitingMessage(message.key, content, message.timestamp)
 
 
 def staged_differences(history: History, staged: Staged, expected: Staged | None = None) -> list[Difference]:

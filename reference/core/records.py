@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 Key: TypeAlias = str
 Value: TypeAlias = Any
 Window: TypeAlias = tuple[int, int]
-Row: TypeAlias = tuple[Key | None, Window | None]
+TableKey: TypeAlias = tuple[Key | None, Window | None]
 
 
 class Record(NamedTuple):
@@ -51,7 +51,7 @@ class Accepted(NamedTuple):
 
 
 Output: TypeAlias = Change | Dropped
-Table: TypeAlias = dict[Row, tuple[Value, int]]
+Table: TypeAlias = dict[TableKey, tuple[Value, int]]
 Bag: TypeAlias = list[Change]
 
 

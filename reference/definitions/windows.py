@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from ..core.errors import BadInput
-from ..core.records import Change, Record, Row, Window
+from ..core.records import Change, Record, TableKey, Window
 from .aggregates import AGGREGATES_OF_SAMZA, COUNT, Aggregate, named_aggregate
 from .declarations import (
     PYTHON_ONLY,
@@ -332,12 +332,12 @@ class WindowedTable(Definition):
         """Return the starts (ms) of the windows that a timestamp is in."""
         return starts_of(timestamp, self.size_ms, self.step_ms)
 
-    def is_closed(self, row: Row, clock: int) -> bool:
+    def is_closed(self, row: TableKey, clock: int) -> bool:
         """Whether the window of a row accepts no more records at that clock (ms)."""
         assert row[1] is not None
         return row[1][1] <= clock - self.grace_ms
 
-    def joined_row(self, row: Row) -> Row | None:
+    def joined_row(self, row: TableKey) -> TableKey | None:
         """Return the row of the primary side that joins a row of the other windowed table, or None."""
         key, window = row
         assert window is not None

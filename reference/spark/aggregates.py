@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 Row: TypeAlias = Mapping[str, Any]
 
 
-class Aggregate(NamedTuple):
+class AggregateFunction(NamedTuple):
     """An aggregate function over a column.
 
     Attributes:

@@ -44,7 +44,7 @@ class DropDuplicates:
         return time_us if self.time in self.columns else None
 
 
-class State:
+class DuplicatesState:
     """The duplicates' columns of the rows emitted so far, each with the watermark at which it is forgotten."""
 
     def __init__(self, duplicates: DropDuplicates) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from .aggregates import Row
-from .plans import Node, Source, Watermark
+from .plans import Node, Source, WithWatermark
 
 Batch: TypeAlias = Mapping[str, Sequence[Row]]
 """The rows of each input by its name, event times in microseconds since 1970; one without new data is missing."""
 
 
-class MicroBatch(NamedTuple):
+class ExecutedBatch(NamedTuple):
     """A micro-batch that a query has run.
 
     Attributes:
@@ -61,7 +61,7 @@ class Execution:
         self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each with the places of those below it
         self._place(plan)
         self.steps = [None if isinstance(node, Source) else node.start() for node, _ in self.nodes]
-        self.largest_ms = {place: 0 for place, (node, _) in enumerate(self.nodes) if isinstance(node, Watermark)}
+        self.largest_ms = {place: 0 for place, (node, _) in enumerate(self.nodes) if isinstance(node, WithWatermark)}
         self.watermark_ms = self.before_ms = 0
 
     def _place(self, node: Node) -> int:
@@ -69,9 +69,9 @@ class Execution:
         self.nodes.append((node, below))
         return len(self.nodes) - 1
 
-    def run(self, batches: Iterable[Batch]) -> list[MicroBatch]:
+    def run(self, batches: Iterable[Batch]) -> list[ExecutedBatch]:
         """Run batches, each followed by the batches without data that the operators ask for."""
-        done: list[MicroBatch] = []
+        done: list[ExecutedBatch] = []
         for number, batch in enumerate(batches):
             if number in self.starts:
                 self.largest_ms = dict.fromkeys(self.largest_ms, 0)
@@ -81,7 +81,7 @@ class Execution:
                 done.append(self.micro_batch(number, None))
         return done
 
-    def run_at(self, watermarks_ms: Sequence[tuple[bool, int]], batches: Sequence[Batch]) -> list[MicroBatch]:
+    def run_at(self, watermarks_ms: Sequence[tuple[bool, int]], batches: Sequence[Batch]) -> list[ExecutedBatch]:
         """Run batches under watermarks that the rows don't move.
 
         Args:
@@ -89,14 +89,14 @@ class Execution:
             batches: The batches.
         """
         left = [(number, batch) for number, batch in enumerate(batches) if batch]
-        done: list[MicroBatch] = []
+        done: list[ExecutedBatch] = []
         number = 0
         for has_data, self.watermark_ms in watermarks_ms:
             number, batch = left.pop(0) if has_data and left else (number, None)
             done.append(self.micro_batch(number, batch))
         return done
 
-    def micro_batch(self, number: int, batch: Batch | None) -> MicroBatch:
+    def micro_batch(self, number: int, batch: Batch | None) -> ExecutedBatch:
         """Run a micro-batch, and move the watermark."""
         late_ms, eviction_ms = self.inputs_ms(self.before_ms), self.inputs_ms(self.watermark_ms)
         rows: list[Sequence[Row]] = []
@@ -106,11 +106,11 @@ class Execution:
                 rows.append((batch or {}).get(node.name, ()) if isinstance(node, Source) else ())
                 continue
             rows.append(step([rows[one] for one in below], late_ms[place], eviction_ms[place]))
-            if isinstance(node, Watermark):
+            if isinstance(node, WithWatermark):
                 times_us = [row[node.column] for row in rows[place] if row[node.column] is not None]
                 reached_ms = max(times_us, default=0) // 1_000 - node.delay_us // 1_000
                 self.largest_ms[place] = max(self.largest_ms[place], reached_ms)
-        done = MicroBatch(number, batch is not None, self.watermark_ms, rows[-1])
+        done = ExecutedBatch(number, batch is not None, self.watermark_ms, rows[-1])
         self.before_ms = self.watermark_ms
         self.watermark_ms = max(self.watermark_ms, self.choose(self.largest_ms.values(), default=0))
         return done
@@ -122,7 +122,7 @@ class Execution:
         for node, below in self.nodes:
             least = self.least_ms([of_outputs[one] for one in below])
             of_inputs.append(max(least or 0, 0) if watermark_ms else 0)
-            if isinstance(node, Watermark):
+            if isinstance(node, WithWatermark):
                 of_outputs.append(watermark_ms)
             else:
                 of_outputs.append(None if least is None else node.watermark_ms(least))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .aggregates import Aggregate, Row
+from .aggregates import AggregateFunction, Row
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Groups:
 
     columns: tuple[str, ...]
     time: str | None
-    aggregates: Mapping[str, Aggregate]
+    aggregates: Mapping[str, AggregateFunction]
     mode: Literal["append", "update", "complete"] = "append"
 
 
-class State:
+class GroupsState:
     """The rows of each group that hasn't been closed."""
 
     def __init__(self, groups: Groups) -> None:

@@ -109,7 +109,7 @@ class Source(Node):
 
 
 @dataclass(frozen=True)
-class Watermark(Node):
+class WithWatermark(Node):
     """`withWatermark(column, delay)`: its rows move the query's watermark, and no row is dropped here."""
 
     column: str
@@ -295,9 +295,9 @@ class Aggregation(Stateful):
 
     def start(self) -> Step:
         if isinstance(self.by, groups.Groups):
-            return self.timed(groups.State(self.by).batch)
+            return self.timed(groups.GroupsState(self.by).batch)
         is_window = isinstance(self.by, windows.Windows)
-        state: Any = windows.State(self.by) if is_window else session_windows.State(self.by)  # type: ignore[arg-type]
+        state: Any = windows.WindowsState(self.by) if is_window else session_windows.SessionsState(self.by)  # type: ignore[arg-type]
 
         def batch(rows: Sequence[Row], late_ms: int, eviction_ms: int) -> list[Row]:
             emitted = state.batch(rows, late_ms, eviction_ms)
@@ -332,7 +332,7 @@ class Deduplication(Stateful):
         time = next(iter(self.input.event_times), None)
         column, delay_us = time or (self.input.columns[0], None)
         model = drop_duplicates.DropDuplicates(self.by, column, delay_us, self.within_watermark)
-        return self.timed(drop_duplicates.State(model).batch)
+        return self.timed(drop_duplicates.DuplicatesState(model).batch)
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ class Processing(Stateful):
 
     def start(self) -> Step:
         time = next((time.column for time in self.input.event_times), None)
-        return self.timed(processor.State(replace(self.by, time=time)).batch)
+        return self.timed(processor.ProcessorState(replace(self.by, time=time)).batch)
 
 
 @dataclass(frozen=True)
@@ -409,7 +409,7 @@ class Join(Stateful):
         return min([of_input_ms, *(each for each in kept if each is not None)])
 
     def start(self) -> Step:
-        state = stream_join.State(self.model)
+        state = stream_join.JoinState(self.model)
         nothing = [dict.fromkeys(one.columns) for one in self.inputs]
 
         def step(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
@@ -460,7 +460,7 @@ def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
         below = wanted | frozenset(node.by)
     elif isinstance(node, Processing):
         below = frozenset(node.input.columns)  # a function of Python gets all
-    elif isinstance(node, Watermark):
+    elif isinstance(node, WithWatermark):
         below = wanted | {node.column}
     else:
         below = wanted | node.needs

@@ -33,7 +33,7 @@ class Processor:
     wait_ms: int
 
 
-class State:
+class ProcessorState:
     """The count and the timer (ms since 1970) of each key."""
 
     def __init__(self, processor: Processor) -> None:

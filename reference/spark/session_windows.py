@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from .aggregates import Aggregate, Row
+from .aggregates import AggregateFunction, Row
 
-Key: TypeAlias = tuple[Any, ...]
+GroupKey: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,22 @@ class SessionWindows:
     time: str
     keys: tuple[str, ...]
     gap_us: int
-    aggregates: Mapping[str, Aggregate]
+    aggregates: Mapping[str, AggregateFunction]
     mode: Literal["append", "complete"] = "append"
     merges_early: bool = False
 
 
-class State:
+class SessionsState:
     """The sessions that haven't been evicted: by key, each session's rows in order of time."""
 
     def __init__(self, windows: SessionWindows) -> None:
         self.windows = windows
-        self.sessions: dict[Key, list[list[Row]]] = {}
+        self.sessions: dict[GroupKey, list[list[Row]]] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
         """Take the rows of a micro-batch; return the emitted rows: key, `start`, `end` (exclusive) and aggregates."""
         windows = self.windows
-        arrived: dict[Key, list[Row]] = {}
+        arrived: dict[GroupKey, list[Row]] = {}
         for row in rows:
             if row[windows.time] is not None:
                 arrived.setdefault(tuple(row[key] for key in windows.keys), []).append(row)
@@ -80,7 +80,7 @@ class State:
         """Return the end of a session: a gap after its last row."""
         return int(session[-1][self.windows.time]) + self.windows.gap_us
 
-    def result(self, key: Key, session: list[Row]) -> Row:
+    def result(self, key: GroupKey, session: list[Row]) -> Row:
         """Return the row of a session."""
         windows = self.windows
         aggregates = {name: aggregate.of(session) for name, aggregate in windows.aggregates.items()}

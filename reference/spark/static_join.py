@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from .aggregates import Row
 
-Kind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
+StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StaticJoin:
         table: The rows of the table.
     """
 
-    join: Kind
+    join: StaticJoinKind
     keys: tuple[str, ...]
     table_keys: tuple[str, ...]
     added: tuple[str, ...]

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 from .aggregates import Row
 
 Side: TypeAlias = Literal["left", "right"]
-Kind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
+StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
 Pair: TypeAlias = tuple[Row | None, Row | None]
 LEFT_FIRST: tuple[Side, Side] = ("left", "right")
 RIGHT_FIRST: tuple[Side, Side] = ("right", "left")
@@ -68,7 +68,7 @@ class StreamJoin:
         null_keys: Whether null keys are equal; None: in a full join alone.
     """
 
-    join: Kind
+    join: StreamJoinKind
     keys: tuple[tuple[str, ...], tuple[str, ...]]
     times: tuple[str, str]
     before_us: int | None
@@ -125,7 +125,7 @@ class _Kept:
         self.joined = False
 
 
-class State:
+class JoinState:
     """The rows of both sides that may still be joined, by their key."""
 
     def __init__(self, join: StreamJoin) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from .aggregates import Aggregate, Row
+from .aggregates import AggregateFunction, Row
 
 Group: TypeAlias = tuple[tuple[Any, ...], int]
 
@@ -34,7 +34,7 @@ class Windows:
     size_us: int
     slide_us: int
     start_us: int
-    aggregates: Mapping[str, Aggregate]
+    aggregates: Mapping[str, AggregateFunction]
     mode: Literal["append", "update", "complete"] = "append"
 
     def starts(self, time_us: int) -> list[int]:
@@ -43,7 +43,7 @@ class Windows:
         return [*range(last, time_us - self.size_us, -self.slide_us)]
 
 
-class State:
+class WindowsState:
     """The windows that haven't been evicted."""
 
     def __init__(self, windows: Windows) -> None:

@@ -71,7 +71,7 @@ class Pack:
 
 
 @dataclass(frozen=True)
-class Route:
+class Regrouping:
     """Groups the messages of a stage anew, by their receivers' keys."""
 
     groups: int

@@ -16,7 +16,7 @@ from .columns import KEY_TYPES, NUMBERS, ColumnLike, key_columns, resolve, times
 from .processor import WITHIN
 
 
-class Input(NamedTuple):
+class OperatorInput(NamedTuple):
     """An input of an operator, resolved.
 
     Attributes:
@@ -52,7 +52,7 @@ def resolved(
     value: ColumnLike | None,
     order: ColumnLike | None = None,
     side: str = "",
-) -> Input:
+) -> OperatorInput:
     """Return an input with its columns resolved.
 
     Args:
@@ -72,10 +72,10 @@ def resolved(
         value_column, field = resolve(frame, "value", value)
         value_type = field.dataType
     time = timestamp_column(frame, timestamp)
-    return Input(side, frame, key_columns(frame, key), time, order_column, order_type, value_column, value_type)
+    return OperatorInput(side, frame, key_columns(frame, key), time, order_column, order_type, value_column, value_type)
 
 
-def in_one_order(inputs: Sequence[Input]) -> list[Input]:
+def in_one_order(inputs: Sequence[OperatorInput]) -> list[OperatorInput]:
     """Return two inputs with comparable orders of arrival: a row comes before changes set off by a row of its order.
 
     Raises:
@@ -130,7 +130,7 @@ def _is_place(kind: T.DataType) -> bool:
     return isinstance(kind, T.StructType) and {"phase", "order", "at"} <= set(kind.names)
 
 
-def require_same(first: Input, other: Input) -> None:
+def require_same(first: OperatorInput, other: OperatorInput) -> None:
     """Refuse two inputs whose keys, or orders of arrival, can't be compared.
 
     Raises:
@@ -145,7 +145,7 @@ def require_same(first: Input, other: Input) -> None:
     require_same_order(first, other)
 
 
-def require_same_order(first: Input, other: Input) -> None:
+def require_same_order(first: OperatorInput, other: OperatorInput) -> None:
     """Refuse two inputs whose orders of arrival can't be compared.
 
     Raises:
@@ -200,7 +200,7 @@ def require_order_of_both(**sides: JoinInputLike) -> None:
         )
 
 
-def two_sides(left: JoinInputLike, right: JoinInputLike) -> tuple[Input, Input]:
+def two_sides(left: JoinInputLike, right: JoinInputLike) -> tuple[OperatorInput, OperatorInput]:
     """Return both inputs of a join with their columns resolved.
 
     Raises:

@@ -21,10 +21,10 @@ from ...reference.definitions.aggregates import Aggregate
 from ...reference.definitions.declarations import Definition
 from .codec import Anything, require_supported, spark_type
 from .columns import same_bits
-from .ends import CLOCK, GROUP, SIDE, Pack, Route, Unpack, packed_schema
-from .inputs import Input, any_null, in_one_order, require_same
+from .ends import CLOCK, GROUP, SIDE, Pack, Regrouping, Unpack, packed_schema
+from .inputs import OperatorInput, any_null, in_one_order, require_same
 from .logic import BEFORE_ALL_TIMES, Logic
-from .processor import PACKED, Hop, KeyedProcessor, Side, Stage
+from .processor import PACKED, Hop, KeyedProcessor, Stage, StageInput
 from .required import require_pyspark
 
 STATE_GROUPS = 256
@@ -48,7 +48,7 @@ class StageOf(NamedTuple):
     """
 
     logic: Logic[Any]
-    inputs: Sequence[Input]
+    inputs: Sequence[OperatorInput]
     keys: Sequence[T.StructField]
     state: T.StructType
     hop: Hop | None = None
@@ -56,7 +56,7 @@ class StageOf(NamedTuple):
 
 
 def keyed(
-    inputs: Sequence[Input],
+    inputs: Sequence[OperatorInput],
     logic: Logic[Any],
     *,
     state_type: T.StructType,
@@ -177,11 +177,11 @@ def staged(
         # A row comes before the messages that rows of its place have set off.
         steps = [-1] * number if len(stages) > 1 else None
         order_type = _order_type(inputs[0], steps)
-        sides = [] if messages is None else [Side("messages", order_type, messages)]
-        rows = [] if sent is None else [sent.mapInArrow(Route(groups), packed_schema(False))]
+        sides = [] if messages is None else [StageInput("messages", order_type, messages)]
+        rows = [] if sent is None else [sent.mapInArrow(Regrouping(groups), packed_schema(False))]
         for one in stage.inputs:
             rows.append(_packed(one, len(sides), stage.logic.keeps_null_keys, groups, moves, steps))
-            sides.append(Side(one.side, _order_type(one, steps), one.value_type))
+            sides.append(StageInput(one.side, _order_type(one, steps), one.value_type))
         packed = reduce(DataFrame.unionByName, rows)
         if moves:
             packed = packed.withColumn(CLOCK, F.timestamp_millis(CLOCK)).withWatermark(CLOCK, "0 seconds")
@@ -224,7 +224,7 @@ def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[D
     return states
 
 
-def _order_type(source: Input, steps: Sequence[int] | None) -> T.DataType:
+def _order_type(source: OperatorInput, steps: Sequence[int] | None) -> T.DataType:
     """Return the type of the order in which a stage takes rows; `steps`: the ordinals of an input's rows in stages."""
     if steps is None:
         return source.order_type
@@ -233,7 +233,12 @@ def _order_type(source: Input, steps: Sequence[int] | None) -> T.DataType:
 
 
 def _packed(
-    source: Input, side: int, null_keys_move_the_clock: bool, groups: int, moves: bool, steps: Sequence[int] | None
+    source: OperatorInput,
+    side: int,
+    null_keys_move_the_clock: bool,
+    groups: int,
+    moves: bool,
+    steps: Sequence[int] | None,
 ) -> DataFrame:
     """Pack the rows of an input."""
     timestamp, order = F.unix_millis(source.time), source.order
@@ -326,7 +331,7 @@ def declaration_of(operator: str, definition: Definition, **further: Any) -> str
     return f"{operator}({', '.join(shown)})"
 
 
-def _has_clock(source: Input) -> bool:
+def _has_clock(source: OperatorInput) -> bool:
     """Whether an input comes from a timed operator, whose clock is then the query's.
 
     Raises:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ...reference.definitions.aggregates import Aggregate
-from .inputs import Input, any_null
+from .inputs import OperatorInput, any_null
 from .logic import UPDATE
 
 WINDOW = "struct<start: timestamp, end: timestamp>"
@@ -48,7 +48,9 @@ def changelog(
     )
 
 
-def closed_windows(events: Input, *, size_ms: int, step_ms: int, grace_ms: int, aggregate: Aggregate) -> DataFrame:
+def closed_windows(
+    events: OperatorInput, *, size_ms: int, step_ms: int, grace_ms: int, aggregate: Aggregate
+) -> DataFrame:
     """Aggregate a stream by Spark's own `window`; each window from 1970 on is emitted once: end <= clock - grace."""
     names = [f"key_{number}" for number in range(len(events.keys))]
     has_key = ~any_null([column for column, _ in events.keys])

@@ -40,7 +40,7 @@ Hop = Callable[[Key, Emitted], tuple[Key, Any]]
 
 
 @dataclass(frozen=True)
-class Side:
+class StageInput:
     """An input of a stage.
 
     Attributes:
@@ -70,7 +70,7 @@ class Stage:
     """
 
     logic: Logic[Any]
-    sides: Sequence[Side]
+    sides: Sequence[StageInput]
     key: Sequence[T.StructField]
     state: T.StructType
     hop: Hop | None = None

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from ...reference.core.errors import BadInput
 from .codec import encode
 from .columns import ColumnLike, key_columns, same_bits
-from .inputs import Input, JoinInputLike, joined_type, two_sides
+from .inputs import JoinInputLike, OperatorInput, joined_type, two_sides
 from .logic import DROPPED, Arrived, Emitted, Key, Logic, dropped, key_of
 
 Columns = Sequence[tuple[Column, T.StructField]]
@@ -63,7 +63,7 @@ class ReferringLogic(Logic[list[Key]]):
         return [tuple(fields)]
 
 
-class Row(NamedTuple):
+class ValueAt(NamedTuple):
     """A row of a table: its value and timestamp (ms)."""
 
     value: Any
@@ -78,7 +78,7 @@ class ReferredState:
         lefts: The stored part of each left row that refers to it, by left key.
     """
 
-    def __init__(self, right: Row | None, lefts: dict[Key, Any]) -> None:
+    def __init__(self, right: ValueAt | None, lefts: dict[Key, Any]) -> None:
         self.right = right
         self.lefts = lefts
 
@@ -106,7 +106,7 @@ class ReferredLogic(Logic[ReferredState]):
     def unpack(self, fields: tuple[Any, ...]) -> ReferredState:
         """The rows again."""
         value, timestamp, lefts = fields
-        right, width = None if value is None else Row(value, timestamp), len(self.stored._fields)
+        right, width = None if value is None else ValueAt(value, timestamp), len(self.stored._fields)
         return ReferredState(right, {key_of(one[:-width]): self.stored(*one[-width:]) for one in lefts})
 
     def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[Emitted]:
@@ -122,7 +122,7 @@ class ReferredLogic(Logic[ReferredState]):
     def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         """Change the right row, and emit for every left row that refers to it, in the order of their keys."""
         assert row.timestamp is not None
-        state.right = None if row.value is None else Row(row.value, row.timestamp)
+        state.right = None if row.value is None else ValueAt(row.value, row.timestamp)
         return [
             self.left_change(state, row, key, left)
             for key, left in sorted(state.lefts.items(), key=lambda referring: referring[0])
@@ -182,8 +182,8 @@ class ReferringTables:
         refers: The foreign key's columns in a left row.
     """
 
-    lefts: Input
-    rights: Input
+    lefts: OperatorInput
+    rights: OperatorInput
     refers: Columns
 
     @property
@@ -202,7 +202,7 @@ class ReferringTables:
         return T.StructField("left", self.lefts.value_type)
 
     @property
-    def left_rows(self) -> Input:
+    def left_rows(self) -> OperatorInput:
         """The left rows as the first stage takes them: with the foreign key beside the value."""
         names = (column.alias(at.name) for column, at in renamed("to", self.refers))
         row = F.struct(self.lefts.value.alias("left"), *names)

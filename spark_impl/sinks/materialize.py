@@ -28,14 +28,14 @@ from ..runtime.failures import file_system_reason
 from ..runtime.logic import DROPPED, TOMBSTONE, UPDATE
 
 Result = Literal["table", "stream"]
-Function: TypeAlias = "Callable[[DataFrame, int], object]"
+BatchFunction: TypeAlias = "Callable[[DataFrame, int], object]"
 
 NEEDED = ("window", "value", "timestamp", "change", "ordinal")
 KNOWN = (*NEEDED, "reason", "cause", "place")
 ANEW = "materialize into a new table from an empty checkpoint"
 
 
-class Content(NamedTuple):
+class Included(NamedTuple):
     """The content of a target.
 
     Attributes:
@@ -59,7 +59,7 @@ class Content(NamedTuple):
         return {**self._asdict(), "keys": list(self.keys), "schema": self.schema.jsonValue()}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Content:
+    def from_json(cls, fields: dict[str, Any]) -> Included:
         """Undo `to_json`.
 
         Raises:
@@ -85,14 +85,14 @@ class Target(Protocol):
     Its method `require_writable()`, if it has one, is called before the query starts; it may raise `BadInput`.
     """
 
-    def content(self) -> Content | None:
+    def content(self) -> Included | None:
         """Return its content, or None if nothing was written yet.
 
         Raises:
             BadInput: The target holds something that `materialize` didn't write.
         """
 
-    def commit(self, rows: DataFrame, content: Content) -> None:
+    def commit(self, rows: DataFrame, content: Included) -> None:
         """Write a batch's rows and `content`: both or, after a crash, neither.
 
         For a table, `rows` has the table's columns and `change`, one row a key and window: an `update` replaces or adds
@@ -103,7 +103,7 @@ class Target(Protocol):
 def materialize(
     changelog: DataFrame,
     *,
-    to: Target | Function,
+    to: Target | BatchFunction,
     checkpoint: str | Path,
     result: Result = "table",
     **trigger: Any,
@@ -261,7 +261,7 @@ def all_changes(changelog: DataFrame, keys: tuple[str, ...], batch: int) -> Data
     return _checked(changelog).select(*map(column, names), numbered, "ordinal")
 
 
-def follows(before: Content | None, now: Content) -> bool:
+def follows(before: Included | None, now: Included) -> bool:
     """Whether a target that contains `before` needs a batch; False for a batch that it contains already.
 
     Raises:
@@ -293,7 +293,7 @@ def follows(before: Content | None, now: Content) -> bool:
 class Materializer:
     """Writes batches of a changelog to a target."""
 
-    def __init__(self, to: Target | Function, checkpoint: str, result: str, keys: tuple[str, ...]) -> None:
+    def __init__(self, to: Target | BatchFunction, checkpoint: str, result: str, keys: tuple[str, ...]) -> None:
         self.to = to
         self.checkpoint = checkpoint
         self.result = result
@@ -321,7 +321,7 @@ class Materializer:
             return all_changes(changelog, self.keys, batch)
         return last_changes(changelog, self.keys)
 
-    def content(self, rows: DataFrame, batch: int) -> Content:
+    def content(self, rows: DataFrame, batch: int) -> Included:
         """Return the content of the target after a batch."""
         spark = rows.sparkSession
         query, offsets = self.query(spark), text_of(spark, f"{self.checkpoint}/offsets/{batch}")
@@ -330,7 +330,7 @@ class Materializer:
         if not offsets:
             raise BadInput(f"checkpoint: {self.checkpoint} is damaged: its file offsets/{batch} is empty: {RESTORE}")
         digest = hashlib.sha256(offsets.encode()).hexdigest()
-        return Content(query, batch, digest, self.result, self.keys, self.schema(rows))
+        return Included(query, batch, digest, self.result, self.keys, self.schema(rows))
 
     def schema(self, rows: DataFrame) -> T.StructType:
         """Return the columns of the target."""
@@ -354,10 +354,10 @@ class Materializer:
         held = self.to.content()
         if held is not None:
             schema = self.schema(self.rows(changelog, 0))
-            _require_same(held, Content(query, 0, "", self.result, self.keys, schema))
+            _require_same(held, Included(query, 0, "", self.result, self.keys, schema))
 
 
-def _require_same(before: Content, now: Content) -> None:
+def _require_same(before: Included, now: Included) -> None:
     if before.result != now.result:
         raise BadInput(f"to: it holds a {before.result}, and result is {now.result!r}: {ANEW}")
     # Whether a column may be null isn't compared: no target stores it.

@@ -29,7 +29,7 @@ from ...reference.core.errors import BadInput, StreamproofError
 from ..runtime.durations import Duration, milliseconds
 from ..runtime.failures import file_system_reason
 from ..runtime.logic import UPDATE
-from .materialize import ANEW, Content, column
+from .materialize import ANEW, Included, column
 
 # Spark and other readers of parquet ignore names that begin with _.
 MANIFEST, DATA = "_manifest.json", "_data"
@@ -47,7 +47,7 @@ class Manifest(NamedTuple):
         replaced: The folders that the newest batches have replaced, a list a batch, the newest batch's first.
     """
 
-    content: Content
+    content: Included
     buckets: int
     folders: dict[str, str]
     replaced: list[list[str]]
@@ -109,7 +109,7 @@ class ParquetTable:
         folders = sorted(self._found().folders.values())
         return [file for folder in folders for file in sorted((self._data / folder).glob("*.parquet"))]
 
-    def content(self) -> Content | None:
+    def content(self) -> Included | None:
         """Return the table's content, or None if there is no table.
 
         Raises:
@@ -141,7 +141,7 @@ class ParquetTable:
         """
         _require_room("ParquetTable", self._folder)
 
-    def commit(self, rows: DataFrame, content: Content) -> None:
+    def commit(self, rows: DataFrame, content: Included) -> None:
         """Write a batch's files, make them part of the table, and remove the files that no version needs."""
         before = self._manifest()
         folders = {} if before is None else before.folders
@@ -157,14 +157,16 @@ class ParquetTable:
         self._publish(after)
         self._remove_all_but(after.needed)
 
-    def _added(self, rows: DataFrame, content: Content) -> dict[str, str]:
+    def _added(self, rows: DataFrame, content: Included) -> dict[str, str]:
         if rows.isEmpty():
             return {}
         folder = f"{content.batch:09d}"
         _write(rows, self._data / folder, rows.count())
         return {str(content.batch): folder}
 
-    def _rewritten(self, rows: DataFrame, content: Content, before: Manifest | None) -> tuple[set[str], dict[str, str]]:
+    def _rewritten(
+        self, rows: DataFrame, content: Included, before: Manifest | None
+    ) -> tuple[set[str], dict[str, str]]:
         """Rewrite the touched buckets; return their names, and the folders of the buckets that aren't empty."""
         bucket = F.pmod(F.xxhash64(*map(column, content.keys)), F.lit(self.buckets)).alias(BUCKET)
         touched = {str(row[0]) for row in rows.select(bucket).distinct().collect()}
@@ -271,7 +273,7 @@ class DuckDBTable:
             raise BadInput(f"DuckDBTable: {self.name!r} can't be a table's name: give another")
         milliseconds("patience", self.patience)
 
-    def content(self) -> Content | None:
+    def content(self) -> Included | None:
         """Return the table's content, or None if there is no table.
 
         Raises:
@@ -293,7 +295,7 @@ class DuckDBTable:
                     "choose another name, or drop it"
                 )
             try:
-                return Content.from_json(json.loads(found[0]))
+                return Included.from_json(json.loads(found[0]))
             except ValueError as error:
                 raise BadInput(
                     f"DuckDBTable: in {self.database} the row of {self.name} in {PROGRESS} is damaged ({error}): "
@@ -311,7 +313,7 @@ class DuckDBTable:
             raise BadInput(f"DuckDBTable: {database} can't be written (it is read-only): make it writable, or {ANEW}")
         _require_room("DuckDBTable", database.parent)
 
-    def commit(self, rows: DataFrame, content: Content) -> None:
+    def commit(self, rows: DataFrame, content: Included) -> None:
         """Write a batch's rows and its number in one transaction."""
         database = Path(self.database).absolute()
         staging = database.parent / f"_{database.name}.{content.query}"
@@ -324,7 +326,7 @@ class DuckDBTable:
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
-    def _take(self, connection: duckdb.DuckDBPyConnection, staging: Path, content: Content) -> None:
+    def _take(self, connection: duckdb.DuckDBPyConnection, staging: Path, content: Included) -> None:
         table, columns = _quoted(self.name), ", ".join(map(_quoted, content.schema.names))
         files = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in sorted(staging.glob("*.parquet")))
         # Folders above may have names of partitions, which aren't columns of the table.
@@ -409,7 +411,7 @@ def _manifest_of(fields: Any) -> Manifest:
     strange = [one for one in folders if not isinstance(one, str) or ".." in one or one.startswith("/")]
     if strange:
         raise ValueError(f"{strange[0]!r} is no folder of a table")
-    return Manifest(**{**fields, "content": Content.from_json(fields["content"])})
+    return Manifest(**{**fields, "content": Included.from_json(fields["content"])})
 
 
 def _require_room(what: str, folder: Path) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..pytla.syntax import Apply, Expression, Let, Syntax
+from ..pytla.syntax import Apply, Let, Syntax, TlaExpression
 from .interpreter import Branch, Frame, Interpreter
-from .terms import Truth
+from .terms import Formula
 from .values import Unsupported, arbitrary
 
 
@@ -23,8 +23,8 @@ class Way(NamedTuple):
         after: The state after it; None where there is no action.
     """
 
-    condition: Truth
-    goal: Truth
+    condition: Formula
+    goal: Formula
     after: Mapping[str, Any] | None
 
 
@@ -58,7 +58,7 @@ class Condition(NamedTuple):
     """
 
     claim: Claim
-    hypotheses: tuple[Truth, ...]
+    hypotheses: tuple[Formula, ...]
     before: Mapping[str, Any]
     ways: tuple[Way, ...]
 
@@ -90,7 +90,7 @@ class Induction:
         step: str = "Next",
     ) -> None:
         self.syntax = syntax
-        self._mentioned: dict[Expression, frozenset[str]] = {}
+        self._mentioned: dict[TlaExpression, frozenset[str]] = {}
         self._first = syntax.named(first).body
         self.interpreter = Interpreter(syntax, constants)
         self._parts = _each_named(self._conjuncts(syntax.named(invariant).body, invariant))
@@ -99,7 +99,7 @@ class Induction:
         self._actions = _each_named(self._disjuncts(syntax.named(step).body))
 
     @functools.cached_property
-    def known(self) -> tuple[Truth, ...]:
+    def known(self) -> tuple[Formula, ...]:
         """The invariant of the state before."""
         return tuple(self._truth(formula, self.before) for formula in self._parts.values())
 
@@ -137,19 +137,19 @@ class Induction:
         ]
         return Condition(claim, self.known, self.before, tuple(ways))
 
-    def _kept(self, formula: Expression, after: Mapping[str, Any]) -> Truth:
+    def _kept(self, formula: TlaExpression, after: Mapping[str, Any]) -> Formula:
         """Say that a part of the invariant holds after an action; what no variable of it changes, it does."""
         if all(after[name] is self.before[name] for name in self._variables(formula)):
             return True
         return self._truth(formula, after)
 
-    def _variables(self, formula: Expression) -> frozenset[str]:
+    def _variables(self, formula: TlaExpression) -> frozenset[str]:
         """The variables of a formula, those of its definitions too."""
         if formula not in self._mentioned:
             self._mentioned[formula] = frozenset(self._each_variable(formula, set()))
         return self._mentioned[formula]
 
-    def _each_variable(self, formula: Expression, seen: set[str]) -> Iterator[str]:
+    def _each_variable(self, formula: TlaExpression, seen: set[str]) -> Iterator[str]:
         if isinstance(formula, Let):
             yield from self._each_variable(formula.body, seen)
         if not isinstance(formula, Apply):
@@ -162,10 +162,10 @@ class Induction:
         for part in (*formula.operands, *(bound.set for bound in formula.bounds)):
             yield from self._each_variable(part, seen)
 
-    def _step(self, formula: Expression, after: Mapping[str, Any]) -> Truth:
+    def _step(self, formula: TlaExpression, after: Mapping[str, Any]) -> Formula:
         return self.interpreter.truth(formula, Frame(self.before, after))
 
-    def _primed(self, formula: Expression) -> Expression:
+    def _primed(self, formula: TlaExpression) -> TlaExpression:
         """A state formula as one about the next state: `x = e` gives a variable its first value."""
         if not isinstance(formula, Apply):
             return formula
@@ -179,10 +179,10 @@ class Induction:
             return replace(formula, operands=(primed, *formula.operands[1:]), level=2)
         return formula
 
-    def _truth(self, formula: Expression, state: Mapping[str, Any]) -> Truth:
+    def _truth(self, formula: TlaExpression, state: Mapping[str, Any]) -> Formula:
         return self.interpreter.truth(formula, Frame(state))
 
-    def _conjuncts(self, formula: Expression, name: str) -> Iterator[tuple[str, Expression]]:
+    def _conjuncts(self, formula: TlaExpression, name: str) -> Iterator[tuple[str, TlaExpression]]:
         """The parts of an invariant, each by the name of its definition."""
         if isinstance(formula, Apply) and formula.operator in ("\\land", "$ConjList"):
             for operand in formula.operands:
@@ -196,7 +196,7 @@ class Induction:
         else:
             yield name, formula
 
-    def _disjuncts(self, action: Expression) -> Iterator[tuple[str, Expression]]:
+    def _disjuncts(self, action: TlaExpression) -> Iterator[tuple[str, TlaExpression]]:
         """The actions of Next, each by the name of its definition."""
         if isinstance(action, Apply) and action.operator in ("\\lor", "$DisjList"):
             for operand in action.operands:
@@ -223,9 +223,9 @@ class Induction:
         return {name: arbitrary(self.interpreter.value(of, Frame({})), name, longest) for name, of in forms.items()}
 
 
-def _each_named(formulas: Iterable[tuple[str, Expression]]) -> dict[str, Expression]:
+def _each_named(formulas: Iterable[tuple[str, TlaExpression]]) -> dict[str, TlaExpression]:
     """Give each formula a name of its own: none may be left out because another has its name."""
-    named: dict[str, Expression] = {}
+    named: dict[str, TlaExpression] = {}
     for name, formula in formulas:
         places = itertools.count(2)
         own = name
@@ -235,7 +235,7 @@ def _each_named(formulas: Iterable[tuple[str, Expression]]) -> dict[str, Express
     return named
 
 
-def _is_list_of_names(formula: Expression) -> bool:
+def _is_list_of_names(formula: TlaExpression) -> bool:
     """Whether a formula is a conjunction of definitions."""
     return (
         isinstance(formula, Apply)
@@ -244,7 +244,7 @@ def _is_list_of_names(formula: Expression) -> bool:
     )
 
 
-def _stepwise(formula: Expression) -> Expression | None:
+def _stepwise(formula: TlaExpression) -> TlaExpression | None:
     """The action of a property `[][A]_v`, which is about steps; None of one about states."""
     if isinstance(formula, Apply) and formula.operator == "[]":
         inner = formula.operands[0]
@@ -254,7 +254,7 @@ def _stepwise(formula: Expression) -> Expression | None:
     return None
 
 
-def _memberships(formula: Expression, syntax: Syntax) -> Iterator[tuple[str, Expression]]:
+def _memberships(formula: TlaExpression, syntax: Syntax) -> Iterator[tuple[str, TlaExpression]]:
     """The sets in which an invariant says that variables are."""
     if not isinstance(formula, Apply):
         return

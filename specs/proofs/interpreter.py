@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..pytla import Function
-from ..pytla.syntax import Apply, At, Bound, Constant, Definition, Expression, Let, Syntax
-from .terms import Truth, anything, conjunction, disjunction, fresh, implication, is_term, negation, z3
+from ..pytla.syntax import Apply, At, Bound, Constant, Let, Syntax, TlaDefinition, TlaExpression
+from .terms import Formula, anything, conjunction, disjunction, fresh, implication, is_term, negation, z3
 from .values import (
     UNDEFINED,
     Cases,
@@ -88,7 +88,7 @@ class Frame:
 class Branch(NamedTuple):
     """A way of an action: the condition under which it can be taken, and the variables after it."""
 
-    condition: Truth
+    condition: Formula
     after: State
 
 
@@ -115,7 +115,7 @@ class Interpreter:
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
-    def value(self, expression: Expression, frame: Frame) -> Any:
+    def value(self, expression: TlaExpression, frame: Frame) -> Any:
         """Evaluate an expression.
 
         Raises:
@@ -139,7 +139,7 @@ class Interpreter:
             return self._defined(expression, frame)
         return self._built_in(expression, frame)
 
-    def truth(self, expression: Expression, frame: Frame) -> Truth:
+    def truth(self, expression: TlaExpression, frame: Frame) -> Formula:
         """Evaluate a formula; where it has no value, any is possible."""
         value = self.value(expression, frame)
         if isinstance(value, bool) or (is_term(value) and z3().is_bool(value)):
@@ -148,14 +148,14 @@ class Interpreter:
             conjunction((condition, self._truth(case, expression))) for condition, case in cases_of(value)
         )
 
-    def _truth(self, value: Any, expression: Expression) -> Truth:
+    def _truth(self, value: Any, expression: TlaExpression) -> Formula:
         if value is UNDEFINED:
             return anything()
         if isinstance(value, bool) or (is_term(value) and z3().is_bool(value)):
             return value
         raise Unsupported(f"{expression.location}: no truth but {value!r}")
 
-    def formula(self, name: str, frame: Frame) -> Truth:
+    def formula(self, name: str, frame: Frame) -> Formula:
         """Evaluate a formula by the name of its definition."""
         return self.truth(self.syntax.named(name).body, frame)
 
@@ -172,12 +172,12 @@ class Interpreter:
             return frame.known[expression.operator]
         return self.value(definition.body, self._entered(definition, expression, frame))
 
-    def _entered(self, definition: Definition, expression: Apply, frame: Frame) -> Frame:
+    def _entered(self, definition: TlaDefinition, expression: Apply, frame: Frame) -> Frame:
         """The frame in a definition's body."""
         given = map(self._argument, expression.operands, itertools.repeat(frame))
         return frame.having(dict(zip(definition.parameters, given, strict=True)))
 
-    def _argument(self, operand: Expression, frame: Frame) -> Any:
+    def _argument(self, operand: TlaExpression, frame: Frame) -> Any:
         """The value of an operand, or an operator that is handed over."""
         if isinstance(operand, Apply) and operand.kind == "defined":
             definition = self.syntax.definitions[operand.operator]
@@ -190,7 +190,7 @@ class Interpreter:
         given = [self._argument(operand, frame) for operand in expression.operands]
         return self.value(definition.body, closure.frame.having(dict(zip(definition.parameters, given, strict=True))))
 
-    def _called_with(self, operator: Expression, frame: Frame, value: Any) -> Truth:
+    def _called_with(self, operator: TlaExpression, frame: Frame, value: Any) -> Formula:
         """The truth of an operator, handed to a standard one, for an element."""
         closure = self._argument(operator, frame)
         if not isinstance(closure, Closure):
@@ -211,7 +211,9 @@ class Interpreter:
         cases = self._arms(expression, frame, True)
         return merged((here, UNDEFINED if body is None else self.value(body, frame)) for here, body in cases)
 
-    def _arms(self, expression: Apply, frame: Frame, condition: Truth) -> Iterator[tuple[Truth, Expression | None]]:
+    def _arms(
+        self, expression: Apply, frame: Frame, condition: Formula
+    ) -> Iterator[tuple[Formula, TlaExpression | None]]:
         """Yield the arms of an IF or a CASE, each with the condition under which it is taken; None if no arm is."""
         for test, body in _tests(expression):
             holds = True if test is None else self.truth(test, frame)
@@ -223,25 +225,25 @@ class Interpreter:
                 return
         yield condition, None
 
-    def _and(self, expression: Apply, frame: Frame) -> Truth:
+    def _and(self, expression: Apply, frame: Frame) -> Formula:
         return conjunction(self.truth(operand, frame) for operand in expression.operands)
 
-    def _or(self, expression: Apply, frame: Frame) -> Truth:
+    def _or(self, expression: Apply, frame: Frame) -> Formula:
         return disjunction(self.truth(operand, frame) for operand in expression.operands)
 
-    def _implies(self, expression: Apply, frame: Frame) -> Truth:
+    def _implies(self, expression: Apply, frame: Frame) -> Formula:
         condition = self.truth(expression.operands[0], frame)
         return True if condition is False else implication(condition, self.truth(expression.operands[1], frame))
 
-    def _for_all(self, expression: Apply, frame: Frame) -> Truth:
+    def _for_all(self, expression: Apply, frame: Frame) -> Formula:
         return self._quantified(for_all, expression, list(_bound(expression.bounds)), frame)
 
-    def _exists(self, expression: Apply, frame: Frame) -> Truth:
+    def _exists(self, expression: Apply, frame: Frame) -> Formula:
         return self._quantified(exists, expression, list(_bound(expression.bounds)), frame)
 
     def _quantified(
-        self, quantifier: Any, expression: Apply, bounds: list[tuple[str, Expression]], frame: Frame
-    ) -> Truth:
+        self, quantifier: Any, expression: Apply, bounds: list[tuple[str, TlaExpression]], frame: Frame
+    ) -> Formula:
         if not bounds:
             return self.truth(expression.operands[0], frame)
         (parameter, over), *rest = bounds
@@ -276,7 +278,9 @@ class Interpreter:
             items.append((condition, self.value(expression.operands[0], frame_here)))
         return _elements(items)
 
-    def _each(self, bounds: list[tuple[str, Expression]], frame: Frame, where: Apply) -> Iterator[tuple[Frame, Truth]]:
+    def _each(
+        self, bounds: list[tuple[str, TlaExpression]], frame: Frame, where: Apply
+    ) -> Iterator[tuple[Frame, Formula]]:
         if not bounds:
             yield frame, True
             return
@@ -291,7 +295,7 @@ class Interpreter:
         (parameter, over), *_ = _bound(expression.bounds)
         base = self.value(over, frame)
 
-        def holds(value: Any) -> Truth:
+        def holds(value: Any) -> Formula:
             return self.truth(expression.operands[0], frame.having({parameter: value}))
 
         try:
@@ -302,7 +306,7 @@ class Interpreter:
 
     def _choose(self, expression: Apply, frame: Frame) -> Any:
         (parameter, over), *_ = _bound(expression.bounds)
-        rest: Truth = True
+        rest: Formula = True
         found = []
         for condition, value in _finite(self.value(over, frame), expression):
             holds = conjunction((condition, self.truth(expression.operands[0], frame.having({parameter: value}))))
@@ -320,7 +324,7 @@ class Interpreter:
                 sequence = sequence.as_sequence()
             if not isinstance(sequence, tuple):
                 raise Unsupported(f"{expression.location}: SelectSeq of a sequence of any length")
-            found: list[tuple[Truth, Any]] = [(True, ())]
+            found: list[tuple[Formula, Any]] = [(True, ())]
             for part in sequence:
                 holds = self._called_with(operator, frame, part)
                 found = [
@@ -341,7 +345,7 @@ class Interpreter:
             function = changed(function, path, functools.partial(self._new_part, pair.operands[1], frame))
         return function
 
-    def _new_part(self, value: Expression, frame: Frame, old: Any) -> Any:
+    def _new_part(self, value: TlaExpression, frame: Frame, old: Any) -> Any:
         return self.value(value, replace(frame, at=old))
 
     def _record(self, expression: Apply, frame: Frame) -> Any:
@@ -354,13 +358,13 @@ class Interpreter:
         assert frame.after is not None, f"{expression.location}: a prime outside of an action"
         return self.value(expression.operands[0], replace(frame, state=frame.after, after=None, known={}))
 
-    def _unchanged(self, expression: Apply, frame: Frame) -> Truth:
+    def _unchanged(self, expression: Apply, frame: Frame) -> Formula:
         assert frame.after is not None
         return conjunction(
             equal(frame.after[name], frame.state[name]) for name in self._variables(expression.operands[0])
         )
 
-    def _variables(self, expression: Expression) -> list[str]:
+    def _variables(self, expression: TlaExpression) -> list[str]:
         """The variables that UNCHANGED names."""
         assert isinstance(expression, Apply)
         if expression.kind == "variable":
@@ -371,7 +375,7 @@ class Interpreter:
 
     # --- actions -----------------------------------------------------------------------------------------------------
 
-    def branches(self, action: Expression, frame: Frame) -> Iterator[Branch]:
+    def branches(self, action: TlaExpression, frame: Frame) -> Iterator[Branch]:
         """Yield the ways in which an action can be taken.
 
         A variable has its value after the action from the first `x' = …`, as with TLC; what is chosen by ∃ from a set
@@ -380,7 +384,7 @@ class Interpreter:
         start = replace(frame, after={} if frame.after is None else frame.after)
         yield from self._ways(action, start, True)
 
-    def _ways(self, action: Expression, frame: Frame, condition: Truth) -> Iterator[Branch]:
+    def _ways(self, action: TlaExpression, frame: Frame, condition: Formula) -> Iterator[Branch]:
         assert frame.after is not None
         if isinstance(action, Let):
             yield from self._ways(action.body, replace(frame, known={}), condition)
@@ -411,13 +415,13 @@ class Interpreter:
             case _:
                 yield from self._guard(action, frame, condition)
 
-    def _guard(self, action: Expression, frame: Frame, condition: Truth) -> Iterator[Branch]:
+    def _guard(self, action: TlaExpression, frame: Frame, condition: Formula) -> Iterator[Branch]:
         assert frame.after is not None
         holds = conjunction((condition, self.truth(action, frame)))
         if holds is not False:
             yield Branch(holds, frame.after)
 
-    def _all_of(self, actions: list[Expression], frame: Frame, condition: Truth) -> Iterator[Branch]:
+    def _all_of(self, actions: list[TlaExpression], frame: Frame, condition: Formula) -> Iterator[Branch]:
         if not actions:
             assert frame.after is not None
             yield Branch(condition, frame.after)
@@ -426,7 +430,7 @@ class Interpreter:
             yield from self._all_of(actions[1:], replace(frame, after=way.after, known={}), way.condition)
 
     def _some(
-        self, bounds: list[tuple[str, Expression]], action: Apply, frame: Frame, condition: Truth
+        self, bounds: list[tuple[str, TlaExpression]], action: Apply, frame: Frame, condition: Formula
     ) -> Iterator[Branch]:
         if not bounds:
             yield from self._ways(action.operands[0], frame, condition)
@@ -438,7 +442,7 @@ class Interpreter:
             if both is not False:
                 yield from self._some(rest, action, frame.having({parameter: one.value}), both)
 
-    def _kept(self, action: Apply, frame: Frame, condition: Truth) -> Iterator[Branch]:
+    def _kept(self, action: Apply, frame: Frame, condition: Formula) -> Iterator[Branch]:
         assert frame.after is not None
         after = dict(frame.after)
         for name in self._variables(action.operands[0]):
@@ -448,7 +452,7 @@ class Interpreter:
         if condition is not False:
             yield Branch(condition, after)
 
-    def _assigned(self, target: Expression) -> str | None:
+    def _assigned(self, target: TlaExpression) -> str | None:
         """The variable of `x'`."""
         if isinstance(target, Apply) and target.operator == "'" and target.kind == "built-in":
             inner = target.operands[0]
@@ -456,7 +460,7 @@ class Interpreter:
                 return inner.operator
         return None
 
-    def _assignment(self, action: Apply, frame: Frame, condition: Truth) -> Iterator[Branch]:
+    def _assignment(self, action: Apply, frame: Frame, condition: Formula) -> Iterator[Branch]:
         assert frame.after is not None
         name = self._assigned(action.operands[0])
         assert name is not None
@@ -473,13 +477,13 @@ class Interpreter:
                     yield Branch(holds, {**frame.after, name: one.value})
 
 
-def _bound(bounds: tuple[Bound, ...]) -> Iterator[tuple[str, Expression]]:
+def _bound(bounds: tuple[Bound, ...]) -> Iterator[tuple[str, TlaExpression]]:
     for bound in bounds:
         for parameter in bound.parameters:
             yield parameter, bound.set
 
 
-def _tests(expression: Apply) -> Iterator[tuple[Expression | None, Expression]]:
+def _tests(expression: Apply) -> Iterator[tuple[TlaExpression | None, TlaExpression]]:
     """Yield the arms of an IF or a CASE in their order, each with its test; None for ELSE and OTHER."""
     if expression.operator == "$IfThenElse":
         test, body, other = expression.operands
@@ -492,7 +496,7 @@ def _tests(expression: Apply) -> Iterator[tuple[Expression | None, Expression]]:
         yield None if isinstance(test, Constant) and test.value == "$Other" else test, body
 
 
-def _fields(expression: Apply) -> Iterator[tuple[str, Expression]]:
+def _fields(expression: Apply) -> Iterator[tuple[str, TlaExpression]]:
     for pair in expression.operands:
         assert isinstance(pair, Apply)
         name, value = pair.operands
@@ -500,7 +504,7 @@ def _fields(expression: Apply) -> Iterator[tuple[str, Expression]]:
         yield str(name.value), value
 
 
-def _elements(items: list[tuple[Truth, Any]]) -> Any:
+def _elements(items: list[tuple[Formula, Any]]) -> Any:
     """A finite set of elements, each with its condition: a known set, if all is known."""
     kept = [(condition, value) for condition, value in items if condition is not False]
     if all(condition is True and is_known(value) for condition, value in kept):
@@ -508,12 +512,12 @@ def _elements(items: list[tuple[Truth, Any]]) -> Any:
     return Elements(tuple((inner, case) for condition, value in kept for inner, case in _flat(condition, value)))
 
 
-def _flat(condition: Truth, value: Any) -> Iterator[tuple[Truth, Any]]:
+def _flat(condition: Formula, value: Any) -> Iterator[tuple[Formula, Any]]:
     for inner, case in cases_of(value):
         yield conjunction((condition, inner)), case
 
 
-def _finite(of: Any, where: Apply) -> list[tuple[Truth, Any]]:
+def _finite(of: Any, where: Apply) -> list[tuple[Formula, Any]]:
     """The elements of a set, each with the condition under which it is in."""
     if isinstance(of, Cases):
         return [
@@ -547,7 +551,7 @@ def _union(one: Any, other: Any) -> Any:
     return Joined(one, other)
 
 
-def _items(of: Any) -> tuple[tuple[Truth, Any], ...]:
+def _items(of: Any) -> tuple[tuple[Formula, Any], ...]:
     return of.items if isinstance(of, Elements) else tuple((True, value) for value in sorted(of, key=repr))
 
 
@@ -564,7 +568,7 @@ def _without(one: Any, other: Any) -> Any:
     return _filtered(one, lambda value: negation(contains(other, value)))
 
 
-def _filtered(base: Any, condition: Callable[[Any], Truth]) -> Any:
+def _filtered(base: Any, condition: Callable[[Any], Formula]) -> Any:
     if isinstance(base, frozenset | Elements):
         return _elements([(conjunction((inside, condition(value))), value) for inside, value in _items(base)])
     return Filtered(base, condition)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...reference.core.errors import BadInput
-from ..pytla import Function, ModelValue, Step, Tools, Trace, Value
+from ..pytla import Function, ModelValue, TlaValue, Tools, Trace, TraceStep
 from ..pytla.syntax import Syntax, parse_module
 from .entries import ProofEntry
 from .induction import Claim, Condition, Induction
@@ -22,7 +22,7 @@ MILLISECONDS = 10_000
 """How long the solver may take for a goal (ms), where nobody says it."""
 
 
-class Checked(NamedTuple):
+class CheckedCondition(NamedTuple):
     """A condition of a proof, checked.
 
     Attributes:
@@ -45,8 +45,8 @@ def prove(
     entry: ProofEntry,
     tools: Tools,
     milliseconds: int = MILLISECONDS,
-    report: Callable[[Checked], None] | None = None,
-) -> tuple[Checked, ...]:
+    report: Callable[[CheckedCondition], None] | None = None,
+) -> tuple[CheckedCondition, ...]:
     """Check the conditions of a proof; one that is expected to fail ends with the first that does.
 
     Args:
@@ -61,7 +61,7 @@ def prove(
         TlcError: The module can't be parsed.
     """
     z3()
-    checked: list[Checked] = []
+    checked: list[CheckedCondition] = []
     try:
         for each in _Proof(entry, parse_module(entry.module, tools), milliseconds).checked():
             checked.append(each)
@@ -84,7 +84,7 @@ class _Proof:
         self._small: dict[int, _Small] = {}
         self._whole = self._induction({name: Arbitrary(name) for name in entry.sets}, None)
 
-    def checked(self) -> Iterator[Checked]:
+    def checked(self) -> Iterator[CheckedCondition]:
         """Check the conditions; if failure is expected, the claims with a small counterexample come first."""
         if self._entry.result == "not proved":
             for longest in LONGEST:
@@ -94,19 +94,19 @@ class _Proof:
         for claim in self._whole.claims():
             yield self._check(claim)
 
-    def _check(self, claim: Claim) -> Checked:
+    def _check(self, claim: Claim) -> CheckedCondition:
         """Ask the solver first: a condition with a counterexample then shows that it doesn't prove everything."""
         start = time.monotonic()
         for goal in self._solver.missed(self._whole.condition(claim)):
             counterexample = self._counterexample(claim)
             if counterexample is not None:
-                return Checked(str(claim), "not proved", _since(start), counterexample=counterexample)
+                return CheckedCondition(str(claim), "not proved", _since(start), counterexample=counterexample)
             answer, why = self._solver.answer(goal)
             if answer != "proved":
-                return Checked(str(claim), answer, _since(start), why)
+                return CheckedCondition(str(claim), answer, _since(start), why)
         if self._entry.result == "not proved" and self._counterexample(claim) is not None:
             raise AssertionError(f"{self._entry.name}: z3 proves “{claim}”, which has a counterexample")
-        return Checked(str(claim), "proved", _since(start))
+        return CheckedCondition(str(claim), "proved", _since(start))
 
     def _counterexample(self, claim: Claim) -> Trace | None:
         """Find a counterexample with the shortest queues that have one."""
@@ -171,11 +171,11 @@ def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, sy
     steps = []
     for number, (action, state) in enumerate(states, 1):
         known = {name: _known(state[name], model) for name in syntax.variables}
-        steps.append(Step(number, action, known))
+        steps.append(TraceStep(number, action, known))
     return Trace(tuple(steps))
 
 
-def _known(value: Any, model: Any) -> Value:
+def _known(value: Any, model: Any) -> TlaValue:
     """The value that a model gives to what is arbitrary."""
     if is_term(value):
         value = model.eval(value, model_completion=True)

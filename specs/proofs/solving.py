@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 from .induction import Condition
-from .terms import Truth, disjunction, is_term, negation, z3
+from .terms import Formula, disjunction, is_term, negation, z3
 
 Answer = Literal["proved", "not proved", "unknown"]
 
-Goal: TypeAlias = Sequence[Truth]
+Goal: TypeAlias = Sequence[Formula]
 """Truths that contradict each other if the goal is proved: the conditions, the goal's negation, and instances."""
 
 QUICK_MS = (200, 1000, 1000)
@@ -27,7 +27,7 @@ class Solver:
     def __init__(self, milliseconds: int) -> None:
         """Take so long (ms) for a goal at most."""
         self._milliseconds = milliseconds
-        self._known: tuple[Truth, ...] | None = None
+        self._known: tuple[Formula, ...] | None = None
         self._solvers: dict[int, Any] = {}
 
     def missed(self, condition: Condition) -> Iterator[Goal]:
@@ -70,7 +70,7 @@ class Solver:
             solver.pop()
 
 
-def _introduced(goal: Truth) -> Iterator[tuple[list[Truth], Truth]]:
+def _introduced(goal: Formula) -> Iterator[tuple[list[Formula], Formula]]:
     """A goal as several simpler ones: conjuncts apart, for-all by constants, premises among what is known."""
     if isinstance(goal, bool):
         if not goal:
@@ -91,7 +91,7 @@ def _introduced(goal: Truth) -> Iterator[tuple[list[Truth], Truth]]:
         yield [], goal
 
 
-def _conjuncts(truths: Iterable[Truth]) -> Iterator[Truth]:
+def _conjuncts(truths: Iterable[Formula]) -> Iterator[Formula]:
     """The truths, those that are several apart, each with its for-all in front."""
     for truth in truths:
         if not is_term(truth):
@@ -139,7 +139,7 @@ def _opened(quantifier: Any) -> tuple[list[Any], Any]:
     return variables, z3().substitute_vars(quantifier.body(), *reversed(variables))
 
 
-def _variants(truth: Truth) -> Iterator[Truth]:
+def _variants(truth: Formula) -> Iterator[Formula]:
     """Instances of a for-all that the solver doesn't find by itself.
 
     It looks for x where f(x) stands. So for-all x is said as for-all x - c, too, where x stands as x + c; and of x = a,
@@ -161,7 +161,7 @@ def _variants(truth: Truth) -> Iterator[Truth]:
                 yield z3().ForAll(variables, z3().simplify(z3().substitute(body, (variable, variable - offset))))
 
 
-def _compared(truth: Truth, variable: Any) -> list[Any]:
+def _compared(truth: Formula, variable: Any) -> list[Any]:
     """The constants that a variable, an element of an arbitrary set, is compared with."""
     found: dict[int, Any] = {}
     if z3().is_int(variable):
@@ -174,7 +174,7 @@ def _compared(truth: Truth, variable: Any) -> list[Any]:
     return list(found.values())
 
 
-def _subterms(truth: Truth) -> Iterator[Any]:
+def _subterms(truth: Formula) -> Iterator[Any]:
     """A term with all its parts, those of quantifiers too, each once."""
     seen: set[int] = set()
     waiting = [truth]
@@ -186,7 +186,7 @@ def _subterms(truth: Truth) -> Iterator[Any]:
             waiting += [term.body()] if z3().is_quantifier(term) else term.children()
 
 
-def _offsets(truth: Truth, variable: Any) -> list[Any]:
+def _offsets(truth: Formula, variable: Any) -> list[Any]:
     """The numbers c by which a variable x stands as x + c in the arguments of a function."""
     found: dict[str, Any] = {}
     for term in _subterms(truth):

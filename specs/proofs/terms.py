@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ...reference.core.errors import import_extra
 from ..pytla import ModelValue
 
-Truth: TypeAlias = Any
+Formula: TypeAlias = Any
 """True, False, or a term of z3."""
 
 
@@ -31,17 +31,17 @@ def is_term(value: object) -> bool:
     return hasattr(value, "sexpr")
 
 
-def conjunction(truths: Iterable[Truth]) -> Truth:
+def conjunction(truths: Iterable[Formula]) -> Formula:
     """Join truths by *and*."""
     return _joined(truths, True)
 
 
-def disjunction(truths: Iterable[Truth]) -> Truth:
+def disjunction(truths: Iterable[Formula]) -> Formula:
     """Join truths by *or*."""
     return _joined(truths, False)
 
 
-def _joined(truths: Iterable[Truth], neutral: bool) -> Truth:
+def _joined(truths: Iterable[Formula], neutral: bool) -> Formula:
     """Join truths; the opposite of the neutral truth decides at once."""
     terms = []
     for truth in truths:
@@ -54,17 +54,17 @@ def _joined(truths: Iterable[Truth], neutral: bool) -> Truth:
     return terms[0] if terms else neutral
 
 
-def negation(truth: Truth) -> Truth:
+def negation(truth: Formula) -> Formula:
     """Negate a truth."""
     return (not truth) if isinstance(truth, bool) else z3().Not(truth)
 
 
-def implication(condition: Truth, truth: Truth) -> Truth:
+def implication(condition: Formula, truth: Formula) -> Formula:
     """Say that a condition implies a truth."""
     return disjunction((negation(condition), truth))
 
 
-def either(condition: Truth, one: Any, other: Any) -> Any:
+def either(condition: Formula, one: Any, other: Any) -> Any:
     """Choose between two leaves of a sort."""
     if isinstance(condition, bool):
         return one if condition else other
@@ -75,7 +75,7 @@ def either(condition: Truth, one: Any, other: Any) -> Any:
     return z3().If(condition, one, other)
 
 
-def equal_leaves(one: Any, other: Any) -> Truth:
+def equal_leaves(one: Any, other: Any) -> Formula:
     """Tell whether two leaves are equal; leaves of two kinds aren't."""
     if not is_term(one) and not is_term(other):
         return type(one) is type(other) and one == other
@@ -115,7 +115,7 @@ def binding(variables: Sequence[Any]) -> Iterator[None]:
         del _BOUND[len(_BOUND) - len(variables) :]
 
 
-def anything() -> Truth:
+def anything() -> Formula:
     """Return a truth of which nothing is known: that of a formula whose value isn't defined."""
     return function_of(fresh("undefined"), list(_BOUND), z3().BoolSort())
 

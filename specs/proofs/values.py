@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..pytla import Function, ModelValue
 from .terms import (
-    Truth,
+    Formula,
     anything,
     binding,
     conjunction,
@@ -46,7 +46,7 @@ UNDEFINED = _Undefined()
 class Cases:
     """A value that is one of several: each with its condition. Conditions exclude each other, and one holds."""
 
-    cases: tuple[tuple[Truth, Any], ...]
+    cases: tuple[tuple[Formula, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ class SetOf:
 class Alternative(NamedTuple):
     """An arbitrary element of a set: the condition under which it is one, and the variables in it."""
 
-    condition: Truth
+    condition: Formula
     value: Any
     variables: tuple[Any, ...]
 
@@ -85,7 +85,7 @@ Binder: TypeAlias = Callable[[Any], Any]
 class Elements(SetOf):
     """A finite set: its elements, each with the condition under which it is in."""
 
-    items: tuple[tuple[Truth, Any], ...]
+    items: tuple[tuple[Formula, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Filtered(SetOf):
     """The elements of a set for which a condition holds."""
 
     base: Any
-    condition: Callable[[Any], Truth]
+    condition: Callable[[Any], Formula]
 
 
 @dataclass(frozen=True)
@@ -148,14 +148,14 @@ class Subsets(SetOf):
     of: Any
 
 
-def cases_of(value: Any) -> tuple[tuple[Truth, Any], ...]:
+def cases_of(value: Any) -> tuple[tuple[Formula, Any], ...]:
     """Return the cases of a value; one, where there are no several."""
     return value.cases if isinstance(value, Cases) else ((True, value),)
 
 
-def merged(cases: Iterable[tuple[Truth, Any]]) -> Any:
+def merged(cases: Iterable[tuple[Formula, Any]]) -> Any:
     """Return the value that is one of several; those of a kind become one, whose parts depend on the condition."""
-    kinds: dict[Any, tuple[Truth, Any]] = {}
+    kinds: dict[Any, tuple[Formula, Any]] = {}
     for condition, value in cases:
         for inner, case in cases_of(value):
             both = conjunction((condition, inner))
@@ -195,7 +195,7 @@ def _kind(value: Any) -> Any:
     return type(value)
 
 
-def _choose(condition: Truth, one: Any, other: Any) -> Any:
+def _choose(condition: Formula, one: Any, other: Any) -> Any:
     """Choose between two values of a kind."""
     match one:
         case tuple():
@@ -214,7 +214,7 @@ def _choose(condition: Truth, one: Any, other: Any) -> Any:
     return either(condition, one, other)
 
 
-def merged_pair(condition: Truth, one: Any, other: Any) -> Any:
+def merged_pair(condition: Formula, one: Any, other: Any) -> Any:
     """Return one value where a condition holds, another where it doesn't."""
     if condition is True:
         return one
@@ -236,7 +236,7 @@ def lifted(operation: Callable[..., Any], *values: Any) -> Any:
     return merged(found)
 
 
-def equal(one: Any, other: Any) -> Truth:
+def equal(one: Any, other: Any) -> Formula:
     """Tell whether two values are equal."""
     if isinstance(one, Cases) or isinstance(other, Cases):
         return disjunction(
@@ -267,12 +267,12 @@ def equal(one: Any, other: Any) -> Truth:
     return False  # of two kinds
 
 
-def within(one: Any, other: Any) -> Truth:
+def within(one: Any, other: Any) -> Formula:
     """Tell whether each element of a set is in another."""
     return for_all(one, lambda value: contains(other, value))
 
 
-def _equal_sequences(one: Any, other: Any) -> Truth:
+def _equal_sequences(one: Any, other: Any) -> Formula:
     if isinstance(other, Queue) and isinstance(one, tuple):
         one, other = other, one
     if isinstance(other, tuple):
@@ -344,7 +344,7 @@ def changed(function: Any, path: Sequence[Any], change: Callable[[Any], Any]) ->
     return lifted(at, function)
 
 
-def _changed_part(here: Truth, part: Any, rest: Sequence[Any], change: Callable[[Any], Any]) -> Any:
+def _changed_part(here: Formula, part: Any, rest: Sequence[Any], change: Callable[[Any], Any]) -> Any:
     return part if here is False else merged_pair(here, changed(part, rest, change), part)
 
 
@@ -395,7 +395,7 @@ def part_of(sequence: Any, first: Any, last: Any) -> Any:
     return lifted(part, sequence, first, last)
 
 
-def contains(of: Any, value: Any) -> Truth:
+def contains(of: Any, value: Any) -> Formula:
     """Tell whether a set contains a value."""
     if isinstance(of, Cases):
         return disjunction(conjunction((condition, contains(case, value))) for condition, case in of.cases)
@@ -502,12 +502,12 @@ def alternatives(of: Any, bind: Binder) -> Iterator[Alternative]:
             raise Unsupported(f"each element of {of!r}")
 
 
-def for_all(of: Any, holds: Callable[[Any], Truth]) -> Truth:
+def for_all(of: Any, holds: Callable[[Any], Formula]) -> Formula:
     """Say that something holds for all elements of a set."""
     return conjunction(_quantified(one, holds, implication) for one in alternatives(of, _variable))
 
 
-def exists(of: Any, holds: Callable[[Any], Truth]) -> Truth:
+def exists(of: Any, holds: Callable[[Any], Formula]) -> Formula:
     """Say that something holds for an element of a set."""
     return disjunction(_quantified(one, holds, _both) for one in alternatives(of, _variable))
 
@@ -516,11 +516,13 @@ def _variable(sort: Any) -> Any:
     return z3().FreshConst(sort)
 
 
-def _both(condition: Truth, truth: Truth) -> Truth:
+def _both(condition: Formula, truth: Formula) -> Formula:
     return conjunction((condition, truth))
 
 
-def _quantified(one: Alternative, holds: Callable[[Any], Truth], join: Callable[[Truth, Truth], Truth]) -> Truth:
+def _quantified(
+    one: Alternative, holds: Callable[[Any], Formula], join: Callable[[Formula, Formula], Formula]
+) -> Formula:
     with binding(one.variables):
         truth = join(one.condition, holds(one.value))
     if not one.variables or isinstance(truth, bool):
@@ -580,7 +582,7 @@ def _at(of: Any, name: str, longest: int | None, arguments: Sequence[Any], key: 
 
 
 def _one_of(values: Sequence[Any], name: str, arguments: Sequence[Any]) -> Any:
-    rest: Truth = True
+    rest: Formula = True
     cases = []
     for number, value in enumerate(values):
         here = True if value is values[-1] else function_of(f"{name}?{number}", arguments, z3().BoolSort())
@@ -595,7 +597,7 @@ def as_sequence(function: Function) -> Any:
     return function if sequence is None else sequence
 
 
-def known_cases(number: Any) -> list[tuple[Truth, int]] | None:
+def known_cases(number: Any) -> list[tuple[Formula, int]] | None:
     """Return the numbers that a term can be, each with its condition; None where they aren't known."""
     if isinstance(number, int):
         return [(True, number)]

@@ -17,13 +17,13 @@ from .graph import StateGraph, read_dot
 from .inputs.configuration import Configuration, check_names, prepare
 from .inputs.models import Model
 from .inputs.modules import read_modules
-from .results import Progress, Result, Simulation, Step, Trace
-from .tlc.conclude import Case, conclude, no_initial_state
-from .tlc.output import Output, listen
+from .results import Progress, Simulation, TlcResult, Trace, TraceStep
+from .tlc.conclude import RunFacts, conclude, no_initial_state
+from .tlc.output import TlcOutput, listen
 from .tlc.process import TimeUp, private_folder, started, usable_folder
 from .tlc.tools import Tools, check_jar, find_java
 from .tlc_error import ValueSyntaxError
-from .values import Value, parse_state
+from .values import TlaValue, parse_state
 
 Listener = Callable[[Progress], None]
 
@@ -38,7 +38,7 @@ def check(
     max_distinct: int | None = None,
     coverage: bool = False,
     progress: Listener | None = None,
-) -> Result:
+) -> TlcResult:
     """Explore every state of `model` and return whether its properties hold.
 
     A violated invariant or property is a result. With one worker the trace of an invariant is a shortest one, and
@@ -104,7 +104,7 @@ def simulate(
     arguments = ["-simulate", f"file=walk,num={behaviours}", "-depth", str(depth), "-seed", str(seed)]
     with _executed(model, tools, arguments, timeout, None, None, progress) as (case, output, folder):
         result = conclude(case, output, exhaustive=False)
-        known: dict[str, tuple[str, Value]] = {}
+        known: dict[str, tuple[str, TlaValue]] = {}
         walked = tuple(_read_walk(path, known) for path in sorted(folder.glob("walk_*"), key=_walk_number))
         if result.passed and not walked:
             raise no_initial_state(case)
@@ -167,7 +167,7 @@ def _executed(
     max_distinct: int | None,
     progress: Listener | None,
     drop: Sequence[str] = (),
-) -> Iterator[tuple[Case, Output, Path]]:
+) -> Iterator[tuple[RunFacts, TlcOutput, Path]]:
     """Run TLC to its end, and yield its output while the folder with its files is there."""
     began = time.monotonic()
     find_java(tools)
@@ -178,7 +178,7 @@ def _executed(
     modules = read_modules(model.module, tools.jar)
     check_names(model, configuration, modules)
     run = prepare(model, configuration, max_distinct=max_distinct, drop=drop)
-    case = Case(model, configuration, modules, max_distinct)
+    case = RunFacts(model, configuration, modules, max_distinct)
     with private_folder() as folder:
         with usable_folder():
             for name, text in run.files.items():
@@ -190,7 +190,7 @@ def _executed(
         full = ["-tool", "-metadir", "states", "-checkpoint", "0", "-config", run.configuration]
         full += [*([] if model.deadlock else ["-deadlock"]), *arguments, f"{run.root}.tla"]
         with started(tools, folder, options, full) as java:
-            output = Output(began)
+            output = TlcOutput(began)
             try:
                 listen(output, java.lines(None if timeout is None else began + timeout), progress)
             except TimeUp:
@@ -199,7 +199,7 @@ def _executed(
         yield case, output, folder
 
 
-def _time_is_up(model: Model, timeout: float | None, output: Output) -> TimedOut:
+def _time_is_up(model: Model, timeout: float | None, output: TlcOutput) -> TimedOut:
     reported = output.progress
     found = f"{reported.distinct} distinct states were found" if reported.distinct else f"TLC was at: {reported.phase}"
     error = TimedOut(
@@ -225,7 +225,7 @@ def _walk_number(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", path.name)]
 
 
-def _read_walk(path: Path, known: dict[str, tuple[str, Value]]) -> Trace:
+def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
     """Read one behaviour as `-simulate file=` writes it."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if not _CLOSING.search(text):
@@ -237,7 +237,7 @@ def _read_walk(path: Path, known: dict[str, tuple[str, Value]]) -> Trace:
     except ValueSyntaxError as error:
         raise unreadable(f"a state of the behaviour {path.name}", error) from None
     return Trace(
-        tuple(Step(number, "Initial" if number == 1 else None, state) for number, state in enumerate(states, 1))
+        tuple(TraceStep(number, "Initial" if number == 1 else None, state) for number, state in enumerate(states, 1))
     )
 
 

@@ -46,7 +46,7 @@ class Bound:
     r"""Parameters that range over a set, as in `x, y \in S`."""
 
     parameters: tuple[str, ...]
-    set: Expression
+    set: TlaExpression
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Apply:
 
     operator: str
     kind: SymbolKind
-    operands: tuple[Expression, ...]
+    operands: tuple[TlaExpression, ...]
     bounds: tuple[Bound, ...]
     level: int
     location: Location
@@ -75,7 +75,7 @@ class Let:
     """LET … IN: the definitions, and the expression in which they hold."""
 
     definitions: tuple[str, ...]
-    body: Expression
+    body: TlaExpression
     location: Location
 
 
@@ -86,15 +86,15 @@ class At:
     location: Location
 
 
-Expression: TypeAlias = Constant | Apply | Let | At
+TlaExpression: TypeAlias = Constant | Apply | Let | At
 
 
-class Definition(NamedTuple):
+class TlaDefinition(NamedTuple):
     """A definition: its name, the identities of its parameters, and its body."""
 
     name: str
     parameters: tuple[str, ...]
-    body: Expression
+    body: TlaExpression
     location: Location
 
 
@@ -111,10 +111,10 @@ class Syntax:
 
     constants: tuple[str, ...]
     variables: tuple[str, ...]
-    definitions: Mapping[str, Definition]
+    definitions: Mapping[str, TlaDefinition]
     parameters: Mapping[str, str]
 
-    def named(self, name: str) -> Definition:
+    def named(self, name: str) -> TlaDefinition:
         """Find a definition of the module by its name.
 
         Raises:
@@ -183,15 +183,15 @@ class _Reader:
             {uid: _text(e, "uniquename") for uid, e in self.entries.items() if e.tag == "FormalParamNode"},
         )
 
-    def _definition(self, entry: ElementTree.Element) -> Definition:
+    def _definition(self, entry: ElementTree.Element) -> TlaDefinition:
         body = entry.find("body")
         assert body is not None
         parameters = tuple(
             _text(parameter, "UID") for parameter in entry.iterfind("params/leibnizparam/FormalParamNodeRef")
         )
-        return Definition(_text(entry, "uniquename"), parameters, self._expression(body[0]), _location(entry))
+        return TlaDefinition(_text(entry, "uniquename"), parameters, self._expression(body[0]), _location(entry))
 
-    def _expression(self, node: ElementTree.Element) -> Expression:
+    def _expression(self, node: ElementTree.Element) -> TlaExpression:
         match node.tag:
             case "OpApplNode":
                 return self._application(node)

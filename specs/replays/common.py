@@ -11,10 +11,10 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import ClockAdvance, Cut, Line
 from ...reference.core.operator import Behaviour
 from ...reference.core.records import Output, Record
-from ..pytla import Step, Trace, Value
+from ..pytla import TlaValue, Trace, TraceStep
 
-Constants: TypeAlias = Mapping[str, Value]
-SpecState: TypeAlias = Mapping[str, Value]
+ModelConstants: TypeAlias = Mapping[str, TlaValue]
+SpecState: TypeAlias = Mapping[str, TlaValue]
 AnyBehaviour = TypeVar("AnyBehaviour", bound=Behaviour)
 
 
@@ -61,7 +61,7 @@ class ReferenceMachine(Generic[AnyBehaviour]):
         return emitted
 
 
-class Unreadable(Exception):
+class NotInModule(Exception):
     """A value or a step that the module doesn't have; the message names it."""
 
 
@@ -91,7 +91,7 @@ class ModuleReplay(ABC):
     options: Mapping[str, Any]
     clock: str = "stream_time"
 
-    def __init__(self, constants: Constants, names: Iterable[str]) -> None:
+    def __init__(self, constants: ModelConstants, names: Iterable[str]) -> None:
         for name in names:
             if name not in constants:
                 raise BadInput(f"the constant {name} of {self.module} is missing: give all constants of the model")
@@ -100,7 +100,7 @@ class ModuleReplay(ABC):
     def machine(self) -> Machine:
         """Start a reference, with the mutant that the constants name, if they do."""
 
-    def expected(self, step: Step) -> Mapping[str, Any]:
+    def expected(self, step: TraceStep) -> Mapping[str, Any]:
         """Return the model's state after a step, part by part, each named as in a message.
 
         Raises:
@@ -111,12 +111,12 @@ class ModuleReplay(ABC):
             raise self._unreadable(step, f"it has no variable {missing[0]}")
         try:
             return self._parts(step.state)
-        except Unreadable as error:
+        except NotInModule as error:
             raise self._unreadable(step, str(error)) from None
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise self._unreadable(step, f"a value is none of the module's ({error!r})") from None
 
-    def action(self, before: Step, after: Step) -> Action:
+    def action(self, before: TraceStep, after: TraceStep) -> Action:
         """Read a step's action from the states before and after it.
 
         Raises:
@@ -128,27 +128,27 @@ class ModuleReplay(ABC):
         self.expected(after)
         try:
             return self._action(before, after)
-        except Unreadable as error:
+        except NotInModule as error:
             raise self._unreadable(after, str(error)) from None
 
     @abstractmethod
     def _parts(self, state: Any) -> Mapping[str, Any]: ...
 
     @abstractmethod
-    def _action(self, before: Step, after: Step) -> Action: ...
+    def _action(self, before: TraceStep, after: TraceStep) -> Action: ...
 
-    def _mutant(self, constants: Constants, mutants: Iterable[str]) -> str:
+    def _mutant(self, constants: ModelConstants, mutants: Iterable[str]) -> str:
         mutant, known = str(constants["Mutant"]), list(mutants)
         if mutant not in known:
             raise BadInput(f"no mutant of {self.module} is {mutant!r}: use one of {', '.join(known)}")
         return mutant
 
-    def _unreadable(self, step: Step, why: str) -> BadInput:
+    def _unreadable(self, step: TraceStep, why: str) -> BadInput:
         number = f"step {step.number}" + (f" ({step.action})" if step.action else "")
         return BadInput(f"{number}: {why}: replay the behaviours of {self.module} alone, as TLC gives them")
 
 
-def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]]:
+def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[TraceStep, Action]]:
     """Return the steps of a behaviour with their actions, without the initial state and steps that do nothing.
 
     Raises:
@@ -159,7 +159,7 @@ def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]
             yield after, replay.action(before, after)
 
 
-def is_stuttering(before: Step, after: Step) -> bool:
+def is_stuttering(before: TraceStep, after: TraceStep) -> bool:
     """Whether a step does nothing, as at the end of a behaviour: TLC calls it Finished, or doesn't name it."""
     return after.action in (None, "Finished") and after.state == before.state
 

@@ -20,8 +20,8 @@ from ...reference.core.records import Change, Key, Output, Record
 from ...reference.core.records import Value as Row
 from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
-from ..pytla import Step, Trace, Value
-from .common import Action, Constants, ModuleReplay, SpecState, Unreadable, steps_of
+from ..pytla import TlaValue, Trace, TraceStep
+from .common import Action, ModelConstants, ModuleReplay, NotInModule, SpecState, steps_of
 from .foreign_key_kafka import KAFKA, WITHOUT_KEY
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
 
@@ -64,7 +64,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
     operator = OPERATOR
     variables = frozenset[str]().union(*MAY_CHANGE.values())
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: ModelConstants) -> None:
         super().__init__(constants, ("None", "Mutant", *OPTIONS.values()))
         self.none = constants["None"]
         self.mutant = self._mutant(constants, MUTANTS)
@@ -95,7 +95,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         """Start the protocol: the reference's, or the mutant or the Kafka that the constants name."""
         return ProtocolMachine(self.join, KAFKA[self.code][1] if self.code in KAFKA else MUTANTS[self.code])
 
-    def expected(self, step: Step) -> Mapping[str, Any]:
+    def expected(self, step: TraceStep) -> Mapping[str, Any]:
         """Return the model's state after a step, part by part."""
         known = self._states.get(id(step.state))
         if known is None:
@@ -105,7 +105,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             self._states[id(step.state)] = known
         return known[1]
 
-    def action(self, before: Step, after: Step) -> Action:
+    def action(self, before: TraceStep, after: TraceStep) -> Action:
         """Read a step's action."""
         states = id(before.state), id(after.state)
         known = self._steps.get(states)
@@ -116,7 +116,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             self._steps[states] = known
         return known[2]
 
-    def joined(self, step: Step) -> dict[Key, list[Row]]:
+    def joined(self, step: TraceStep) -> dict[Key, list[Row]]:
         """Return the right result after a step, by the tables alone (the module's `JoinOf`)."""
         parts = self.expected(step)
         return join_of(self.join, parts["left table"], parts["right table"])
@@ -148,49 +148,49 @@ class ForeignKeyJoinReplay(ModuleReplay):
             "shown": dict.fromkeys(result, True),
         }
 
-    def _table(self, table: Value, fields: Sequence[str]) -> dict[Key, Row]:
+    def _table(self, table: TlaValue, fields: Sequence[str]) -> dict[Key, Row]:
         return {key: row for key, value in self._items(table) if (row := self._row(value, fields)) is not None}
 
-    def _routes(self, function: Value) -> list[tuple[Key, Value]]:
+    def _routes(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
         if not isinstance(function, Mapping):
-            raise Unreadable(f"{function} is no function of keys")
+            raise NotInModule(f"{function} is no function of keys")
         return [(WITHOUT_KEY if key == self.none else self._key(key), value) for key, value in function.items()]
 
-    def _items(self, function: Value) -> list[tuple[Key, Value]]:
+    def _items(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
         if not isinstance(function, Mapping):
-            raise Unreadable(f"{function} is no function of keys")
+            raise NotInModule(f"{function} is no function of keys")
         return [(self._key(key), value) for key, value in function.items()]
 
-    def _key(self, key: Value) -> Key:
+    def _key(self, key: TlaValue) -> Key:
         if isinstance(key, (int, frozenset, tuple, Mapping)):
-            raise Unreadable(f"the key {key} is neither a string nor a model value")
+            raise NotInModule(f"the key {key} is neither a string nor a model value")
         return str(key)
 
-    def _row(self, value: Value, fields: Sequence[str]) -> Row:
+    def _row(self, value: TlaValue, fields: Sequence[str]) -> Row:
         if value == self.none:
             return None
         version, key = _fields(value, fields)
         if isinstance(version, bool) or not isinstance(version, int):
-            raise Unreadable(f"the version {version} is no number")
+            raise NotInModule(f"the version {version} is no number")
         return {fields[0]: version, fields[1]: None if key == self.none else self._key(key)}
 
-    def _pair(self, value: Value) -> list[Row] | None:
+    def _pair(self, value: TlaValue) -> list[Row] | None:
         if value == self.none:
             return None
         left, right = _fields(value, ("left", "right"))
         return [self._row(left, LEFT_ROW), self._row(right, RIGHT_ROW)]
 
-    def _subscription(self, message: Value) -> Mapping[str, Any]:
+    def _subscription(self, message: TlaValue) -> Mapping[str, Any]:
         key, hashed, instruction = _fields(message, ("key", "hash", "instruction"))
         return {"key": self._key(key), "asks": str(instruction), "hash": self._row(hashed, LEFT_ROW)}
 
-    def _response(self, message: Value) -> Mapping[str, Any]:
+    def _response(self, message: TlaValue) -> Mapping[str, Any]:
         hashed, value = _fields(message, ("hash", "value"))
         return {"brings": self._row(value, RIGHT_ROW), "hash": self._row(hashed, LEFT_ROW)}
 
     # The action of a step.
 
-    def _action(self, before: Step, after: Step) -> Action:
+    def _action(self, before: TraceStep, after: TraceStep) -> Action:
         was, now = (self.expected(step) for step in (before, after))
         old, new = before.state, after.state
         causes: list[tuple[str, Route | None]] = [
@@ -204,24 +204,24 @@ class ForeignKeyJoinReplay(ModuleReplay):
         ]
         if len(causes) != 1:
             what = " and ".join(kind if route is None else _shown(route) for kind, route in causes)
-            raise Unreadable(
+            raise NotInModule(
                 f"several things happen at once, {what}" if causes else "nothing happens that an action does"
             )
         kind, route = causes[0]
         if _ACTIONS.get(after.action or "", kind) != kind:
-            raise Unreadable(f"it does what a {kind} does")
+            raise NotInModule(f"it does what a {kind} does")
         for name in sorted(self.variables - MAY_CHANGE[kind]):
             if old[name] != new[name]:
-                raise Unreadable(f"a {kind} changes {name}")
+                raise NotInModule(f"a {kind} changes {name}")
         if route is not None:
             index = _taken(was["waiting"][route], now["waiting"].get(route, ()), kind)
             if index and self.mutant != "routes out of order" and route[1] != WITHOUT_KEY:
-                raise Unreadable(f"{_shown(route)}: a message overtakes another")
+                raise NotInModule(f"{_shown(route)}: a message overtakes another")
             return Action(Delivery(*route), index)
         side, table = kind.split()[0], f"{kind.split()[0]} table"
         rows = [row for row in {**was[table], **now[table]} if was[table].get(row) != now[table].get(row)]
         if len(rows) > 1:
-            raise Unreadable(f"several rows of the {table} change")
+            raise NotInModule(f"several rows of the {table} change")
         unsaid = self._unsaid_left if side == "left" else self._unsaid_right
         key = rows[0] if rows else unsaid(was, now, [key for key, _ in self._items(old[side])])
         count = sum(number for number in (new["left_changes"], new["right_changes"]) if isinstance(number, int))
@@ -245,7 +245,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             )
             if silent and self.join.foreign_key_of(row) is None:
                 return key
-        raise Unreadable("it doesn't show which left row was changed")
+        raise NotInModule("it doesn't show which left row was changed")
 
     def _unsaid_right(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
         """Return the right key of a change that leaves its row as it is, from its messages."""
@@ -260,18 +260,18 @@ class ForeignKeyJoinReplay(ModuleReplay):
         absent = [key for key in keys if key not in now["right table"]]
         for key in [*(key for key in keys if not answers and key not in subscribed), *absent]:
             return key
-        raise Unreadable("it doesn't show which right row was changed")
+        raise NotInModule("it doesn't show which right row was changed")
 
 
-def _fields(value: Value, names: Sequence[str]) -> list[Value]:
+def _fields(value: TlaValue, names: Sequence[str]) -> list[TlaValue]:
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise Unreadable(f"{value} is no record of {', '.join(names)}")
+        raise NotInModule(f"{value} is no record of {', '.join(names)}")
     return [value[name] for name in names]
 
 
-def _queue(value: Value) -> tuple[Value, ...]:
+def _queue(value: TlaValue) -> tuple[TlaValue, ...]:
     if not isinstance(value, tuple):
-        raise Unreadable(f"{value} is no queue")
+        raise NotInModule(f"{value} is no queue")
     return value
 
 
@@ -279,7 +279,7 @@ def _taken(was: Sequence[Any], now: Sequence[Any], kind: str) -> int:
     for index in range(len(was)):
         if [*was[:index], *was[index + 1 :]] == [*now]:
             return index
-    raise Unreadable(f"more than one {kind} leaves its queue")
+    raise NotInModule(f"more than one {kind} leaves its queue")
 
 
 def _sent(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Route, Mapping[str, Any]]]:
@@ -467,7 +467,7 @@ class Contrast(NamedTuple):
     broken_on_right: tuple[Broken, ...]
 
 
-def contrast(trace: Trace, constants: Constants) -> Contrast:
+def contrast(trace: Trace, constants: ModelConstants) -> Contrast:
     """Play a behaviour on the code as the model has it, and the same history on the right code.
 
     Raises:

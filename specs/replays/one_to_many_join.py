@@ -19,8 +19,8 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Record, fold
 from ...reference.definitions.joins import OneToManyJoin
 from ...reference.one_to_many_join import Behaviour, combined
-from ..pytla import Step, Value
-from .common import Action, Constants, ModuleReplay, ReferenceMachine, SpecState, Unreadable
+from ..pytla import TlaValue, TraceStep
+from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine, SpecState
 
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
 """The operator's options, and the constants with the same meaning."""
@@ -44,7 +44,7 @@ class OneToManyJoinReplay(ModuleReplay):
         | {"DeliverRow", "DeliverResult"}
     )
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: ModelConstants) -> None:
         super().__init__(constants, ("None", "Mutant", *OPTIONS.values()))
         if constants["Mutant"] != "none":
             raise BadInput(
@@ -61,23 +61,23 @@ class OneToManyJoinReplay(ModuleReplay):
         clock = StreamTime()
         return JoinMachine(Behaviour(self.join, clock), clock)
 
-    def _action(self, before: Step, after: Step) -> Action:
+    def _action(self, before: TraceStep, after: TraceStep) -> Action:
         old, new = before.state, after.state
         was, now = self._tables(old), self._tables(new)
         sides = [side for side, count in CHANGES.items() if old[count] != new[count]]
         if len(sides) > 1:
-            raise Unreadable("both tables change at once")
+            raise NotInModule("both tables change at once")
         for side in sides:
             table = f"{side} table"
             rows = [row for row in {**was[table], **now[table]} if was[table].get(row) != now[table].get(row)]
             # A delete of a missing row shows no key; whichever it was, the result is the same.
             rows = rows or [key for key, row in _items(new[side]) if row == self.none]
             if len(rows) < 1:
-                raise Unreadable(f"it doesn't show which row of the {table} changes")
+                raise NotInModule(f"it doesn't show which row of the {table} changes")
             number = sum(int(str(new[count])) for count in CHANGES.values())
             return Action(Record(side, rows[0], now[table].get(rows[0]), number))
         if (old["left"], old["right"]) != (new["left"], new["right"]) or old == new:
-            raise Unreadable("no action of the module makes this step")
+            raise NotInModule("no action of the module makes this step")
         return Action(ClockAdvance(0))
 
     def _tables(self, state: SpecState) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class OneToManyJoinReplay(ModuleReplay):
         return {field: None if value == self.none else value for field, value in row.items()}
 
 
-def _items(function: Value) -> Iterable[tuple[str, Any]]:
+def _items(function: TlaValue) -> Iterable[tuple[str, Any]]:
     if not isinstance(function, Mapping):
         raise TypeError(f"{function} is no function")
     return [(str(key), value) for key, value in function.items()]

@@ -18,8 +18,8 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Accepted, Change, Dropped, Output, Record, fold
 from ...reference.definitions.windows import SessionWindows
 from ...reference.session_windows import Behaviour, meaning
-from ..pytla import Step
-from .common import Action, Constants, ModuleReplay, ReferenceMachine, Unreadable
+from ..pytla import TraceStep
+from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine
 from .session_windows_mutants import MUTANTS, ClockFollows, Revises
 
 DURATIONS = {"gap_ms": "Gap", "grace_ms": "Grace", "retention_ms": "Retention"}
@@ -39,7 +39,7 @@ class SessionWindowsReplay(ModuleReplay):
     variables = frozenset({"store", "clock", "largest", "emitted", "emissions", "accepted", "dropped"})
     actions = frozenset({"Arrive", "ArriveWithoutKey", "Cut", "Forget"})
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: ModelConstants) -> None:
         super().__init__(constants, ("Mutant", "Clock", "Closed", *DURATIONS.values(), *CHOICES.values()))
         self.clock, self.closed = str(constants["Clock"]), str(constants["Closed"])
         self.mutant = self._mutant(constants, MUTANTS)
@@ -57,7 +57,7 @@ class SessionWindowsReplay(ModuleReplay):
     def _parts(self, state: Any) -> Mapping[str, Any]:
         clock = state["clock"]
         if not isinstance(clock, int):
-            raise Unreadable(f"the clock is {clock}, which is no number")
+            raise NotInModule(f"the clock is {clock}, which is no number")
         edge = self.windows.expiry_edge(clock)
         emitted = {row: count for row, count, _ in _sessions(state["emitted"])}
         parts = {
@@ -71,11 +71,11 @@ class SessionWindowsReplay(ModuleReplay):
         is_right = self.mutant == "none" and self.closed == "final"
         return {**parts, "meant session": emitted} if is_right else parts  # the module's FoldIsMeaning
 
-    def _action(self, before: Step, after: Step) -> Action:
+    def _action(self, before: TraceStep, after: TraceStep) -> Action:
         old, new = before.state, after.state
         came = [*_came(old["accepted"], new["accepted"]), *_came(old["dropped"], new["dropped"])]
         if len(came) > 1:
-            raise Unreadable("several records come at once")
+            raise NotInModule("several records come at once")
         for record in came:
             return Action(Record("events", record["key"], 1, record["timestamp"]))
         if old["clock"] != new["clock"]:
@@ -85,7 +85,7 @@ class SessionWindowsReplay(ModuleReplay):
             return Action(ClockAdvance(int(str(new["clock"]))))
         if old == new:
             return Action(Record("events", None, 1, 0))
-        raise Unreadable("no action of the module makes this step")
+        raise NotInModule("no action of the module makes this step")
 
 
 def _sessions(by_key: Any) -> Iterable[tuple[str, int, int]]:

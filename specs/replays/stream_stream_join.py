@@ -15,8 +15,8 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Change, Record
 from ...reference.definitions.joins import BOTH, StreamStreamJoin
 from ...reference.stream_stream_join import Behaviour
-from ..pytla import Step
-from .common import Action, Constants, ModuleReplay, ReferenceMachine, Unreadable
+from ..pytla import TraceStep
+from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine
 from .session_windows_mutants import ClockFollows
 from .stream_stream_join_mutants import MUTANTS
 
@@ -37,7 +37,7 @@ class StreamStreamJoinReplay(ModuleReplay):
     variables = frozenset({"arrived", "clock", "buffer", "emitted"})
     actions = frozenset({"Arrive", "Heartbeat", "Cut"})
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: ModelConstants) -> None:
         super().__init__(constants, ("Mutant", "Clock", *DURATIONS.values(), *CHOICES.values()))
         self.mutant, self.clock = self._mutant(constants, MUTANTS), str(constants["Clock"])
         durations = {option: constants[name] for option, name in DURATIONS.items()}
@@ -55,11 +55,11 @@ class StreamStreamJoinReplay(ModuleReplay):
         emitted = [_output(one, state["arrived"]) for one in state["emitted"]]
         return {"clock": state["clock"], "emitted": emitted, **buffered}
 
-    def _action(self, before: Step, after: Step) -> Action:
+    def _action(self, before: TraceStep, after: TraceStep) -> Action:
         old: Any = before.state["arrived"]
         new: Any = after.state["arrived"]
         if len(new) != len(old) + 1 or new[:-1] != old:
-            raise Unreadable("no action of the module makes this step")
+            raise NotInModule("no action of the module makes this step")
         what, timestamp = new[-1]["input"], new[-1]["timestamp"]
         if what in BOTH:
             return Action(Record(what, str(new[-1]["key"]), len(new), timestamp))

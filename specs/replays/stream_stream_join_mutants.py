@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from ...reference.core.clocks import Clock
 from ...reference.core.records import Change, Dropped, Output, Record
 from ...reference.definitions.joins import StreamStreamJoin
-from ...reference.stream_stream_join import Behaviour, Row, alone
+from ...reference.stream_stream_join import Behaviour, Buffered, alone
 
 
 def _as(kind: type[StreamStreamJoin], join: StreamStreamJoin) -> StreamStreamJoin:
@@ -164,7 +164,7 @@ class LeftRowsKept(Behaviour):
         emitted = super().arrive(record)
         taken = not any(isinstance(one, Dropped) for one in emitted)
         if taken and record.key is not None and record.input == "left" and not self.join.right_drives:
-            self.buffers["left"][record.key].append(Row(record))
+            self.buffers["left"][record.key].append(Buffered(record))
         return emitted
 
 

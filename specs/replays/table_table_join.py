@@ -17,8 +17,8 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Change, Output, Record, fold
 from ...reference.definitions.joins import BOTH, TableTableJoin
 from ...reference.table_table_join import Behaviour
-from ..pytla import ModelValue, Step
-from .common import Action, Constants, ModuleReplay, ReferenceMachine, Unreadable
+from ..pytla import ModelValue, TraceStep
+from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine
 from .table_table_join_mutants import MUTANTS, EmitsOnce
 
 
@@ -34,7 +34,7 @@ class TableTableJoinReplay(ModuleReplay):
     variables = frozenset({"log", "queue", "tables", "result", "emitted"})
     actions = frozenset({"Make", "Take"})
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: ModelConstants) -> None:
         super().__init__(constants, ("Join", "Tombstones", "Mutant"))
         self.mutant, self.tombstones = self._mutant(constants, MUTANTS), str(constants["Tombstones"])
         if self.tombstones not in ("again", "once"):
@@ -53,7 +53,7 @@ class TableTableJoinReplay(ModuleReplay):
             "emitted": [(str(one["key"]), _shown(one["row"])) for one in state["emitted"]],
         }
 
-    def _action(self, before: Step, after: Step) -> Action:
+    def _action(self, before: TraceStep, after: TraceStep) -> Action:
         old: Any = before.state
         new: Any = after.state
         if old["log"] != new["log"]:
@@ -64,7 +64,7 @@ class TableTableJoinReplay(ModuleReplay):
             for index, change in enumerate(queue):
                 if queue[:index] + queue[index + 1 :] == new["queue"][side]:
                     return Action(Record(side, str(change["key"]), _value(change["value"]), taken))
-        raise Unreadable("no action of the module makes this step")
+        raise NotInModule("no action of the module makes this step")
 
 
 def _value(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...reference.core.clocks import Clock
-from ...reference.core.records import Change, Output, Record, Row, Table, Value, fold
+from ...reference.core.records import Change, Output, Record, Table, TableKey, Value, fold
 from ...reference.definitions.joins import TableTableJoin
 from ...reference.table_table_join import Behaviour, TableJoin
 
@@ -21,7 +21,7 @@ class _Joins(Behaviour):
 
 
 class _LeftTombstoneIgnored(TableJoin):
-    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+    def change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
         if side == "left" and value is None and row in self.tables[side]:
             value = self.tables[side][row][0]
         return super().change(side, row, value, timestamp)
@@ -34,7 +34,7 @@ class LeftTombstoneIgnored(_Joins):
 
 
 class _RightSilent(TableJoin):
-    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+    def change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
         emitted = super().change(side, row, value, timestamp)
         return [] if (self.join, side) == ("left", "right") else emitted
 
@@ -50,7 +50,7 @@ class _StaleOtherSide(TableJoin):
         super().__init__(join)
         self.stale: dict[str, Table] = {"left": {}, "right": {}}
 
-    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+    def change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
         other = "right" if side == "left" else "left"
         self.stale[side] = dict(self.tables[side])
         current, self.tables[other] = self.tables[other], self.stale[other]
@@ -66,7 +66,7 @@ class StaleOtherSide(_Joins):
 
 
 class _NullShown(TableJoin):
-    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+    def change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
         other = self.tables["right" if side == "left" else "left"].get(row, (None, 0))
         super().change(side, row, value, timestamp)
         pair = [value, other[0]] if side == "left" else [other[0], value]
@@ -80,7 +80,7 @@ class NullShown(_Joins):
 
 
 class _TombstoneForNothing(TableJoin):
-    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+    def change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
         drives = self.join == "outer" or (self.join, side) == ("left", "left")
         nothing = value is None and not any(row in table for table in self.tables.values())
         emitted = super().change(side, row, value, timestamp)

@@ -10,7 +10,7 @@ from streamproof.properties.laws.base import Law, LawResult
 from streamproof.properties.laws.runs import CohortRun, Run, Sample, Variant
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.run_options import RunOptions
-from streamproof.properties.witnesses.spark.answers import Answers, Stored
+from streamproof.properties.witnesses.spark.answers import Answers, StoredState
 from streamproof.properties.witnesses.spark.witness import QueryWitness
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
@@ -22,7 +22,7 @@ class Given:
     """Answers with what is given, by the name of a history."""
 
     outcomes: Mapping[str, Outcome]
-    left: Mapping[str, list[Stored]] = field(default_factory=dict)
+    left: Mapping[str, list[StoredState]] = field(default_factory=dict)
 
     def answers(self, histories: Sequence[History], options: RunOptions) -> Answers:
         names = [history.name for history in histories]

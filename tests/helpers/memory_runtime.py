@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from streamproof.spark_impl.runtime.codec import Anything, encode
 from streamproof.spark_impl.runtime.logic import Emitted, Key, Logic
 from streamproof.spark_impl.runtime.pages import Stored, unpacked
-from streamproof.spark_impl.runtime.processor import Hop, KeyedProcessor, Side, Stage
+from streamproof.spark_impl.runtime.processor import Hop, KeyedProcessor, Stage, StageInput
 
 decode = msgspec.msgpack.Decoder().decode
 
@@ -76,7 +76,7 @@ class Message(NamedTuple):
 
 def stage_of(logic: Logic[Any], sides: Sequence[str] = ("",), hop: Hop | None = None) -> Stage:
     """Declare a stage whose keys and values are of any type."""
-    return Stage(logic, [Side(name, Anything(), Anything()) for name in sides], [], T.StructType(), hop)
+    return Stage(logic, [StageInput(name, Anything(), Anything()) for name in sides], [], T.StructType(), hop)
 
 
 class Groups:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from streamproof.properties.checking.fuzzing.cases import Bags, Case
+from streamproof.properties.checking.fuzzing.cases import Bags, PlanCase
 from streamproof.properties.checking.fuzzing.mutants import Mutant
 from streamproof.properties.generators.plans.drawing import Query, draw_query
 from streamproof.properties.generators.plans.rows import CLOCK, draw_rows
@@ -23,17 +23,17 @@ def query_of(seed: int) -> Query:
 
 
 @cache
-def drawn(seed: int, histories: int) -> list[tuple[Case, Bags]]:
+def drawn(seed: int, histories: int) -> list[tuple[PlanCase, Bags]]:
     """Return cases of a seed's query, with their expected rows; none if Spark refuses it or nothing can be compared.
 
     All histories are rows of one case; but where they have to do with each other, some have a case of their own.
     """
     query = query_of(seed)
-    if any(lacks_event_time(node) for node in query.plan.walk()) or Case(query, ()).columns is None:
+    if any(lacks_event_time(node) for node in query.plan.walk()) or PlanCase(query, ()).columns is None:
         return []
     generator = random.Random(seed)
     sizes = [1] * MOST_ALONE if any(mixes_histories(node) for node in query.plan.walk()) else [histories]
-    cases = [Case(query, draw_rows(generator, query, size).batches) for size in sizes]
+    cases = [PlanCase(query, draw_rows(generator, query, size).batches) for size in sizes]
     return [(case, case.expected()) for case in cases]
 
 
@@ -62,7 +62,7 @@ def concerns(mutant: Mutant, node: Node) -> bool:
     return module in of_models or module.rpartition(".")[2] in ("aggregates", "execution", "expressions")
 
 
-def shown(mutant: Mutant, case: Case, right: Bags) -> int:
+def shown(mutant: Mutant, case: PlanCase, right: Bags) -> int:
     """Return how many histories of a case show a mutant; without their column among those compared, the case is one."""
     with mutant.planted():
         wrong = case.expected()

@@ -34,7 +34,7 @@ from streamproof.properties.witnesses.spark.shared import (
     tables_of,
 )
 from streamproof.spark_impl.runtime.codec import Anything, encode
-from streamproof.spark_impl.runtime.processor import PACKED, Side, Stage
+from streamproof.spark_impl.runtime.processor import PACKED, Stage, StageInput
 
 CHANGELOG = pa.schema(
     [
@@ -153,7 +153,7 @@ class _Query:
         for number, (dispatch, hop) in enumerate(self.dispatched):
             place = T.StructType([T.StructField(f"{step}", T.LongType()) for step in range(number + 2)])
             order = T.LongType() if count == 1 else place
-            sides = [Side(name, order, Anything()) for name in (ROWS, "messages")]
+            sides = [StageInput(name, order, Anything()) for name in (ROWS, "messages")]
             stage = Stage(dispatch, sides, [], T.StructType(), hop if number + 1 < count else None)
             taken = messages + [_row(row, number, count) for row in rows if count == 1 or row[STAGE] == number]
             messages = []

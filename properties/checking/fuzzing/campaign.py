@@ -21,7 +21,7 @@ from ...witnesses.job.other_pyspark import PySparkProcess
 from .corpus import SEEDS
 from .judging import REFERENCE
 from .relations import NAMES
-from .seeds import Begin, Difference, Judged, Seed
+from .seeds import Begin, Judged, ReportedFinding, Seed
 
 SEED_SECONDS = 420.0
 """How long a seed may take, shrinking included; then its process is ended, and the seed is a finding."""
@@ -41,7 +41,7 @@ LAST = ("full join", "deduplication within the watermark", "limit", "transformWi
 
 
 @dataclass(frozen=True)
-class Options:
+class CampaignOptions:
     """The options of a run.
 
     Attributes:
@@ -91,11 +91,11 @@ class Tally:
     runs: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     pairs_of_operators: set[tuple[str, str]] = field(default_factory=set)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ReportedFinding] = field(default_factory=list)
     named: Counter[str] = field(default_factory=Counter)
 
     @property
-    def unnamed(self) -> list[Difference]:
+    def unnamed(self) -> list[ReportedFinding]:
         """The findings that nothing explains."""
         return [one for one in self.differences if not one.named]
 
@@ -122,7 +122,10 @@ class Tally:
 
 
 def run(
-    options: Options, tally: Tally, say: Callable[[str], None], keep: Callable[[Difference], None] = lambda found: None
+    options: CampaignOptions,
+    tally: Tally,
+    say: Callable[[str], None],
+    keep: Callable[[ReportedFinding], None] = lambda found: None,
 ) -> None:
     """Judge seeds until the time is up; the tally has what was found, whatever ends the run.
 
@@ -149,10 +152,10 @@ def run(
 class _Campaign:
     def __init__(
         self,
-        options: Options,
+        options: CampaignOptions,
         tally: Tally,
         say: Callable[[str], None],
-        keep: Callable[[Difference], None],
+        keep: Callable[[ReportedFinding], None],
         python: Path | None,
     ) -> None:
         self.options, self.tally, self.say, self.keep, self.python = options, tally, say, keep, python
@@ -216,7 +219,7 @@ class _Campaign:
     def goes_on(self) -> bool:
         return not self.stopped.is_set() and (time.monotonic() < self.until or bool(self.to_show()))
 
-    def to_show(self) -> list[Difference]:
+    def to_show(self) -> list[ReportedFinding]:
         """Return the first finding of each divergence of which there is no script yet; none if it is too late."""
         if time.monotonic() > self.until + 60 * SHOWING * self.options.minutes:
             return []
@@ -274,7 +277,7 @@ class _Campaign:
             if self.stopped.is_set():
                 return Judged(seed.seed, skipped="the run has ended")
             why = f"it took longer than {SEED_SECONDS:.0f} s" if late.is_set() else error.message
-            ended = Difference(seed.seed, "ended", (), seed.plan, f"PySpark {process.version}: {why}")
+            ended = ReportedFinding(seed.seed, "ended", (), seed.plan, f"PySpark {process.version}: {why}")
             return Judged(seed.seed, plan=seed.plan, differences=[ended])
         finally:
             watch.cancel()
@@ -297,7 +300,7 @@ def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
     ]
     if here.digest and there.digest and here.digest != there.digest:
         names = sorted({name for one in differences for name in one.named})
-        differences.append(Difference(seed.seed, f"{AGAINST}, {version}", tuple(names), here.plan))
+        differences.append(ReportedFinding(seed.seed, f"{AGAINST}, {version}", tuple(names), here.plan))
     pairs, refusals = here.pairs + there.pairs, here.refusals + Counter(alone)
     return replace(here, runs=runs, pairs=pairs, refusals=refusals, differences=differences)
 

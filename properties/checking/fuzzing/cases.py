@@ -15,14 +15,14 @@ from ...generators.plans.exactness import exact_columns
 from ...generators.plans.rows import CLOCK
 from ...witnesses.plans.running import HowRun
 
-Bag: TypeAlias = "Counter[tuple[Any, ...]]"
+RowBag: TypeAlias = "Counter[tuple[Any, ...]]"
 """Rows in the compared columns, in no order."""
-Bags: TypeAlias = "list[Bag]"
+Bags: TypeAlias = "list[RowBag]"
 """The rows of each batch."""
 
 
 @dataclass(frozen=True)
-class Case:
+class PlanCase:
     """A query, its rows, and how it is run.
 
     Attributes:
@@ -87,7 +87,7 @@ class Case:
 
 
 def first_difference(
-    wanted: Sequence[Bag], found: Sequence[Bag]
+    wanted: Sequence[RowBag], found: Sequence[RowBag]
 ) -> tuple[int, list[tuple[Any, ...]], list[tuple[Any, ...]]] | None:
     """Return the first batch that differs, with its missing and its surplus rows; None: there is none."""
     for number, (one, other) in enumerate(zip(wanted, found, strict=True)):

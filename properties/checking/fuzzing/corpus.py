@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ....reference.spark.aggregates import Aggregate
+from ....reference.spark.aggregates import AggregateFunction
 from ....reference.spark.expressions import column, constant
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import (
@@ -45,7 +45,11 @@ CORPUS: dict[str, Query] = {
     "limit above windows": Query(Limit((windows(timed(A)),), 3)),
     "full join": Query(keep(join("full", timed(A), timed(B)), k=is_("coalesce", "k", "k2"))),
     "groups above sessions": Query(
-        only(Aggregation((sessions(timed(A)),), Groups(("h", "ts"), "ts", {"w": Aggregate("count", None)})), "h", "ts")
+        only(
+            Aggregation((sessions(timed(A)),), Groups(("h", "ts"), "ts", {"w": AggregateFunction("count", None)})),
+            "h",
+            "ts",
+        )
     ),
     "inner join": Query(keep(join("inner", timed(A), timed(B)))),
     "sessions": Query(sessions(timed(A))),

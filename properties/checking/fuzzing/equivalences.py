@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ....reference.spark.aggregates import Aggregate
+from ....reference.spark.aggregates import AggregateFunction
 from ....reference.spark.expressions import Expression, column, constant
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import (
@@ -24,24 +24,23 @@ from ....reference.spark.plans import (
     Project,
     Source,
     Union,
-    Watermark,
+    WithWatermark,
 )
 from ....reference.spark.session_windows import SessionWindows
-from ....reference.spark.static_join import Kind as LookupKind
-from ....reference.spark.static_join import StaticJoin
-from ....reference.spark.stream_join import AS_WRITTEN, Kind, StreamJoin
+from ....reference.spark.static_join import StaticJoin, StaticJoinKind
+from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin, StreamJoinKind
 from ....reference.spark.windows import Windows
 from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Mode, Query, is_, keep, subtraction
-from .cases import Case
+from .cases import PlanCase
 from .relations import EQUIVALENCE, Relation
 
-COUNT = {"v": Aggregate("count", None)}
+COUNT = {"v": AggregateFunction("count", None)}
 A, B, C = (Source(name, COLUMNS) for name in ("a", "b", "c"))
 
 
 def timed(node: Node, seconds: int = 0) -> Node:
     """Return a node with a watermark on `ts`."""
-    return Watermark((node,), "ts", seconds * SECOND_US)
+    return WithWatermark((node,), "ts", seconds * SECOND_US)
 
 
 def windows(node: Node, seconds: int = 10, by: tuple[str, ...] = ("h", "k"), mode: Any = "append", **made: Any) -> Node:
@@ -60,7 +59,7 @@ def groups(node: Node, mode: Mode = "complete", **made: Any) -> Node:
     return Aggregation((node,), Groups(("h", "k"), None, made or COUNT, mode))
 
 
-def join(kind: Kind, left: Node, right: Node, before: int | None = 5, after: int | None = 5) -> Join:
+def join(kind: StreamJoinKind, left: Node, right: Node, before: int | None = 5, after: int | None = 5) -> Join:
     """Return a join of streams by history and key, within seconds; the right columns have a 2 behind their names."""
     renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
     before_us, after_us = (None if one is None else one * SECOND_US for one in (before, after))
@@ -83,20 +82,20 @@ def _once(node: Node, *by: str) -> Deduplication:
     return Deduplication((node,), by or COLUMNS)
 
 
-def _lookup(kind: LookupKind, node: Node) -> Node:
+def _lookup(kind: StaticJoinKind, node: Node) -> Node:
     return Lookup((node,), StaticJoin(kind, ("k",), ("tk",), ("tk", "x"), TABLE))
 
 
-def _looked_up(kind: LookupKind, node: Node) -> Project:
+def _looked_up(kind: StaticJoinKind, node: Node) -> Project:
     return keep(_lookup(kind, node), v=column("x"))
 
 
 def _max(of: Callable[..., Node], node: Node) -> Node:
-    return of(node, v=Aggregate("max", "v"))
+    return of(node, v=AggregateFunction("max", "v"))
 
 
 def _sum(of: Callable[..., Node], node: Node, made: Expression) -> Node:
-    return of(keep(node, v=made), v=Aggregate("sum", "v"))
+    return of(keep(node, v=made), v=AggregateFunction("sum", "v"))
 
 
 def _both(node: Node, other: Node | None = None) -> Union:
@@ -119,7 +118,7 @@ class Equivalence(NamedTuple):
         """The relation to the second plan; it says nothing of other plans, such as a shrunk one."""
         return Relation(EQUIVALENCE, self._vary)
 
-    def _vary(self, case: Case) -> Case | None:
+    def _vary(self, case: PlanCase) -> PlanCase | None:
         is_own = case.query.plan == self.query.plan
         return replace(case, query=replace(case.query, plan=self.other)) if is_own else None
 
@@ -202,7 +201,7 @@ _WITH_STATE: dict[str, tuple[Node, Node]] = {
     "a filter of windows": (_where(windows(_A), _IS_A), windows(_where(_A, _IS_A))),
     "a count as a sum": (windows(_A), _sum(windows, _A, constant(1))),
     "a count of values as a sum": (
-        windows(_A, v=Aggregate("count", "v")),
+        windows(_A, v=AggregateFunction("count", "v")),
         _sum(windows, _A, is_("case", is_("is null", "v"), 0, 1)),
     ),
     "the largest of a union with itself": (_max(windows, _both(_A)), _max(windows, _A)),
@@ -250,12 +249,12 @@ _OF_A_MODE: dict[str, tuple[Mode, Node, Node]] = {
     "updated groups counted as a sum": (
         "update",
         groups(A, "update"),
-        groups(_ONE, "update", v=Aggregate("sum", "v")),
+        groups(_ONE, "update", v=AggregateFunction("sum", "v")),
     ),
     "updated windows counted as a sum": (
         "update",
         windows(_A, mode="update"),
-        windows(keep(_A, v=constant(1)), mode="update", v=Aggregate("sum", "v")),
+        windows(keep(_A, v=constant(1)), mode="update", v=AggregateFunction("sum", "v")),
     ),
     "subtract of a union with itself": ("update", subtraction(_both(A)), subtraction(A)),
     "subtract of other values": ("update", subtraction(_ONE), subtraction(A)),

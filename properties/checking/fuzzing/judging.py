@@ -16,7 +16,7 @@ from ....reference.spark.plans import (
     Limit,
     Node,
     Processing,
-    Watermark,
+    WithWatermark,
     pruned,
     rebuilt,
     with_joins,
@@ -27,7 +27,7 @@ from ....reference.spark.subtraction import Subtraction, as_aggregation
 from ...generators.plans.rows import CLOCK, MS
 from ...system.installed.spark_versions import spark_version
 from ...witnesses.plans.running import PlanRunner, Ran, Refused, Rows
-from .cases import Bag, Bags, Case
+from .cases import Bags, PlanCase, RowBag
 from .divergences import (
     ALL,
     BY_RULES,
@@ -75,16 +75,16 @@ class Finding(NamedTuple):
     """
 
     relation: Relation
-    case: Case
-    other: Case | None = None
-    wanted: Sequence[Bag] = ()
-    found: Sequence[Bag] = ()
+    case: PlanCase
+    other: PlanCase | None = None
+    wanted: Sequence[RowBag] = ()
+    found: Sequence[RowBag] = ()
     named: tuple[Divergence, ...] = ()
     error: str = ""
 
 
 @dataclass
-class Judge:
+class PlanJudge:
     """Runs cases, and judges them.
 
     Attributes:
@@ -102,18 +102,18 @@ class Judge:
     digest: str = ""
     _rows: tuple[object, Rows] | None = None
 
-    def rows(self, case: Case) -> Rows:
+    def rows(self, case: PlanCase) -> Rows:
         """Return a case's rows on Spark."""
         if self._rows is None or self._rows[0] is not case.batches:
             self._rows = (case.batches, self.runner.rows(case.batches))
         return self._rows[1]
 
-    def run(self, case: Case, settings: Mapping[str, str] | None = None) -> Ran:
+    def run(self, case: PlanCase, settings: Mapping[str, str] | None = None) -> Ran:
         """Run a case, perhaps under further settings."""
         how = replace(case.how, settings={**case.how.settings, **(settings or {})})
         return self.runner.run(case.query, self.rows(case), how)
 
-    def judge(self, case: Case, relations: Sequence[Relation]) -> Iterator[Finding]:
+    def judge(self, case: PlanCase, relations: Sequence[Relation]) -> Iterator[Finding]:
         """Judge a case by the reference and the batch query, and by relations; yield what differs."""
         self.asked(REFERENCE, case)
         try:
@@ -132,7 +132,7 @@ class Judge:
             if other is not None:
                 yield from self.by_relation(case, ran, explained, relation, other)
 
-    def again(self, finding: Finding, case: Case) -> Finding | None:
+    def again(self, finding: Finding, case: PlanCase) -> Finding | None:
         """Judge another case by a finding's relation; return what differs for the same reasons, if anything does."""
         asked = () if finding.relation in (REFERENCE, BATCH, REFUSED) else (finding.relation,)
         for one in self.judge(case, asked):
@@ -140,12 +140,12 @@ class Judge:
                 return one
         return None
 
-    def asked(self, relation: Relation, case: Case) -> None:
+    def asked(self, relation: Relation, case: PlanCase) -> None:
         """Count that a relation is asked of a case."""
         self.pairs += len(case.histories)
         self.runs[relation.name] += 1
 
-    def explain(self, case: Case, ran: Ran) -> Explanation:
+    def explain(self, case: PlanCase, ran: Ran) -> Explanation:
         """Return the divergences by which the reference has the same rows as a run."""
         found = case.bags(ran.batches)
         named = self.by_readings(case, found)
@@ -156,7 +156,7 @@ class Judge:
                 return (FILTERED_WATERMARK, *named)
         return self.by_rules(case)
 
-    def by_readings(self, case: Case, found: Bags) -> Explanation:
+    def by_readings(self, case: PlanCase, found: Bags) -> Explanation:
         """Return the divergences by whose reading the reference has the rows found."""
         for plan, named in self.readings(case):
             if case.expected(plan) == found:
@@ -166,13 +166,13 @@ class Judge:
                 return (*named, FORGOTTEN_TIMES)
         return None
 
-    def by_rules(self, case: Case) -> Explanation:
+    def by_rules(self, case: PlanCase) -> Explanation:
         """Return the divergences without whose rules Spark does as it is written."""
         alone = [one for one in BY_RULES if one.is_of_this_spark]
         combined = [*((one,) for one in alone), *((FILTERED_WATERMARK, one) for one in alone[1:])]
         return next((named for named in combined if self.is_as_written(case, *named)), None)
 
-    def readings(self, case: Case) -> list[tuple[Node, tuple[Divergence, ...]]]:
+    def readings(self, case: PlanCase) -> list[tuple[Node, tuple[Divergence, ...]]]:
         """Return the plans that Spark may run in place of a case's, each with its divergences: first as written."""
         plan = case.query.plan
         readings: list[tuple[Node, tuple[Divergence, ...]]] = [(plan, ()), (pruned(plan), (PRUNED_TIME,))]
@@ -196,7 +196,7 @@ class Judge:
             readings += [(with_joins(one, null_keys=equal), (*others, NULL_KEYS)) for one, others in readings]
         return readings
 
-    def is_as_written(self, case: Case, *divergences: Divergence) -> bool:
+    def is_as_written(self, case: PlanCase, *divergences: Divergence) -> bool:
         """Whether Spark does as it is written, or only prunes columns, without the rules of divergences."""
         excluded = {**case.how.settings, RULES: ",".join(one.excluded for one in divergences)}
         case = replace(case, how=replace(case.how, settings=excluded))
@@ -207,7 +207,7 @@ class Judge:
         return self.by_readings(case, found) is not None
 
     def by_relation(
-        self, case: Case, ran: Ran, explained: Explanation, relation: Relation, other: Case
+        self, case: PlanCase, ran: Ran, explained: Explanation, relation: Relation, other: PlanCase
     ) -> Iterator[Finding]:
         """Judge a second case against the first."""
         self.asked(relation, other)
@@ -223,7 +223,7 @@ class Judge:
             both = () if explained is None or again is None else dict.fromkeys([*explained, *again])
             yield Finding(relation, case, other, wanted, found, tuple(both))
 
-    def by_batch(self, case: Case, ran: Ran, explained: Explanation) -> Iterator[Finding]:
+    def by_batch(self, case: PlanCase, ran: Ran, explained: Explanation) -> Iterator[Finding]:
         """Judge a run in which nothing is late by the batch query over all rows."""
         columns = case.columns or []
         if case.query.mode != "append" or "h" not in columns or not is_whole_at_end(case.query.plan):
@@ -237,7 +237,7 @@ class Judge:
             row["ts"] for batch in case.batches for rows in batch.values() for row in rows if row["h"] != CLOCK
         )
         last_us = max(filter(None, of_histories), default=0)
-        is_timed = any(isinstance(node, Watermark) for node in case.query.plan.walk())
+        is_timed = any(isinstance(node, WithWatermark) for node in case.query.plan.walk())
         if is_timed and max((ms for _, ms in ran.watermarks_ms), default=0) <= last_us // MS + CLOSED_MS:
             return  # the clock's rows don't reach a watermark, and so don't close what is open
         self.asked(BATCH, case)
@@ -250,7 +250,7 @@ class Judge:
         if wanted != found:
             yield Finding(BATCH, case, None, [wanted], [found], explained or ())
 
-    def refused(self, case: Case, refused: Refused) -> Iterator[Finding]:
+    def refused(self, case: PlanCase, refused: Refused) -> Iterator[Finding]:
         """Judge a refusal: an internal error is a finding, and so is the death of a query that Spark has accepted."""
         self.refusals[refused.condition or "no condition"] += 1
         dies = refused.has_started and not any(one in str(refused) for one in UNSUPPORTED)
@@ -303,7 +303,7 @@ def digest_of(bags: Bags) -> str:
     return hashlib.sha256(repr([sorted(map(repr, bag.elements())) for bag in bags]).encode()).hexdigest()[:16]
 
 
-def _of_histories(bags: Bags, columns: Sequence[str]) -> Bag:
+def _of_histories(bags: Bags, columns: Sequence[str]) -> RowBag:
     """Return the rows of all batches but the clock's."""
     at = columns.index("h")
     rows = (row for bag in bags for row in bag.elements())

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from ....reference.spark.expressions import Expression, column
 from ....reference.spark.plans import Filter, Join, Node, Project, Union, rebuilt
-from ....reference.spark.stream_join import Kind
+from ....reference.spark.stream_join import StreamJoinKind
 from ...witnesses.plans.running import ROCKSDB
-from .cases import Case
+from .cases import PlanCase
 
 SETTINGS: dict[str, dict[str, str]] = {
     "rocksdb": ROCKSDB,
@@ -51,17 +51,17 @@ class Relation:
     """
 
     name: str
-    vary: Callable[[Case], Case | None]
+    vary: Callable[[PlanCase], PlanCase | None]
 
 
-def relations(generator: random.Random, case: Case) -> Iterator[Relation]:
+def relations(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
     """Yield the relations of a case, their choices drawn, in the order in which they are asked."""
     drawn = [*_drawn(generator, case)]
     generator.shuffle(drawn)
     yield from drawn
 
 
-def _drawn(generator: random.Random, case: Case) -> Iterator[Relation]:
+def _drawn(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
     plan, count = case.query.plan, len(case.batches)
     nodes = [*plan.walk()]
     columns = [name for name in case.columns or () if name != "h"]
@@ -84,13 +84,13 @@ def _drawn(generator: random.Random, case: Case) -> Iterator[Relation]:
             yield Relation(name, lambda one, name=name: _with_settings(one, name))  # type: ignore[misc]
 
 
-def _with_plan(case: Case, plan: Node | None) -> Case | None:
+def _with_plan(case: PlanCase, plan: Node | None) -> PlanCase | None:
     if plan is None or plan is case.query.plan:
         return None
     return replace(case, query=replace(case.query, plan=plan))
 
 
-def _with_settings(case: Case, name: str) -> Case | None:
+def _with_settings(case: PlanCase, name: str) -> PlanCase | None:
     nodes = [*case.query.plan.walk()]
     joins = [node.by for node in nodes if isinstance(node, Join)]
     if name == "join state version 1" and not (joins and all(by.join == "inner" for by in joins)):
@@ -100,7 +100,7 @@ def _with_settings(case: Case, name: str) -> Case | None:
     return replace(case, how=replace(case.how, settings={**case.how.settings, **SETTINGS[name]}))
 
 
-def _kept(case: Case, names: frozenset[str] | set[str]) -> Node | None:
+def _kept(case: PlanCase, names: frozenset[str] | set[str]) -> Node | None:
     kept = [name for name in case.columns or () if name in names]
     plan = case.query.plan
     if not kept or len(kept) == len(plan.columns):
@@ -142,7 +142,7 @@ def _union_sides(node: Node) -> Node:
 def _mirrored(node: Node) -> Node:
     if not isinstance(node, Join) or node.by.join == "left_semi":
         return node
-    mirrored: dict[Kind, Kind] = {"left": "right", "right": "left"}
+    mirrored: dict[StreamJoinKind, StreamJoinKind] = {"left": "right", "right": "left"}
     kind = mirrored.get(node.by.join, node.by.join)
     keys, times = node.by.keys[::-1], node.by.times[::-1]
     by = replace(node.by, join=kind, keys=keys, times=times, before_us=node.by.after_us, after_us=node.by.before_us)

@@ -21,7 +21,7 @@ from ...generators.plans.drawing import TABLE, Query
 from ...generators.plans.texts import PROCESSOR, processes, statements, table_values
 from ...witnesses.plans.running import SETTINGS, settings_of
 from ...witnesses.spark.session import DEFAULT_STORE
-from .cases import Bag, Case
+from .cases import PlanCase, RowBag
 from .judging import BATCH, REFERENCE, REFUSED, Finding
 
 CONFIRM_SECONDS = 180.0
@@ -125,13 +125,13 @@ def _title(finding: Finding) -> str:
     return f"{found} Rows are h,k,ts,v; @ is {_MINUTE}"
 
 
-def _configuration(case: Case, other: Case, settings: Mapping[str, str]) -> dict[str, str]:
+def _configuration(case: PlanCase, other: PlanCase, settings: Mapping[str, str]) -> dict[str, str]:
     common = {name: value for name, value in case.how.settings.items() if other.how.settings.get(name) == value}
     of_query = settings_of(case.query).items() - settings_of(Query(Source("a", ()))).items()
     return {**settings, **_ALWAYS, **dict(sorted(of_query)), **common}
 
 
-def _ways(case: Case, other: Case) -> list[dict[str, str]]:
+def _ways(case: PlanCase, other: PlanCase) -> list[dict[str, str]]:
     """Return the settings of each case that the other hasn't; the first needn't set what its session has."""
     both = [{**SETTINGS, **one.how.settings} for one in (case, other)]
     differing = [name for name in {**both[0], **both[1]} if both[0].get(name) != both[1].get(name)]
@@ -188,7 +188,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
     return " ".join(text.replace(_MINUTE, "@").replace(" ", "T") for text in texts)
 
 
-def _texts(bag: Bag) -> list[str]:
+def _texts(bag: RowBag) -> list[str]:
     """Return rows as Spark shows them as structs, without the minute."""
     shown = (f"{{{', '.join(map(_text, row)) or 1}}}" for row in bag.elements())
     return sorted(text.replace(_MINUTE, "") for text in shown)

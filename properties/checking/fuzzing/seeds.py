@@ -20,21 +20,21 @@ from ...system.installed.requirements import installed
 from ...system.installed.spark_versions import spark_version
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
-from .cases import Case
+from .cases import PlanCase
 from .corpus import ASKED, QUERIES, plan_of, silence_of
 from .equivalences import EQUIVALENCES
-from .judging import Finding, Judge
+from .judging import Finding, PlanJudge
 from .relations import EQUIVALENCE, NAMES, Relation, relations
 from .scripts import confirmed_script
 from .shrinking import SECONDS, shrunk
 
 NAMED_SECONDS = 40.0
 """How long a finding with a name is shrunk at most."""
-_judge: Judge | None = None
+_judge: PlanJudge | None = None
 
 
 @dataclass(frozen=True)
-class Difference:
+class ReportedFinding:
     """A finding, as it is reported.
 
     Attributes:
@@ -82,7 +82,7 @@ class Judged:
     runs: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     pairs_of_operators: set[tuple[str, str]] = field(default_factory=set)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ReportedFinding] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Seed:
         generator = random.Random(self.seed)
         query = self.query(generator)
         judged = Judged(self.seed)
-        if Case(query, ()).columns is None:
+        if PlanCase(query, ()).columns is None:
             judged.skipped = "its rows depend on an arbitrary choice"
         elif processes(query.plan) and spark_version() < (4, 1):
             judged.skipped = "this PySpark has no transformWithState of rows"
@@ -138,7 +138,7 @@ class Seed:
             judged.skipped = "it has no stateful operator"
         else:
             drawn = draw_rows(generator, query, self.histories, silence_of(self.seed))
-            case = Case(query, drawn.batches, nothing_late=drawn.nothing_late)
+            case = PlanCase(query, drawn.batches, nothing_late=drawn.nothing_late)
             plan = plan_of(self.seed)
             known = EQUIVALENCE if plan in EQUIVALENCES else ASKED.get(plan, "")
             wanted = {self.only} if self.only else {known} if plan in QUERIES else {*NAMES}
@@ -147,7 +147,7 @@ class Seed:
             self.judge(case, asked, judged)
         return judged
 
-    def judge(self, case: Case, asked: Sequence[Relation], judged: Judged) -> None:
+    def judge(self, case: PlanCase, asked: Sequence[Relation], judged: Judged) -> None:
         """Judge the case, and note what differs."""
         judge = judge_of_process()
         judge.pairs, judge.runs, judge.refusals, judge.digest = 0, Counter(), Counter(), ""
@@ -166,20 +166,20 @@ class Seed:
             judge.digest,
         )
 
-    def difference(self, judge: Judge, finding: Finding, names: tuple[str, ...], *, show: bool) -> Difference:
+    def difference(self, judge: PlanJudge, finding: Finding, names: tuple[str, ...], *, show: bool) -> ReportedFinding:
         """Return a finding as it is reported, with a script if it is to be shown."""
         plan = "\n".join(statements(finding.case.query.plan))
-        found = Difference(self.seed, finding.relation.name, names, plan, finding.error)
+        found = ReportedFinding(self.seed, finding.relation.name, names, plan, finding.error)
         if not show:
             return found
         script, confirmed = confirmed_script(shrunk(judge, finding, NAMED_SECONDS if names else SECONDS))
         return replace(found, script=script, confirmed=confirmed)
 
 
-def judge_of_process() -> Judge:
+def judge_of_process() -> PlanJudge:
     """Return the judge of this process, which keeps its session."""
     global _judge
-    _judge = _judge or Judge(PlanRunner())
+    _judge = _judge or PlanJudge(PlanRunner())
     return _judge
 
 

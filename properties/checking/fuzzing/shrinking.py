@@ -17,15 +17,15 @@ from ....reference.spark.plans import (
     Node,
     Project,
     Source,
-    Watermark,
+    WithWatermark,
     rebuilt,
 )
 from ...generators.plans.drawing import COLUMNS, NAMES, SECOND_US, Query
 from ...generators.plans.rows import CLOCK, START_US
 from ...generators.plans.texts import sql
 from ...generators.shrinking import Deadline, Shrinker
-from .cases import Case, first_difference
-from .judging import Finding, Judge
+from .cases import PlanCase, first_difference
+from .judging import Finding, PlanJudge
 
 SECONDS = 120.0
 """How long a finding is shrunk at most."""
@@ -36,11 +36,11 @@ MOST_ALONE = 3
 """How many of the histories that differ are tried alone, before halves of all."""
 
 
-def shrunk(judge: Judge, finding: Finding, seconds: float = SECONDS) -> Finding:
+def shrunk(judge: PlanJudge, finding: Finding, seconds: float = SECONDS) -> Finding:
     """Return the smallest finding that was found within the time."""
     smallest, asked = finding, set[str]()
 
-    def fails(cases: Sequence[Case]) -> list[bool]:
+    def fails(cases: Sequence[PlanCase]) -> list[bool]:
         """Try cases that were not tried before, the smallest first, until one differs."""
         nonlocal smallest
         for number, case in enumerate(cases):
@@ -65,7 +65,7 @@ def shrunk(judge: Judge, finding: Finding, seconds: float = SECONDS) -> Finding:
     return smallest
 
 
-def _again(judge: Judge, finding: Finding, case: Case) -> Finding | None:
+def _again(judge: PlanJudge, finding: Finding, case: PlanCase) -> Finding | None:
     """Judge a case as a finding was judged; a plan that makes no sense any more doesn't differ."""
     try:
         if case.columns is None or not case.batches:
@@ -76,7 +76,7 @@ def _again(judge: Judge, finding: Finding, case: Case) -> Finding | None:
         return None
 
 
-def _size(case: Case) -> tuple[int, ...]:
+def _size(case: PlanCase) -> tuple[int, ...]:
     rows = [row for batch in case.batches for of_input in batch.values() for row in of_input]
     nodes = [*case.query.plan.walk()]
     inputs = sum(map(len, case.batches))
@@ -100,7 +100,7 @@ def _oddness(row: Row) -> int:
     return odd
 
 
-def _candidates(case: Case, thorough: bool) -> Iterator[Case]:
+def _candidates(case: PlanCase, thorough: bool) -> Iterator[PlanCase]:
     """Yield cases that are one step simpler."""
     histories = sorted(case.histories)
     if len(histories) > 1:
@@ -137,7 +137,7 @@ def _candidates(case: Case, thorough: bool) -> Iterator[Case]:
     yield from _plainer(case)
 
 
-def _plainer(case: Case) -> Iterator[Case]:
+def _plainer(case: PlanCase) -> Iterator[PlanCase]:
     """Yield cases with simpler values in all rows, and then in the rows of each value."""
     rows = [row for batch in case.batches for of_input in batch.values() for row in of_input]
     plain: dict[str, Callable[[Any], Any]] = {
@@ -157,12 +157,12 @@ def _plainer(case: Case) -> Iterator[Case]:
                 yield _with_values(case, lambda row, name=name, by=changed: {**row, name: by.get(row[name], row[name])})  # type: ignore[misc]
 
 
-def _with_values(case: Case, change: Callable[[Row], Row]) -> Case:
+def _with_values(case: PlanCase, change: Callable[[Row], Row]) -> PlanCase:
     batches = tuple({name: [change(row) for row in rows] for name, rows in batch.items()} for batch in case.batches)
     return replace(case, batches=batches)
 
 
-def _with_batches(case: Case, batches: Sequence[Batch]) -> Case:
+def _with_batches(case: PlanCase, batches: Sequence[Batch]) -> PlanCase:
     """Return a case without the rows of inputs that its plan hasn't, and without batches that have no data."""
     kept = ({name: rows for name, rows in batch.items() if name in case.query.inputs} for batch in batches)
     return replace(case, batches=tuple(batch for batch in kept if batch))
@@ -179,7 +179,7 @@ def _parts(histories: Sequence[int], half: int) -> Iterator[set[int]]:
     yield {CLOCK, *histories[half:]}
 
 
-def _with_rows(case: Case, keeps: Callable[[object], bool]) -> Case:
+def _with_rows(case: PlanCase, keeps: Callable[[object], bool]) -> PlanCase:
     def kept(batch: Batch) -> Batch:
         return {name: [row for row in rows if row["h"] == CLOCK or keeps(row)] for name, rows in batch.items()}
 
@@ -226,7 +226,7 @@ def _simpler(node: Node) -> Iterator[Node]:
                 yield replace(node, by=replace(node.by, aggregates=fewer))
         case Deduplication():
             yield from (replace(node, by=tuple(one for one in node.by if one != name)) for name in node.by[1:])
-        case Watermark() if node.delay_us:
+        case WithWatermark() if node.delay_us:
             yield replace(node, delay_us=0)
         case Join() if node.by.join != "inner":
             yield replace(node, by=replace(node.by, join="inner"))

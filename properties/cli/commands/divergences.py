@@ -13,7 +13,7 @@ from ....reference.core.errors import BadInput
 from ...system.installed.requirements import installed
 from ...witnesses.kafka.versions import use_version
 from ..options import KafkaVersion
-from ..terminal import EXITS, Steps, results, steps
+from ..terminal import EXITS, StepDisplay, results, steps
 
 
 class System(StrEnum):
@@ -24,9 +24,9 @@ class System(StrEnum):
 
 
 if TYPE_CHECKING:
-    from ...checking.fuzzing.divergences import Divergence as OfSpark
+    from ...checking.fuzzing.divergences import Divergence
     from ...models.races import Raced
-    from ...witnesses.kafka.divergences import Divergence
+    from ...witnesses.kafka.divergences import KafkaDivergence
     from ...witnesses.kafka.releases import ReleaseAnswer
 
 
@@ -107,7 +107,7 @@ def _of_spark(names: list[str], versions: list[str], *, table: bool) -> None:
 REPAIRED = "repaired"
 
 
-def _shown_by(python: Path, version: str, asked: list[OfSpark], progress: Steps) -> Iterator[str]:
+def _shown_by(python: Path, version: str, asked: list[Divergence], progress: StepDisplay) -> Iterator[str]:
     """Yield whether a PySpark shows each divergence: `seen`, `not seen` or `repaired`."""
     from ...checking.fuzzing.campaign import HISTORIES
     from ...checking.fuzzing.corpus import SHOW, seeds_of
@@ -138,11 +138,11 @@ def spark_table(versions: Sequence[str], found: Mapping[str, Sequence[str]]) -> 
 class _Asked(NamedTuple):
     """The divergences and races on a release, each with whether its result is the known one."""
 
-    answers: dict[Divergence, list[ReleaseAnswer]]
+    answers: dict[KafkaDivergence, list[ReleaseAnswer]]
     races: list[tuple[Raced, bool]]
 
 
-def _asked(version: str, wanted: list[Divergence], with_races: bool, progress: Steps) -> _Asked:
+def _asked(version: str, wanted: list[KafkaDivergence], with_races: bool, progress: StepDisplay) -> _Asked:
     from ...models.races import races_of
     from ...witnesses.kafka.jvm import stop_kafka
     from ...witnesses.kafka.releases import answers
@@ -166,14 +166,14 @@ def _texts(asked: _Asked, version: str) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _silence(divergence: Divergence, expected: bool) -> str:
+def _silence(divergence: KafkaDivergence, expected: bool) -> str:
     if expected:
         return "no longer shows it"
     repaired = f", and was repaired in {' and '.join(divergence.fixed_in)}" if divergence.fixed_in else ""
     return f"doesn't show it: it is known since {divergence.since}{repaired}"
 
 
-def _shown(divergence: Divergence, asked: list[ReleaseAnswer], version: str) -> str:
+def _shown(divergence: KafkaDivergence, asked: list[ReleaseAnswer], version: str) -> str:
     from ...counterexamples.text import side_by_side
 
     setting = "" if divergence.setting == "plain" else f" Shown with: {divergence.setting}."
@@ -197,7 +197,7 @@ def _shown(divergence: Divergence, asked: list[ReleaseAnswer], version: str) -> 
     return "\n".join(lines)
 
 
-def _print_table(wanted: list[Divergence], asked: dict[str, _Asked], every: list[ReleaseAnswer]) -> None:
+def _print_table(wanted: list[KafkaDivergence], asked: dict[str, _Asked], every: list[ReleaseAnswer]) -> None:
     """Print the divergences that each release shows, as a table in Markdown."""
     from ...witnesses.kafka.releases import cell
 

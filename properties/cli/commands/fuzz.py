@@ -17,8 +17,8 @@ from ..options import Seed
 from ..terminal import EXITS, messages, results, steps, titled_table
 
 if TYPE_CHECKING:
-    from ...checking.fuzzing.campaign import Options, Tally
-    from ...checking.fuzzing.seeds import Difference
+    from ...checking.fuzzing.campaign import CampaignOptions, Tally
+    from ...checking.fuzzing.seeds import ReportedFinding
 
 Paths: TypeAlias = dict[tuple[str, ...], Path]
 """The script of each finding, by the names that explain it, or by its relation and seed."""
@@ -54,10 +54,10 @@ def fuzz(
     late. What differs is shrunk, and written as a PySpark script that shows it. Exits 0 if all that differs has a name,
     1 if something has none, 2 if too few plans ran. A divergence that has a script in the folder of findings keeps it.
     """
-    from ...checking.fuzzing.campaign import Options, Tally, run
+    from ...checking.fuzzing.campaign import CampaignOptions, Tally, run
 
     shown = frozenset(path.stem for path in findings.glob("*.py"))
-    options = Options(minutes, seed, jobs or os.cpu_count() or 1, only, against, histories, shown)
+    options = CampaignOptions(minutes, seed, jobs or os.cpu_count() or 1, only, against, histories, shown)
     tally = Tally()
     paths: Paths = {}
     try:
@@ -75,7 +75,7 @@ def fuzz(
     raise typer.Exit(EXITS["violated" if tally.unnamed else "inconclusive" if few else "conforms"])
 
 
-def _report(options: Options, tally: Tally, paths: Paths, json_file: Path | None) -> None:
+def _report(options: CampaignOptions, tally: Tally, paths: Paths, json_file: Path | None) -> None:
     """Print and write what was found."""
     from ...checking.fuzzing.campaign import progress
 
@@ -106,7 +106,7 @@ def _report(options: Options, tally: Tally, paths: Paths, json_file: Path | None
         _write_json(options, tally, paths, json_file)
 
 
-def _kept(one: Difference, folder: Path, paths: Paths) -> None:
+def _kept(one: ReportedFinding, folder: Path, paths: Paths) -> None:
     """Write the script of a finding; a file that is there stays. Findings without a name are named by their seed."""
     from ...checking.fuzzing.campaign import file_name
 
@@ -126,7 +126,7 @@ def _kept(one: Difference, folder: Path, paths: Paths) -> None:
         messages.out(f"a difference without a name: {path}", style="bold red")
 
 
-def _write_json(options: Options, tally: Tally, paths: Paths, file: Path) -> None:
+def _write_json(options: CampaignOptions, tally: Tally, paths: Paths, file: Path) -> None:
     found = [
         {**asdict(one), "script": str(paths.get(one.named or (one.relation, one.seed), "")), "named": [*one.named]}
         for one in tally.differences

@@ -19,7 +19,7 @@ from ..terminal import EXITS, STYLES, messages, results, steps, titled_table
 
 if TYPE_CHECKING:
     from ...witnesses.kafka_broker.cohort import Pauses
-    from ...witnesses.kafka_broker.run import Plan, RaceAnswer, RaceReport
+    from ...witnesses.kafka_broker.run import RaceAnswer, RacePlan, RaceReport
 
 Join = StrEnum("Join", {"INNER": "inner", "LEFT": "left", "INNER_BY_LEFT": "inner-by-left"})
 """The joins of `witnesses.kafka_broker.application.JOINS`."""
@@ -96,7 +96,7 @@ def races(
     from ...witnesses.kafka_broker.broker import existing_cluster
     from ...witnesses.kafka_broker.races import chosen
     from ...witnesses.kafka_broker.recording import require_recordable
-    from ...witnesses.kafka_broker.run import Plan, run
+    from ...witnesses.kafka_broker.run import RacePlan, run
 
     use_version(kafka_version)
     pauses, client = _pauses(pause_ms), _client_properties(client_config, bootstrap)
@@ -115,7 +115,7 @@ def races(
     if record is not None:
         require_recordable(settings)
         require_replaceable(record, TRACE, force)
-    plan = Plan(settings, pauses, seed, wait_seconds, restart, wipe, record is not None)
+    plan = RacePlan(settings, pauses, seed, wait_seconds, restart, wipe, record is not None)
     cluster = None if bootstrap is None else existing_cluster(bootstrap, client)
     with signals.interrupting(), steps() as progress:
         report = run(played, plan, cluster, progress)
@@ -147,7 +147,7 @@ def _pauses(text: str) -> Pauses:
     return Pauses(int(least), int(most or least))
 
 
-def _print(report: RaceReport, plan: Plan) -> None:
+def _print(report: RaceReport, plan: RacePlan) -> None:
     from ...witnesses.kafka_broker.races import changes_of
 
     later = list(report.answers[0].after)

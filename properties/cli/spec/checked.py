@@ -10,8 +10,8 @@ from .behaviours import behaviour_json
 from .models import ChosenModel
 
 if TYPE_CHECKING:
-    from ....specs.checking import Found
-    from ...checking.checked import Verdict
+    from ....specs.checking import ModelResult
+    from ...checking.checked import VerdictName
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class CheckedModel:
     """A model that was checked, and the verdict on it."""
 
     chosen: ChosenModel
-    found: Found | None
+    found: ModelResult | None
     broken: Sequence[str]
-    verdict: Verdict
+    verdict: VerdictName
     why: str = ""
 
     def to_json(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .models import ChosenModel
 from .printing import steps_shown
 
 if TYPE_CHECKING:
-    from ....specs.checking import Found
+    from ....specs.checking import ModelResult
 
 
 def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], command: str, ended: str) -> Content:
@@ -60,7 +60,7 @@ def _checked(checked: CheckedModel) -> Checked:
     )
 
 
-def _law(found: Found) -> str:
+def _law(found: ModelResult) -> str:
     return found.violation or "every property"
 
 

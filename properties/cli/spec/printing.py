@@ -14,7 +14,7 @@ from ..terminal import results
 
 if TYPE_CHECKING:
     from ....specs.catalogue import CatalogueModel
-    from ....specs.checking import Found
+    from ....specs.checking import ModelResult
     from ....specs.pytla import Trace
 
 
@@ -31,7 +31,7 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def print_counterexample(found: Found, module: Path) -> None:
+def print_counterexample(found: ModelResult, module: Path) -> None:
     """Print a counterexample: the violated property, its line and text, and the steps that violate it."""
     from ....specs.steps import read_module
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from .forms.encoding import Format
-from .forms.payloads import Value
+from .forms.payloads import PayloadForm
 from .forms.rows import Row
 from .model import Source
-from .values import ValueKind, key_kinds, kinds
+from .values import ColumnValues, key_kinds, kinds
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Input:
     time_format: str | None = None
     null_times: float = 0
     format: Format | None = None
-    value: Value = "json"
+    value: PayloadForm = "json"
     headers: bool = False
     malformed: float = 0
     null_values: float = 0
@@ -73,7 +73,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Constants:
+class BoundaryValues:
     """The values that are drawn for an input around the constants of a job.
 
     Attributes:
@@ -85,10 +85,10 @@ class Constants:
         passing_us: The same of `times_us`.
     """
 
-    values: Mapping[str, Sequence[ValueKind]] = field(default_factory=dict)
-    seldom: Mapping[str, Sequence[ValueKind]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[ColumnValues]] = field(default_factory=dict)
+    seldom: Mapping[str, Sequence[ColumnValues]] = field(default_factory=dict)
     times_us: Sequence[int] = ()
-    passing: Mapping[str, ValueKind] = field(default_factory=dict)
+    passing: Mapping[str, ColumnValues] = field(default_factory=dict)
     passing_us: Sequence[int] = ()
 
     @property
@@ -123,7 +123,7 @@ class ResolvedInput:
     null_values: float = 0
     deletes: float = 0
     identity: tuple[str, ...] = ()
-    constants: Constants = field(default_factory=Constants)
+    constants: BoundaryValues = field(default_factory=BoundaryValues)
 
     @property
     def name(self) -> str:
@@ -136,13 +136,13 @@ class ResolvedInput:
         names = [name for name in self.source.schema.names if name not in (self.source.time, *self.source.key)]
         return [name for name in names if name in self.pools] if self.sample else names
 
-    def kinds_of(self, column: str, around: datetime) -> list[ValueKind]:
+    def kinds_of(self, column: str, around: datetime) -> list[ColumnValues]:
         """Return the kinds of values of a column: the user's own, or those of its type; as `kinds`."""
         if column in self.pools:
             return [self.pools[column]]
         return [*map(self.taken, kinds(self.source.schema.field(column).type, around))]
 
-    def keys_of(self, column: str, around: datetime) -> list[ValueKind]:
+    def keys_of(self, column: str, around: datetime) -> list[ColumnValues]:
         """Return the kinds of keys of a column; as `key_kinds`."""
         return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
 
@@ -150,7 +150,7 @@ class ResolvedInput:
         """Return the identity of a row's event, as a text."""
         return repr([row[column] for column in self.identity])
 
-    def taken(self, kind: ValueKind) -> ValueKind:
+    def taken(self, kind: ColumnValues) -> ColumnValues:
         """Return the values that the source's form keeps: in CSV, for example, Spark reads an empty text as null."""
         encoding = self.source.encoding
         is_csv = encoding is not None and encoding.value == "csv"

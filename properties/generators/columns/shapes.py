@@ -11,7 +11,7 @@ from ...system.arguments import short
 from . import debezium
 from .forms.avro import Avro
 from .forms.encoding import Encoding, Format
-from .forms.nesting import Place
+from .forms.nesting import TimePlace
 from .forms.payloads import DEBEZIUM, refused_columns
 from .forms.times import TIMESTAMP, TimeForm, time_form
 from .inputs import Input
@@ -26,7 +26,7 @@ _OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
 
 
 def encoded_source(
-    given: Input, schema: pa.Schema, time: str, key: tuple[str, ...], place: Place | None = None
+    given: Input, schema: pa.Schema, time: str, key: tuple[str, ...], place: TimePlace | None = None
 ) -> Source:
     """Return a source with its wire form.
 

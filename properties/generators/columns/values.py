@@ -17,7 +17,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
-ValueKind: TypeAlias = tuple[Any, ...]
+ColumnValues: TypeAlias = tuple[Any, ...]
 """Values that a column has in one history."""
 
 EXAMPLES = 30
@@ -25,7 +25,7 @@ EXAMPLES = 30
 TERMS = 64
 """The number of values of a number's type that add up without overflow."""
 
-TEXTS: Sequence[ValueKind] = (
+TEXTS: Sequence[ColumnValues] = (
     ("x", "y", "z", ""),
     ("a", "A", "a ", " a"),
     # Two texts that look the same; and two letters that UTF-16 and code points sort differently.
@@ -33,15 +33,15 @@ TEXTS: Sequence[ValueKind] = (
     ("0", "null", "1.0", "-3"),
     ('"', "|,\t", "\\", "\n"),
 )
-TEXT_KEYS: Sequence[ValueKind] = (
+TEXT_KEYS: Sequence[ColumnValues] = (
     ("a", "b", "c"),
     ("a", "A", "a "),
     ("é", "e\u0301", "\U0001f600"),
     ("1", "01", "1.0"),
     ("", " ", "00001|a"),
 )
-FLOATS: Sequence[ValueKind] = ((1.0, 2.0, 3.5, 0.25), (0.0, 0.5, -1.25, -3.0), (0.0, 1.0, -1.0, 2.0))
-NUMBER_KEYS: Sequence[ValueKind] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
+FLOATS: Sequence[ColumnValues] = ((1.0, 2.0, 3.5, 0.25), (0.0, 0.5, -1.25, -3.0), (0.0, 1.0, -1.0, 2.0))
+NUMBER_KEYS: Sequence[ColumnValues] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
 
 
 def unsupported(kind: pa.DataType) -> pa.DataType | None:
@@ -56,7 +56,7 @@ def unsupported(kind: pa.DataType) -> pa.DataType | None:
     return None if _plain_kinds(kind, datetime(2024, 1, 1, tzinfo=UTC)) else kind
 
 
-def kinds(kind: pa.DataType, around: datetime) -> list[ValueKind]:
+def kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     """Return kinds of values of a type, the plainest first; none if the type is not supported.
 
     Args:
@@ -74,7 +74,7 @@ def kinds(kind: pa.DataType, around: datetime) -> list[ValueKind]:
     return _plain_kinds(kind, around)
 
 
-def key_kinds(kind: pa.DataType, around: datetime) -> list[ValueKind]:
+def key_kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     """Return kinds of keys of a type: three that differ, the plainest first."""
     if pa.types.is_string(kind):
         return list(TEXT_KEYS)
@@ -83,16 +83,16 @@ def key_kinds(kind: pa.DataType, around: datetime) -> list[ValueKind]:
     return [distinct[:3] for of in kinds(kind, around) if (distinct := _distinct(of))]
 
 
-def _distinct(values: ValueKind) -> ValueKind:
+def _distinct(values: ColumnValues) -> ColumnValues:
     return tuple(value for index, value in enumerate(values) if value is not None and value not in values[:index])
 
 
-def _plain_kinds(kind: pa.DataType, around: datetime) -> list[ValueKind]:
+def _plain_kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     of_type = next((found for is_of, found in _PLAIN if is_of(kind)), ())
     return of_type(kind, around) if callable(of_type) else list(of_type)
 
 
-def _integers(kind: pa.DataType, around: datetime) -> list[ValueKind]:
+def _integers(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     large: int = 2 ** (kind.bit_width - 1) // TERMS
     # Beyond 2^53 a double knows only even numbers, beyond 2^31 an int none.
     beyond = [number for number in (2**53 + 1, 2**31, -(2**31) - 1, large, -large) if abs(number) <= large]
@@ -100,7 +100,7 @@ def _integers(kind: pa.DataType, around: datetime) -> list[ValueKind]:
     return [tuple(number for number in numbers if abs(number) <= large) or (0, 1) for numbers in found]
 
 
-def _decimals(kind: pa.DataType, around: datetime) -> list[ValueKind]:
+def _decimals(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     # Spark adds decimals up in ten digits more, where there are so many.
     unit, large = 10**kind.scale, (10**kind.precision - 1) // (1 if kind.precision <= 28 else TERMS)
     found = [
@@ -114,12 +114,12 @@ def _decimals(kind: pa.DataType, around: datetime) -> list[ValueKind]:
     return [tuple(context.scaleb(number, -kind.scale) for number in numbers) for numbers in fitting if numbers]
 
 
-def _dates(kind: pa.DataType, around: datetime) -> list[ValueKind]:
+def _dates(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     day = around.date()
     return [(day, day + timedelta(1), day - timedelta(1)), (date(1970, 1, 1), date(2024, 2, 29), date(1969, 12, 31))]
 
 
-def _timestamps(kind: pa.DataType, around: datetime) -> list[ValueKind]:
+def _timestamps(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     start = around if kind.tz else around.replace(tzinfo=None)
     return [
         (start, start + timedelta(milliseconds=1), start + timedelta(hours=1), start - timedelta(days=1)),
@@ -128,7 +128,7 @@ def _timestamps(kind: pa.DataType, around: datetime) -> list[ValueKind]:
 
 
 _PLAIN: Sequence[
-    tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, datetime], list[ValueKind]] | Sequence[ValueKind]]
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, datetime], list[ColumnValues]] | Sequence[ColumnValues]]
 ] = (
     (pa.types.is_signed_integer, _integers),
     (pa.types.is_float32, FLOATS),
@@ -146,12 +146,12 @@ _PLAIN: Sequence[
 """The kinds of values of each plain type, or a function that makes them of the type and a time."""
 
 
-def _lists(of: ValueKind, nullable: bool) -> ValueKind:
+def _lists(of: ColumnValues, nullable: bool) -> ColumnValues:
     first, second = of[0], of[1 % len(of)]
     return ([first], [first, second], [], [second, None if nullable else first, first])
 
 
-def _maps(keys: ValueKind, items: ValueKind) -> ValueKind:
+def _maps(keys: ColumnValues, items: ColumnValues) -> ColumnValues:
     keys = () if isinstance(keys[0], (list, dict)) else _distinct(keys)
     if not keys:
         return ({},)
@@ -159,7 +159,7 @@ def _maps(keys: ValueKind, items: ValueKind) -> ValueKind:
     return ({first: items[0]}, {first: items[0], second: items[1 % len(items)]}, {}, {first: items[-1]})
 
 
-def _structs(fields: Sequence[pa.Field], around: datetime) -> list[ValueKind]:
+def _structs(fields: Sequence[pa.Field], around: datetime) -> list[ColumnValues]:
     of = [kinds(field.type, around) for field in fields]
     if not all(of):
         return []
@@ -176,7 +176,7 @@ def _structs(fields: Sequence[pa.Field], around: datetime) -> list[ValueKind]:
     return [tuple(one(which, number) for number in range(4)) for which in range(max(map(len, of), default=1))]
 
 
-def drawn_kind(generator: random.Random, found: Sequence[ValueKind]) -> ValueKind:
+def drawn_kind(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValues:
     """Draw a kind: the plainest one time in two."""
     return found[0] if generator.random() < 0.5 else generator.choice(found)
 

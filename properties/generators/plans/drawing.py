@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ....reference.spark import static_join, stream_join
-from ....reference.spark.aggregates import Aggregate
+from ....reference.spark.aggregates import AggregateFunction
 from ....reference.spark.expressions import Expression, column, constant
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import (
@@ -28,7 +28,7 @@ from ....reference.spark.plans import (
     Project,
     Source,
     Union,
-    Watermark,
+    WithWatermark,
 )
 from ....reference.spark.processor import Processor
 from ....reference.spark.session_windows import SessionWindows
@@ -44,7 +44,7 @@ COLUMNS = ("h", "k", "ts", "v")
 NAMES = ("a", "b", "c")
 TABLE = tuple({"tk": key, "x": number} for key, number in (("a", 1), ("b", 2), ("b", 3), ("c", 4), (None, 5)))
 """The rows of the table that doesn't change."""
-KINDS: tuple[stream_join.Kind, ...] = ("inner", "left", "right", "full", "left_semi")
+KINDS: tuple[stream_join.StreamJoinKind, ...] = ("inner", "left", "right", "full", "left_semi")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class _Drawer:
             branches.insert(at, self.stateless(node, 0.35))
         node = branches[0]
         if not _watermarks(node) and self.chance(0.85):
-            node = self.stateless(Watermark((node,), "ts", self.choice(self.delays_us)), 0.3)
+            node = self.stateless(WithWatermark((node,), "ts", self.choice(self.delays_us)), 0.3)
         while left > 0:
             node = self.stateful(node, last=left == 1, mode=mode)
             left -= 1
@@ -159,7 +159,7 @@ class _Drawer:
     def branch(self, source: Node, watermark: bool) -> Node:
         node = self.stateless(source, 0.35)
         if watermark or self.chance(0.4):
-            node = self.stateless(Watermark((node,), "ts", self.choice(self.delays_us)), 0.4)
+            node = self.stateless(WithWatermark((node,), "ts", self.choice(self.delays_us)), 0.4)
         return node
 
     def stateless(self, node: Node, share: float) -> Node:
@@ -183,7 +183,7 @@ class _Drawer:
         return condition if self.chance(0.25) else is_("or", condition, is_("<", "h", 0))
 
     def lookup(self, node: Node) -> Node:
-        join: static_join.Kind = self.choice(("inner", "left", "left_semi", "left_anti"))
+        join: static_join.StaticJoinKind = self.choice(("inner", "left", "left_semi", "left_anti"))
         added = Lookup((node,), StaticJoin(join, ("k",), ("tk",), ("tk", "x"), TABLE))
         if join in ("left_semi", "left_anti"):
             return added
@@ -238,9 +238,9 @@ class _Drawer:
     def aggregation(self, node: Node, mode: Any) -> Node:
         size_us = SECOND_US * self.choice((5, 10))
         keys = self.choice((("h", "k"), ("h", "k"), ("h",)))
-        one = Aggregate(self.choice(("sum", "count", "max", "min")), "v")
-        many = {"v": one, "w": self.choice((Aggregate("count", None), Aggregate("avg", "v")))}
-        aggregates = self.choice(({"v": one}, {"v": one}, {"v": Aggregate("count", None)}, many))
+        one = AggregateFunction(self.choice(("sum", "count", "max", "min")), "v")
+        many = {"v": one, "w": self.choice((AggregateFunction("count", None), AggregateFunction("avg", "v")))}
+        aggregates = self.choice(({"v": one}, {"v": one}, {"v": AggregateFunction("count", None)}, many))
         kinds = ["tumbling", "tumbling", "sliding", "time", "session"][: 4 if mode == "update" else 5]
         match self.choice((*kinds, *["columns"] * (mode != "append"))):
             case "session":
@@ -274,4 +274,4 @@ def subtraction(node: Node) -> Node:
 
 
 def _watermarks(node: Node) -> bool:
-    return any(isinstance(one, Watermark) for one in node.walk())
+    return any(isinstance(one, WithWatermark) for one in node.walk())

@@ -14,7 +14,7 @@ from typing import Any
 from ....reference.spark.aggregates import Row
 from ....reference.spark.execution import Batch
 from ....reference.spark.groups import Groups
-from ....reference.spark.plans import Aggregation, Deduplication, Join, Watermark
+from ....reference.spark.plans import Aggregation, Deduplication, Join, WithWatermark
 from ....reference.spark.windows import Windows
 from .drawing import SECOND_US, Query
 
@@ -29,7 +29,7 @@ def durations_us(query: Query) -> list[int]:
     """Return the durations that a plan depends on, in microseconds."""
     found = {5 * SECOND_US, 10 * SECOND_US}
     for node in query.plan.walk():
-        if isinstance(node, Watermark):
+        if isinstance(node, WithWatermark):
             found.add(node.delay_us)
         elif isinstance(node, Join):
             found |= {one for one in (node.by.before_us, node.by.after_us) if one}
@@ -39,7 +39,7 @@ def durations_us(query: Query) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnRows:
     """The rows of a query.
 
     Attributes:
@@ -57,7 +57,7 @@ SILENCES = (0.0, 0.4, 0.8)
 """The shares of the batches in which some inputs have no new data."""
 
 
-def draw_rows(generator: random.Random, query: Query, histories: int, silence: float | None = None) -> Drawn:
+def draw_rows(generator: random.Random, query: Query, histories: int, silence: float | None = None) -> DrawnRows:
     """Draw the rows of a query; the same generator draws the same.
 
     Args:
@@ -74,7 +74,7 @@ class _Drawer:
         self.generator, self.choice, self.query = generator, generator.choice, query
         self.distances_us = durations_us(query)
         nodes = [*query.plan.walk()]
-        delays = [node.delay_us for node in nodes if isinstance(node, Watermark)] or [0]
+        delays = [node.delay_us for node in nodes if isinstance(node, WithWatermark)] or [0]
         self.least_us, self.most_us = min(delays), max(delays)
         # Which of two duplicates is kept decides when it is forgotten: then a history has one time in each batch.
         self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
@@ -84,7 +84,7 @@ class _Drawer:
         self.ahead_us = self.choice((0, MS, self.distances_us[0]))
         self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the share of rows without a time
 
-    def drawn(self, histories: int) -> Drawn:
+    def drawn(self, histories: int) -> DrawnRows:
         clock, open_ = self.schedule(self.choice((3, 4, 5)))
         batches: list[dict[str, list[Row]]] = [{name: [] for name in names} for names in open_]
         for number, of_inputs in enumerate(clock):
@@ -97,7 +97,7 @@ class _Drawer:
                 self.generator.shuffle(rows)
         if self.nothing_late:
             batches += self.closing(clock)
-        return Drawn(tuple(batches), histories, self.nothing_late)
+        return DrawnRows(tuple(batches), histories, self.nothing_late)
 
     def schedule(self, count: int) -> tuple[list[dict[str, int]], list[list[str]]]:
         """Draw the clock rows of each batch by input, and which inputs have new data: some may fall silent."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ....reference.spark.aggregates import Aggregate, Row
+from ....reference.spark.aggregates import AggregateFunction, Row
 from ....reference.spark.expressions import Expression
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import (
@@ -20,7 +20,7 @@ from ....reference.spark.plans import (
     Project,
     Source,
     Union,
-    Watermark,
+    WithWatermark,
 )
 from ....reference.spark.subtraction import Subtraction
 from ....reference.spark.windows import Windows
@@ -100,7 +100,7 @@ def pyspark(node: Node, variables: Mapping[int, str] | None = None) -> str:
 
 def _call(node: Node) -> str:
     match node:
-        case Watermark():
+        case WithWatermark():
             return f'.withWatermark("{node.column}", "{seconds(node.delay_us)}")'
         case Project():
             return f".selectExpr({', '.join(_named(name, made) for name, made in node.made)})"
@@ -158,7 +158,7 @@ def _aggregation(node: Aggregation) -> str:
     return f".groupBy({_strings(by.keys)}, {window}).agg({aggregated}).selectExpr({_strings(columns)})"
 
 
-def _aggregate(name: str, aggregate: Aggregate) -> str:
+def _aggregate(name: str, aggregate: AggregateFunction) -> str:
     if aggregate.column is None:
         return f"cast(count(*) as int) as {name}"
     of = f"{aggregate.function}({aggregate.column})"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...outcomes.outcomes import Difference, Outcome, differences
-from ...witnesses.spark.answers import Stored
+from ...witnesses.spark.answers import StoredState
 from .judging import OutcomeLaw
 
 
@@ -19,7 +19,7 @@ class Changelog(OutcomeLaw):
     says = "the changelog is the reference's, as ordered lists per key and batch"
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
         """Return the differences between the ordered changes of each key and batch and the reference's."""
         return differences(Outcome.of_play(history.name, played), outcome)

@@ -14,7 +14,7 @@ from ...generators.schedules import edge_goals
 from ...generators.variety import kind_goals
 from ...outcomes.outcomes import Difference, Outcome
 from ...witnesses.run_options import PLAIN
-from ...witnesses.spark.answers import Answers, Stored
+from ...witnesses.spark.answers import Answers, StoredState
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation, violations
 from ..runs import Kind, Run, Sample
@@ -54,7 +54,7 @@ class OutcomeLaw(Law):
         return [EMPTY_BATCH, *sample.goals(goals(registration.name, sample.options))]
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
         """Return the differences between a history's outcome and the expected outcome.
 

@@ -9,7 +9,7 @@ from ....reference.core.history import History
 from ....reference.core.play import Played
 from ....reference.core.records import Dropped
 from ....spark_impl.runtime.logic import DROPPED, TOMBSTONE, UPDATE
-from ...outcomes.outcomes import Difference, Step, differing_steps
+from ...outcomes.outcomes import Difference, OutcomeStep, differing_steps
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation
@@ -86,8 +86,8 @@ def label_differences(history: History, expected: Iterable[Label], labels: Itera
     return differing_steps(history.name, _steps(expected), _steps(labels))
 
 
-def _steps(labels: Iterable[Label]) -> dict[Step, list[str]]:
-    steps: dict[Step, list[str]] = defaultdict(list)
+def _steps(labels: Iterable[Label]) -> dict[OutcomeStep, list[str]]:
+    steps: dict[OutcomeStep, list[str]] = defaultdict(list)
     for batch, key, change, cause, timestamp in labels:
         text = f"{change} by {'the clock' if cause is None else f'record {cause}'}"
         text += "" if timestamp is None else f" at {timestamp} ms"

@@ -14,7 +14,7 @@ from ...generators.tables import changes_of_rows, rows_stored
 from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import Registration, registration_of
 from ...witnesses.run_options import RunOptions
-from ...witnesses.spark.answers import Stored
+from ...witnesses.spark.answers import StoredState
 from ..base import Comparison, LawResult, Violation
 from ..case import Case
 from ..runs import Run, Sample
@@ -75,7 +75,7 @@ class StateLaw(OutcomeLaw):
         result.covered.update(run.sample.cover(met))
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
         """Return the keys whose state is left."""
         registration = registration_of(history.operator)
@@ -84,13 +84,13 @@ class StateLaw(OutcomeLaw):
         return [] if rows_stored(history, played) else state_left(history.name, unexplained(history, left))
 
 
-def unexplained(history: History, stored: Iterable[Stored]) -> list[Stored]:
+def unexplained(history: History, stored: Iterable[StoredState]) -> list[StoredState]:
     """Return the state of a history without the state that its operator is declared to store for ever."""
     registration = registration_of(history.operator)
     tables, definition = registration.tables, registration.declare(history.options)
     return [one for one in stored if tables is None or not tables.is_kept(definition, one.fields)]
 
 
-def state_left(name: str, stored: Iterable[Stored]) -> list[Difference]:
+def state_left(name: str, stored: Iterable[StoredState]) -> list[Difference]:
     """Return a difference for every key of a history that is left in the state."""
     return [Difference(name, key, None, "no state", "state left") for key in sorted({one.key for one in stored})]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...outcomes.outcomes import Difference, Outcome
-from ...witnesses.spark.answers import Stored
+from ...witnesses.spark.answers import StoredState
 from ..folding import by_batch, folded_differences
 from .judging import OutcomeLaw
 
@@ -21,7 +21,7 @@ class TableAtEveryCut(OutcomeLaw):
     follows_changelog = True
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
         """Return the differing rows of table and meaning after the first batch with differences."""
         return folded_differences(history, played, by_batch(outcome.entries, len(played.steps)))

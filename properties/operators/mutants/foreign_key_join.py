@@ -17,7 +17,7 @@ from ....spark_impl.foreign_key_stages import (
     foreign_key_stages,
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
-from ....spark_impl.runtime.stages import ReferredState, Row
+from ....spark_impl.runtime.stages import ReferredState, ValueAt
 from ...registration.mutants import mutants_of
 from . import decoupled_foreign_key_join
 from .making import SharingState, logics_in, mixed, returning
@@ -111,7 +111,7 @@ class ForgetsRow(ResponderLogic):
 
     def unpack(self, fields: tuple[Any, ...]) -> ReferredState:
         found = super().unpack(fields)
-        return ReferredState(found.right if isinstance(found.right, Row) else None, found.lefts)
+        return ReferredState(found.right if isinstance(found.right, ValueAt) else None, found.lefts)
 
 
 EmittedTwice = returning(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
-from ....spark_impl.runtime.stages import ReferredState, Row
+from ....spark_impl.runtime.stages import ReferredState, ValueAt
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
 
@@ -48,7 +48,7 @@ class RightTombstoneSilent(RightLogic):
 class LeftRowsForgotten(RightLogic):
     """A left row is joined once, and isn't kept for later changes."""
 
-    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         return
 
 

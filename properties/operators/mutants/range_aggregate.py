@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spark_impl.range_aggregate import Held, RangeLogic
+from ....spark_impl.range_aggregate import RangeLogic, Retained
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, dropped
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
@@ -13,7 +13,7 @@ from .making import SharingState, logics_in, mixed, returning
 class StartExclusive(RangeLogic):
     """A row exactly at the start of a range isn't in it."""
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         start = timestamp - self.ranges.preceding_ms
         return [row for row in super().inside(state, timestamp) if row.timestamp > start or row.timestamp == timestamp]
 
@@ -21,7 +21,7 @@ class StartExclusive(RangeLogic):
 class StartOneEarly(RangeLogic):
     """A range starts a step too early."""
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         start = timestamp - self.ranges.preceding_ms - 1
         return [row for row in state if start <= row.timestamp <= timestamp]
 
@@ -29,7 +29,7 @@ class StartOneEarly(RangeLogic):
 class EndExclusive(RangeLogic):
     """A range holds its own row, but no other of its timestamp."""
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         *before, own = super().inside(state, timestamp)
         return [*(row for row in before if row.timestamp < timestamp), own]
 
@@ -37,45 +37,45 @@ class EndExclusive(RangeLogic):
 class LooksAhead(RangeLogic):
     """A row that comes late sees rows that lie after it too."""
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         return [row for row in state if row.timestamp >= timestamp - self.ranges.preceding_ms]
 
 
 class WrongSign(RangeLogic):
     """A range lies after its row, not before it."""
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         return super().inside(state, timestamp + self.ranges.preceding_ms)
 
 
 class RowsForRange(RangeLogic):
     """The range is counted in rows, not in ms (ROWS for RANGE)."""
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         return [row for row in state if row.timestamp <= timestamp][-self.ranges.preceding_ms - 1 :]
 
 
 class OrderOfArrival(RangeLogic):
     """The rows of a range are taken by arrival, not by timestamp."""
 
-    def hold(self, state: list[Held], row: Held) -> None:
+    def hold(self, state: list[Retained], row: Retained) -> None:
         state.append(row)
 
-    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+    def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         return [row for row in state if timestamp - self.ranges.preceding_ms <= row.timestamp <= timestamp]
 
 
 class TiesReversed(RangeLogic):
     """A row goes before those of its timestamp that came earlier."""
 
-    def hold(self, state: list[Held], row: Held) -> None:
+    def hold(self, state: list[Retained], row: Retained) -> None:
         state.insert(sum(other.timestamp < row.timestamp for other in state), row)
 
 
 class TiesOverwrite(RangeLogic):
     """A row replaces another one of its timestamp."""
 
-    def hold(self, state: list[Held], row: Held) -> None:
+    def hold(self, state: list[Retained], row: Retained) -> None:
         state[:] = [other for other in state if other.timestamp != row.timestamp]
         super().hold(state, row)
 
@@ -83,7 +83,7 @@ class TiesOverwrite(RangeLogic):
 class LateDropped(RangeLogic):
     """A row that comes after a later one of its key is dropped."""
 
-    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
         if state and row.timestamp is not None and row.timestamp < state[-1].timestamp:
             return [dropped(row, "late")]
         return super().take(key, state, row, clock)
@@ -92,7 +92,7 @@ class LateDropped(RangeLogic):
 class MendsAnswers(RangeLogic):
     """A row that comes late emits anew the answers of later rows that would have seen it."""
 
-    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
         emitted, at = super().take(key, state, row, clock), row.timestamp or 0
         later = {other.timestamp for other in state if at < other.timestamp <= at + self.ranges.preceding_ms}
         return [*emitted, *(changed(row, self.answer(key, self.inside(state, one)), one) for one in sorted(later))]
@@ -101,14 +101,14 @@ class MendsAnswers(RangeLogic):
 class NewestDecidesWhatIsKept(RangeLogic):
     """Rows that the newest one's range doesn't reach are forgotten, so that a late row misses them."""
 
-    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack(self.inside(state, state[-1].timestamp) if state else state)
 
 
 class NewestStamps(RangeLogic):
     """An answer is stamped by the newest row of its key, not by its own."""
 
-    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
         return [emitted._replace(timestamp=state[-1].timestamp) for emitted in super().take(key, state, row, clock)]
 
 

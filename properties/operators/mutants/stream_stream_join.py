@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
-from ....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
+from ....spark_impl.stream_stream_join import OTHER, Buffered, Buffers, StreamStreamLogic
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
 
@@ -12,7 +12,7 @@ class ExclusiveBounds(StreamStreamLogic):
     """A record exactly on a bound finds no partner."""
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
-        def distance(row: Row) -> int:
+        def distance(row: Buffered) -> int:
             return row.timestamp - timestamp if side == "left" else timestamp - row.timestamp
 
         found = super().partners(state, side, timestamp, clock)
@@ -90,7 +90,7 @@ class UnmatchedNotEmitted(StreamStreamLogic):
 class OwnTimestamp(StreamStreamLogic):
     """A pair is stamped by the record that came last."""
 
-    def pair(self, row: Arrived, partner: Row) -> Emitted:
+    def pair(self, row: Arrived, partner: Buffered) -> Emitted:
         return super().pair(row, partner)._replace(timestamp=row.timestamp)
 
 

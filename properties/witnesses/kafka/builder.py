@@ -11,7 +11,7 @@ from ....reference.core.history import LARGEST_TIMESTAMP_MS
 from ....reference.definitions.aggregates import Aggregate
 from ...system.java_fields import private_fields
 from ...system.work import own_folder
-from .functions import Functions, filled
+from .functions import JavaFunctions, filled
 from .versions import Stores, driver_settings, ignores_stream_joins
 
 STREAMS = "org.apache.kafka.streams"
@@ -21,7 +21,7 @@ _SENDER = "SubscriptionSendProcessorSupplier"
 
 
 @dataclass(frozen=True)
-class Dialect:
+class KafkaDialect:
     """How Kafka Streams is set up where its own defaults differ from its documents.
 
     Attributes:
@@ -58,7 +58,9 @@ class Builder:
         settings: Its properties; by default a test driver's.
     """
 
-    def __init__(self, functions: Functions, dialect: Dialect, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, functions: JavaFunctions, dialect: KafkaDialect, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.functions = functions
         self.dialect = dialect
         self.jvm = functions.gateway.jvm

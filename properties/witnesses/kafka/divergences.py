@@ -25,21 +25,21 @@ from ....reference.session_store import Session
 from ....reference.stream_stream_join import alone, pair
 from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import registration_of
-from .builder import Dialect
+from .builder import KafkaDialect
 from .versions import DEFAULT, RELEASES, Stores, release
 
 DIALECTS = {
-    "plain": Dialect(),
-    "exact retention": Dialect(exact_retention=True),
-    "own clocks": Dialect(own_clocks=True),
-    "suppress": Dialect(suppress=True),
-    "keyless waits": Dialect(keyless_waits=True),
+    "plain": KafkaDialect(),
+    "exact retention": KafkaDialect(exact_retention=True),
+    "own clocks": KafkaDialect(own_clocks=True),
+    "suppress": KafkaDialect(suppress=True),
+    "keyless waits": KafkaDialect(keyless_waits=True),
 }
 """The settings of Kafka that show a divergence; the plain dialect, the witness's, avoids the others' divergences."""
 
 
 @dataclass(frozen=True)
-class Divergence:
+class KafkaDivergence:
     """A case in which Kafka Streams does not do what its documents say.
 
     Attributes:
@@ -93,21 +93,21 @@ _SINCE_16407 = ("3.9.1", "4.0.1")
 _ALL = {
     divergence.name: divergence
     for divergence in (
-        Divergence(
+        KafkaDivergence(
             "session-forgotten-early",
             "session_windows",
             "a stored session becomes invisible one step before the operator closes it, and its aggregate is lost",
             "observed; no issue found",
             "exact retention",
         ),
-        Divergence(
+        KafkaDivergence(
             CLOSED_REVISED,
             "session_windows",
             "with a long retention, a record that bridges a closed but still stored session revises it",
             "observed; no issue found",
             "exact retention",
         ),
-        Divergence(
+        KafkaDivergence(
             "closed-sessions-not-emitted",
             "session_windows",
             "with the default retention, EmitStrategy.onWindowClose emits no closed session from in-memory stores; "
@@ -115,14 +115,14 @@ _ALL = {
             "observed; no issue found",
             "exact retention",
         ),
-        Divergence(
+        KafkaDivergence(
             "suppress-releases-early",
             "session_windows",
             "suppress(untilWindowCloses) emits a session a step before it closes, and again when it has been revised",
             "observed; no issue found",
             "suppress",
         ),
-        Divergence(
+        KafkaDivergence(
             "closed-windows-not-emitted",
             "windowed_table",
             "with the default retention, EmitStrategy.onWindowClose loses windows that start the retention or more "
@@ -130,59 +130,59 @@ _ALL = {
             "KAFKA-12960 with KIP-825",
             "exact retention",
         ),
-        Divergence(
+        KafkaDivergence(
             "join-has-two-clocks",
             "windowed_table",
             "each of two joined windowed aggregates has a stream time of its own, so that lateness depends on the side",
             "observed; no issue found",
             "own clocks",
         ),
-        Divergence(
+        KafkaDivergence(
             CLOSED_TWICE,
             "windowed_table",
             "a join of windows emitted at their close reads the other side's windows before they close, and emits "
             "for each side",
             "found by this project; no issue found",
         ),
-        Divergence(
+        KafkaDivergence(
             LATE_JOINS,
             "stream_stream_join",
             "records beyond the grace are not dropped; they still join what the other side's store happens to keep",
             "KAFKA-16123",
         ),
-        Divergence(
+        KafkaDivergence(
             NULL_WITHIN_GRACE,
             "stream_stream_join",
             "an out-of-order row without partner is emitted with null at once, though its grace isn't over",
             "KAFKA-19536",
         ),
-        Divergence(
+        KafkaDivergence(
             NULL_TOLD_LATE,
             "stream_stream_join",
             "an unmatched row is emitted late: the time of the oldest waiting row is overwritten by rows still open",
             "found by this project; no issue found",
             since="3.8.1",
         ),
-        Divergence(
+        KafkaDivergence(
             ZERO_WINDOW,
             "stream_stream_join",
             "with before, after and grace of zero nothing is stored, so that simultaneous records never join",
             "observed; no issue found",
         ),
-        Divergence(
+        KafkaDivergence(
             DELETED_UNSHOWN,
             "foreign_key_join",
             "a left join emits a tombstone for a deleted row without foreign key, though no result of it was shown yet",
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
             since="3.7.2",
         ),
-        Divergence(
+        KafkaDivergence(
             DELETED_AGAIN,
             "foreign_key_join",
             "a left join is silent where a deleted row is deleted again, though its result still stands",
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
         ),
-        Divergence(
+        KafkaDivergence(
             "null-key-waits",
             "foreign_key_join",
             "a left join asks for the result of a row without foreign key, or of a deleted one, by a message without "
@@ -190,35 +190,35 @@ _ALL = {
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
             "keyless waits",
         ),
-        Divergence(
+        KafkaDivergence(
             "keyless-row-ignored",
             "foreign_key_join",
             "a left join skips a row without foreign key",
             "KIP-962",
             fixed_in=("3.7.0",),
         ),
-        Divergence(
+        KafkaDivergence(
             "lost-key-keeps-result",
             "foreign_key_join",
             "an inner join is silent where a row loses its foreign key, so that its result stands for ever",
             "KAFKA-16434",
             fixed_in=_SINCE_16407,
         ),
-        Divergence(
+        KafkaDivergence(
             "gained-key-ignored",
             "foreign_key_join",
             "an inner join skips a row that gains a foreign key after it had none",
             "KAFKA-16407",
             fixed_in=_SINCE_16407,
         ),
-        Divergence(
+        KafkaDivergence(
             "unmatched-update-answered",
             "foreign_key_join",
             "an inner join emits a tombstone for an update whose right row was missing, and is",
             "observed; gone with the change for KAFKA-16407",
             fixed_in=_SINCE_16407,
         ),
-        Divergence(
+        KafkaDivergence(
             "left-join-answers-twice",
             "foreign_key_join",
             "a left join emits twice where a row is deleted, moves or loses its foreign key",
@@ -234,7 +234,7 @@ REPAIRED = {name: divergence for name, divergence in _ALL.items() if name not in
 """The divergences that the default release no longer shows."""
 
 
-def chosen(names: Sequence[str], version: str | None = None) -> list[Divergence]:
+def chosen(names: Sequence[str], version: str | None = None) -> list[KafkaDivergence]:
     """Return divergences by name; without names all, or all that a release is known to show.
 
     Args:

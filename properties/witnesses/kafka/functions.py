@@ -17,7 +17,7 @@ def filled(target: Any, content: Mapping[str, Any]) -> Any:
     return target
 
 
-class Functions:
+class JavaFunctions:
     """Makes handles (`java.lang.invoke.MethodHandle`) as `MethodHandles` does, with types given by their names.
 
     Each method stands for a method of Java's, so there are many.

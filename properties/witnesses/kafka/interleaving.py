@@ -28,8 +28,8 @@ from ...outcomes.outcomes import Grain, Outcome
 from ...registration.kafka import Kafka
 from ...registration.key_space import owner, prefixed_key
 from ...registration.registration import Registration, registration_of
-from ..messages import Message, Staged, Waiting
-from .builder import Dialect
+from ..messages import Staged, Waiting, WaitingMessage
+from .builder import KafkaDialect
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
 
@@ -67,23 +67,23 @@ class Overtaking(NamedTuple):
     before: int
 
 
-Step: TypeAlias = Line | Overtaking
-DeliveryScript: TypeAlias = Callable[[Collection[KafkaRoute]], Step | None]
+ScriptStep: TypeAlias = Line | Overtaking
+DeliveryScript: TypeAlias = Callable[[Collection[KafkaRoute]], ScriptStep | None]
 """Takes the routes on which messages wait; returns the next line, or None at the end."""
 
 
-def written(lines: Iterable[Step], completes: bool = False) -> DeliveryScript:
+def written(lines: Iterable[ScriptStep], completes: bool = False) -> DeliveryScript:
     """Return the script of the given lines; if it `completes`, it then delivers all waiting messages."""
     remaining = iter(lines)
 
-    def following(waiting: Collection[KafkaRoute]) -> Step | None:
+    def following(waiting: Collection[KafkaRoute]) -> ScriptStep | None:
         line = next(remaining, None)
         return _delivery(next(iter(waiting))) if line is None and completes and waiting else line
 
     return following
 
 
-class Branch:
+class ScriptBranch:
     """A script: a history's changes in their order, and between them deliveries by choice; by default the first line.
 
     Args:
@@ -108,12 +108,12 @@ class Branch:
             self.records.popleft()
         return line
 
-    def others(self) -> Iterator[Branch]:
+    def others(self) -> Iterator[ScriptBranch]:
         """Yield the branches that differ from this branch at a step without a given choice."""
         for step in range(len(self.choices), len(self.widths)):
             taken = (*self.choices, *(0 for _ in range(step - len(self.choices))))
             for other in range(1, self.widths[step]):
-                yield Branch(self.history, (*taken, other))
+                yield ScriptBranch(self.history, (*taken, other))
 
 
 def _delivery(route: KafkaRoute) -> Delivery:
@@ -141,9 +141,9 @@ class HeldPlay:
     is_strict: bool = True
     is_watched: bool = False
     keyless_waits: bool = False
-    lines: list[Step] = field(default_factory=list)
+    lines: list[ScriptStep] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
-    waiting: list[Mapping[KafkaRoute, tuple[Message, ...]]] = field(default_factory=list)
+    waiting: list[Mapping[KafkaRoute, tuple[WaitingMessage, ...]]] = field(default_factory=list)
 
     @property
     def outcome(self) -> Outcome:
@@ -152,7 +152,7 @@ class HeldPlay:
 
 
 def play_held(
-    version: str, histories: Sequence[History], dialect: Dialect, strict: bool = True, watched: bool = False
+    version: str, histories: Sequence[History], dialect: KafkaDialect, strict: bool = True, watched: bool = False
 ) -> list[Staged]:
     """Play histories with manual delivery; return their outcomes, and the waiting messages after each arrival.
 
@@ -171,7 +171,7 @@ def play_held(
     return [Staged(play.outcome, [_named(waiting) for waiting in play.waiting]) for play in plays]
 
 
-def every_interleaving(version: str, histories: Sequence[History], dialect: Dialect) -> list[list[HeldPlay]]:
+def every_interleaving(version: str, histories: Sequence[History], dialect: KafkaDialect) -> list[list[HeldPlay]]:
     """Play every order in which Kafka's messages can be delivered between changes that keep their order.
 
     Kafka's own messages, also without key, decide the possible orders; no model is asked.
@@ -185,7 +185,7 @@ def every_interleaving(version: str, histories: Sequence[History], dialect: Dial
         For each history its plays, to the last message.
     """
     played: list[list[HeldPlay]] = [[] for _ in histories]
-    branches = [(number, Branch(history)) for number, history in enumerate(histories)]
+    branches = [(number, ScriptBranch(history)) for number, history in enumerate(histories)]
     while branches:
         plays = [HeldPlay(branch, branch.history, keyless_waits=True) for _, branch in branches]
         play_scripts(version, plays, dialect)
@@ -195,7 +195,7 @@ def every_interleaving(version: str, histories: Sequence[History], dialect: Dial
     return played
 
 
-def play_scripts(version: str, plays: Sequence[HeldPlay], dialect: Dialect) -> None:
+def play_scripts(version: str, plays: Sequence[HeldPlay], dialect: KafkaDialect) -> None:
     """Play scripts; scripts of one definition share a driver. The plays get the outcomes.
 
     Args:
@@ -216,7 +216,7 @@ def play_scripts(version: str, plays: Sequence[HeldPlay], dialect: Dialect) -> N
 
 
 def _play_cohort(
-    jvm: KafkaJvm, registration: Registration, definition: Any, dialect: Dialect, members: Sequence[HeldPlay]
+    jvm: KafkaJvm, registration: Registration, definition: Any, dialect: KafkaDialect, members: Sequence[HeldPlay]
 ) -> None:
     kafka = registration.kafka
     assert kafka is not None
@@ -230,7 +230,7 @@ def _play_cohort(
             asked = [steps.send([next(answers) for _ in rows]) for steps, rows in zip(running, asked, strict=True)]
 
 
-def _named(waiting: Mapping[KafkaRoute, tuple[Message, ...]]) -> Waiting:
+def _named(waiting: Mapping[KafkaRoute, tuple[WaitingMessage, ...]]) -> Waiting:
     """Return the messages that wait on routes that a history can name."""
     return {
         (kind, foreign_key, key): queue
@@ -241,7 +241,7 @@ def _named(waiting: Mapping[KafkaRoute, tuple[Message, ...]]) -> Waiting:
 
 @contextmanager
 def _driver(
-    jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect
+    jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect
 ) -> Iterator[tuple[Mapping[str, str], Callable[[list[TopicRow]], list[list[list[Captured]]]]]]:
     """Start a test driver, hold its internal topics back, and close it at the end.
 
@@ -330,7 +330,7 @@ class _Tables:
         while True:
             yield []
 
-    def _of(self, line: Step) -> tuple[_Source | None, list[TopicRow]]:
+    def _of(self, line: ScriptStep) -> tuple[_Source | None, list[TopicRow]]:
         if isinstance(line, Record):
             key = None if line.key is None else self.prefixed(line.key)
             value = self.renamed(line.value, self.prefixed) if line.input == "left" else line.value
@@ -415,15 +415,15 @@ def unprefixed(key: Key) -> Key:
     return owned[1]
 
 
-def _content(channel: str, held: _Held) -> Message:
+def _content(channel: str, held: _Held) -> WaitingMessage:
     """Return the content of a message: a subscription's instruction, or a response's right value."""
     (_, value, timestamp), *more = held.records
     assert value is not None
     if channel == "response":
-        return Message(held.key, response_of(value)[1], timestamp)
+        return WaitingMessage(held.key, response_of(value)[1], timestamp)
     # The old key isn't asked to answer, but the message without key is: together they ask the old key.
     asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else INSTRUCTIONS[ord(value[1])]
-    return Message(held.key, asks.value, timestamp)
+    return WaitingMessage(held.key, asks.value, timestamp)
 
 
 def response_of(characters: str) -> tuple[bytes | None, Value]:

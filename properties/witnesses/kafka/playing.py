@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from ...registration.kafka import Kafka
-from .builder import STREAMS, Builder, Dialect
-from .functions import Functions, filled
+from .builder import STREAMS, Builder, KafkaDialect
+from .functions import JavaFunctions, filled
 from .jvm import KafkaJvm
 
 DRIVER = f"{STREAMS}.TopologyTestDriver"
@@ -24,13 +24,13 @@ _MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 
 
 @lru_cache(maxsize=16)
-def functions_of(jvm: KafkaJvm) -> Functions:
+def functions_of(jvm: KafkaJvm) -> JavaFunctions:
     """Return the maker of functions in a JVM."""
-    return Functions(jvm.gateway)
+    return JavaFunctions(jvm.gateway)
 
 
 @lru_cache(maxsize=128)
-def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> tuple[Any, Any]:
+def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect) -> tuple[Any, Any]:
     """Return the topology of a definition, which writes its result to `OUTPUT`, and the properties that it runs under.
 
     Args:
@@ -122,20 +122,20 @@ def latin1(jvm: Any, name: str) -> Any:
     return one
 
 
-def parsed(functions: Functions) -> Any:
+def parsed(functions: JavaFunctions) -> Any:
     """Return the handle String → Iterable that parses a JSON list."""
     mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
     parse = functions.method(_MAPPER, "readValue", "Object", "String", "Class").bindTo(mapper)
     return functions.retyped(functions.bound(parse, 1, functions.kind("java.util.List")), "Iterable", "String")
 
 
-def written(functions: Functions) -> Any:
+def written(functions: JavaFunctions) -> Any:
     """Return the handle Object → String that writes JSON."""
     mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
     return functions.method(_MAPPER, "writeValueAsString", "String", "Object").bindTo(mapper)
 
 
-def cell(functions: Functions, index: int, kind: str) -> Any:
+def cell(functions: JavaFunctions, index: int, kind: str) -> Any:
     """Return the handle that takes a row's cell."""
     got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
     if kind in ("long", "Long"):
@@ -143,7 +143,7 @@ def cell(functions: Functions, index: int, kind: str) -> Any:
     return functions.retyped(got, kind, "Object")
 
 
-def row_of(functions: Functions, record_kind: str, fields: Sequence[tuple[str, str]]) -> Any:
+def row_of(functions: JavaFunctions, record_kind: str, fields: Sequence[tuple[str, str]]) -> Any:
     """Return the handle record → array of the results of its methods, each given with its type."""
     array = functions.kind("Object[]")
     row = functions.handles.identity(array).asCollector(array, len(fields))
@@ -152,7 +152,7 @@ def row_of(functions: Functions, record_kind: str, fields: Sequence[tuple[str, s
     return functions.arranged(row, functions.type("Object[]", "Object"), *(0 for _ in fields))
 
 
-def _piped(functions: Functions, serializer: Any) -> Any:
+def _piped(functions: JavaFunctions, serializer: Any) -> Any:
     """Return the handle (row, driver) that pipes a row into the topic that it names."""
     input_kind = f"{STREAMS}.TestInputTopic"
     input_topic = functions.method(
@@ -166,7 +166,7 @@ def _piped(functions: Functions, serializer: Any) -> Any:
     return functions.arranged(pipe, functions.type("void", "Object", DRIVER), 1, 0, 0, 0, 0)
 
 
-def _read(functions: Functions, topic: str, deserializer: Any) -> Any:
+def _read(functions: JavaFunctions, topic: str, deserializer: Any) -> Any:
     """Return the handle driver → list of the records sent to a topic: key, value, timestamp."""
     output_kind, record_kind = f"{STREAMS}.TestOutputTopic", f"{STREAMS}.test.TestRecord"
     emitted = row_of(functions, record_kind, [("key", "Object"), ("value", "Object"), ("timestamp", "Long")])

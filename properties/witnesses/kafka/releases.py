@@ -10,7 +10,7 @@ from ....reference.core.errors import MissingTool
 from ....reference.core.history import History
 from ....reference.core.play import play
 from ...outcomes.outcomes import Outcome, differences
-from .divergences import DIALECTS, Divergence
+from .divergences import DIALECTS, KafkaDivergence
 from .versions import STORES, Stores, version_in_use
 from .witness import KafkaWitness
 
@@ -41,7 +41,7 @@ class ReleaseAnswer:
         return None if self.kafka is None else bool(differences(self.reference, self.kafka))
 
 
-def answers(divergence: Divergence, version: str) -> list[ReleaseAnswer]:
+def answers(divergence: KafkaDivergence, version: str) -> list[ReleaseAnswer]:
     """Return a release's answers to a divergence's history, on each kind of store.
 
     Raises:
@@ -50,7 +50,7 @@ def answers(divergence: Divergence, version: str) -> list[ReleaseAnswer]:
     return [answer_of(divergence, stores, version) for stores in STORES]
 
 
-def answer_of(divergence: Divergence, stores: Stores = "in memory", version: str | None = None) -> ReleaseAnswer:
+def answer_of(divergence: KafkaDivergence, stores: Stores = "in memory", version: str | None = None) -> ReleaseAnswer:
     """Return the answer of a release, by default the release in use, to a divergence's history; as `answers`."""
     version = version_in_use() if version is None else version
     history = divergence.history_on(stores)

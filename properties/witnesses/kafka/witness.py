@@ -26,7 +26,7 @@ from ...registration.registration import registration_of
 from ..base import Witness
 from ..messages import Staged
 from ..run_options import PLAIN, RunOptions
-from .builder import Dialect
+from .builder import KafkaDialect
 from .interleaving import HeldPlay, TopicRow, every_interleaving, play_held, play_scripts, written
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
@@ -46,7 +46,7 @@ class KafkaWitness(Witness):
         BadInput: The version isn't a release, or is too old.
     """
 
-    dialect: Dialect = field(default_factory=Dialect)
+    dialect: KafkaDialect = field(default_factory=KafkaDialect)
     version: str = field(default_factory=version_in_use)
 
     name = "kafka"
@@ -175,7 +175,7 @@ def _check_records(history: History, definition: Any) -> None:
 # Playing: a history goes into the JVM as one JSON text, and its outputs come back as one.
 
 
-def _play(jvm: KafkaJvm, history: History, dialect: Dialect) -> Outcome:
+def _play(jvm: KafkaJvm, history: History, dialect: KafkaDialect) -> Outcome:
     definition = operator_named(history.operator).declare(history.options)
     kafka = registration_of(history.operator).kafka
     assert kafka is not None
@@ -195,7 +195,7 @@ def _play(jvm: KafkaJvm, history: History, dialect: Dialect) -> Outcome:
 
 
 def _sends(
-    history: History, definition: Any, kafka: Kafka, dialect: Dialect, reserved: Key
+    history: History, definition: Any, kafka: Kafka, dialect: KafkaDialect, reserved: Key
 ) -> Iterator[tuple[int, int, TopicRow]]:
     """Yield the records to pipe in, each with its arrival and its batch."""
     clocks = kafka.clocks(definition)
@@ -228,7 +228,7 @@ def _windowed_key(text: str) -> tuple[Key, Window]:
 
 
 @lru_cache(maxsize=128)
-def _player(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> Any:
+def _player(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect) -> Any:
     """Return the java.util.function.Function that plays a history on a new driver."""
     functions = functions_of(jvm)
     play = functions.bound(playing(jvm), 1, *topology_of(jvm, kafka, definition, dialect))

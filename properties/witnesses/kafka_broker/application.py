@@ -12,7 +12,7 @@ from typing import Any
 
 from ....reference.core.errors import StreamproofError
 from ...system.work import temporary_folder
-from ..kafka.builder import DSL, STREAMS, Builder, Dialect
+from ..kafka.builder import DSL, STREAMS, Builder, KafkaDialect
 from .broker import Cluster
 from .clients import Clients, Partition, Received, explained, explaining
 
@@ -187,7 +187,7 @@ class Application:
 
     def _topology(self) -> tuple[Any, Any]:
         """Return the topology, `left.join(right, extractor, joiner).toStream().to(out)`, and the properties."""
-        builder = Builder(self.clients.functions, Dialect(), self._properties)
+        builder = Builder(self.clients.functions, KafkaDialect(), self._properties)
         functions, handles = self.clients.functions, self.clients.functions.handles
         extractor = functions.function(builder.text_at(self.settings.foreign_key))
         joiner = builder.joiner()

@@ -16,7 +16,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
-from ..kafka.functions import Functions
+from ..kafka.functions import JavaFunctions
 from ..kafka.jvm import Coordinates, KafkaJvm, kafka_jars, start_jvm
 from ..kafka.versions import DEFAULT
 
@@ -206,7 +206,7 @@ def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
 
     path = folder / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
-    java, functions = jvm.gateway.jvm, Functions(jvm.gateway)
+    java, functions = jvm.gateway.jvm, JavaFunctions(jvm.gateway)
     format_ = functions.array(java.String, ["format", "-t", _CLUSTER_ID, "-c", str(path)])
     try:
         java.kafka.tools.StorageTool.execute(format_, java.System.err)

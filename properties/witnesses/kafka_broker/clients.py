@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ....reference.core.errors import StreamproofError
 from ...system.visible import first_cause
-from ..kafka.functions import Functions, filled
+from ..kafka.functions import JavaFunctions, filled
 from ..kafka.playing import cell, latin1, parsed, row_of, written
 from .broker import Cluster
 
@@ -95,7 +95,7 @@ class Clients:
 
     def __init__(self, gateway: Any, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.functions = Functions(gateway)
+        self.functions = JavaFunctions(gateway)
         self.jvm = gateway.jvm
         self._kafka = gateway.jvm.org.apache.kafka
         strings = self._kafka.common.serialization.Serdes.String()
@@ -266,7 +266,7 @@ class Clients:
         return made
 
 
-def _sending(functions: Functions, producer: Any) -> Any:
+def _sending(functions: JavaFunctions, producer: Any) -> Any:
     """Return the function that sends the records of a JSON text, and returns the futures.
 
     In Java it would read: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0],
@@ -283,13 +283,13 @@ def _sending(functions: Functions, producer: Any) -> Any:
     return functions.function(functions.filtered(functions.each(sent), 0, parsed(functions)))
 
 
-def _getting(functions: Functions) -> Any:
+def _getting(functions: JavaFunctions) -> Any:
     """Return the function that waits for futures, and raises an exception of theirs."""
     get = functions.method("java.util.concurrent.Future", "get", "Object")
     return functions.function(functions.each(functions.retyped(get, "Object", "Object")))
 
 
-def _reading(functions: Functions) -> Any:
+def _reading(functions: JavaFunctions) -> Any:
     """Return the function that polls a consumer once, and returns the records as JSON."""
     record = f"{CLIENTS}.consumer.ConsumerRecord"
     fields = [("partition", "int"), ("offset", "long"), ("key", "Object"), ("value", "Object")]

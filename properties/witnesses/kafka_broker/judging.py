@@ -11,7 +11,7 @@ from ....reference.core.history import History
 from ....reference.core.records import Key, Value
 from ....specs.races import meant, values_of
 
-Rows: TypeAlias = Mapping[Key, Value]
+ValueByKey: TypeAlias = Mapping[Key, Value]
 """A table: the value of each key."""
 
 STANDS, MISSES, OUTDATED = "a row stands that should be gone", "a row is missing", "a row has an old value"
@@ -31,16 +31,16 @@ class Stale:
 
     history: History
     kinds: tuple[str, ...]
-    expected: Rows
-    actual: Rows
+    expected: ValueByKey
+    actual: ValueByKey
 
 
-def expected(history: History) -> Rows:
+def expected(history: History) -> ValueByKey:
     """Return the join of the two tables that a history's records fold to, by the meaning of the reference."""
     return {str(key): value for key, value in values_of(meant(history)).items()}
 
 
-def judged(history: History, actual: Rows, wanted: Rows | None = None) -> Stale | None:
+def judged(history: History, actual: ValueByKey, wanted: ValueByKey | None = None) -> Stale | None:
     """Return how a result is stale; None if it is right.
 
     Args:

@@ -27,7 +27,7 @@ ARRIVALS = 12
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedHistories:
     """The histories that are played under one name.
 
     Attributes:
@@ -51,7 +51,7 @@ def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
     return {"foreign_key": foreign_key, "join": "inner"}
 
 
-def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Played]:
+def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[PlayedHistories]:
     """Return the histories to play; without names every race of the join. A left join has the races of both joins.
 
     Args:
@@ -80,18 +80,18 @@ def of_join(join: str) -> list[str]:
     return [name for name, race in RACES.items() if join != INNER or race.join == INNER]
 
 
-def _chosen(name: str, count: int, join: str, seed: int) -> Played:
+def _chosen(name: str, count: int, join: str, seed: int) -> PlayedHistories:
     if name in RACES:
         history = race(name, join)
     elif name == DRAWN:
-        return Played(name, tuple(drawn(count, join, seed)))
+        return PlayedHistories(name, tuple(drawn(count, join, seed)))
     elif name.endswith(".jsonl"):
         history = read_history(Path(name))
         if (reason := refusal(history, join)) is not None:
             raise BadInput(f"{name}: {reason}")
     else:
         raise BadInput(f"unknown race {name!r}: use {', '.join(RACES)}, {DRAWN}, or a history file (.jsonl)")
-    return Played(history.name, (history,) * count)
+    return PlayedHistories(history.name, (history,) * count)
 
 
 def race(name: str, join: str) -> History:

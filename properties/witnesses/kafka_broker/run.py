@@ -19,7 +19,7 @@ from .broker import Cluster, broker_jars, own_broker
 from .clients import Clients
 from .cohort import Pauses, Timing, play, tables
 from .judging import KINDS, Stale, counted, expected, judged, smallest
-from .races import Played
+from .races import PlayedHistories
 from .recording import recorded
 from .shrinking import Shrunk, shrink
 
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RacePlan:
     """How histories are played, and the steps afterwards, in this order, that show whether stale results stay.
 
     Attributes:
@@ -60,7 +60,7 @@ class RaceAnswer:
         shrunk: The smallest stale history of each kind, shrunk; empty for races, which are small.
     """
 
-    played: Played
+    played: PlayedHistories
     stale: list[Stale]
     after: dict[str, int] = field(default_factory=dict)
     shrunk: dict[str, Shrunk] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class RaceReport:
         """The number of histories that were played."""
         return sum(len(answer.played.histories) for answer in self.answers)
 
-    def to_json(self, plan: Plan) -> dict[str, Any]:
+    def to_json(self, plan: RacePlan) -> dict[str, Any]:
         """Return the report as JSON has it."""
         return {
             "verdict": self.verdict,
@@ -155,7 +155,7 @@ def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]
                 clients.close()
 
 
-def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress: Progress) -> RaceReport:
+def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | None, progress: Progress) -> RaceReport:
     """Play histories at once, each under its own keys, and judge their results.
 
     Args:
@@ -207,7 +207,7 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
     return RaceReport(answers, timing, time.monotonic() - began, trace)
 
 
-def _steps(application: Application, plan: Plan) -> list[tuple[str, Callable[[], None]]]:
+def _steps(application: Application, plan: RacePlan) -> list[tuple[str, Callable[[], None]]]:
     steps: list[tuple[str, Callable[[], None]]] = []
     if plan.wait_seconds:
         steps.append((f"after {plan.wait_seconds:g} s", lambda: time.sleep(plan.wait_seconds)))

@@ -17,7 +17,7 @@ from .reading import reported_reading
 
 LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d+\.(\d+))?\.parquet")
-Action: TypeAlias = dict[str, Any]
+DeltaAction: TypeAlias = dict[str, Any]
 """An action: its kind with what it says."""
 
 
@@ -31,9 +31,9 @@ class DeltaLog:
     def __init__(self, files: Files) -> None:
         self.files, self.names = files, files.names(LOG)
         self.versions = numbered([name.removesuffix(".json") for name in self.names if name.endswith(".json")])
-        self._read: dict[int, list[Action]] = {}
+        self._read: dict[int, list[DeltaAction]] = {}
 
-    def actions(self, version: int) -> list[Action]:
+    def actions(self, version: int) -> list[DeltaAction]:
         """Return the actions of a version; its file is read once.
 
         Raises:
@@ -53,14 +53,14 @@ class DeltaLog:
             raise BadInput(f"{self.files.where(name)} is no log of a Delta table, or cut off: copy all of it") from None
         return self._read.setdefault(version, actions)
 
-    def snapshot(self, version: int) -> tuple[list[Action], Action]:
+    def snapshot(self, version: int) -> tuple[list[DeltaAction], DeltaAction]:
         """Return the files that the table has at a version, in a stream's order, and its metadata.
 
         Raises:
             BadInput: The log no longer says it.
         """
-        files: dict[tuple[str, str], Action] = {}
-        metadata: Action = {}
+        files: dict[tuple[str, str], DeltaAction] = {}
+        metadata: DeltaAction = {}
         for action in self._until(version):
             metadata = action.get("metaData", metadata)
             for kind in action.keys() & {"add", "remove"}:
@@ -72,7 +72,7 @@ class DeltaLog:
         # As DeltaSourceSnapshot sorts them.
         return sorted(files.values(), key=lambda add: (add["modificationTime"], add["path"].encode())), metadata
 
-    def _until(self, version: int) -> Iterator[Action]:
+    def _until(self, version: int) -> Iterator[DeltaAction]:
         """Yield the actions by which a version follows: from a checkpoint, or from the first version."""
         parts: dict[tuple[int, int], list[str]] = {}
         for name in self.names:
@@ -84,7 +84,7 @@ class DeltaLog:
         for number in range(begins + 1, version + 1):
             yield from self.actions(number)
 
-    def _of_checkpoint(self, names: Sequence[str]) -> Iterator[Action]:
+    def _of_checkpoint(self, names: Sequence[str]) -> Iterator[DeltaAction]:
         from pyspark.sql import functions as F
 
         if not names:
@@ -96,6 +96,6 @@ class DeltaLog:
                 yield from ({kind: json.loads(row[0])} for row in rows)
 
 
-def changing(actions: Iterable[Action], kind: str) -> list[Action]:
+def changing(actions: Iterable[DeltaAction], kind: str) -> list[DeltaAction]:
     """Return the actions of a kind that change the table's rows; moving rows to other files changes nothing."""
     return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]

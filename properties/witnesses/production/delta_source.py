@@ -19,9 +19,9 @@ from ....reference.core.errors import BadInput
 from ...generators.columns.forms.rows import Row
 from ...system.installed.spark_versions import arrow_table_of, struct_of_arrow
 from ..job.rows import rows_of
-from .delta_log import Action, DeltaLog, changing
+from .delta_log import DeltaAction, DeltaLog, changing
 from .files import Files
-from .reading import Again, Place, in_order, reported_reading, with_time
+from .reading import Again, ReadSource, in_order, reported_reading, with_time
 
 NEWEST_OFFSET = 3
 """The newest version of Delta's offsets that is read."""
@@ -46,7 +46,7 @@ class Offset(NamedTuple):
     is_initial: bool
 
 
-def read_delta(place: Place) -> Again:
+def read_delta(place: ReadSource) -> Again:
     """Read the rows of a Delta table that each micro-batch has read.
 
     Raises:
@@ -60,7 +60,7 @@ def read_delta(place: Place) -> Again:
 class _Table:
     """A table that a query has read."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ReadSource) -> None:
         self.place, self.name = place, f"input {place.source.name}"
         self.options = {name.lower(): value for name, value in place.reading.options.items()}
         if "path" not in self.options:
@@ -93,7 +93,7 @@ class _Table:
             )
         return Offset(end["reservoirVersion"], end["index"], end["isStartingVersion"])
 
-    def _metadata(self) -> Action:
+    def _metadata(self) -> DeltaAction:
         """Return the table's metadata at the end.
 
         Raises:
@@ -121,11 +121,11 @@ class _Table:
             )
         return metadata
 
-    def takes(self, add: Action) -> bool:
+    def takes(self, add: DeltaAction) -> bool:
         """Whether the query has read a file: it may exclude files by their names."""
         return self.exclude is None or self.exclude.search(add["path"]) is None
 
-    def files(self) -> Iterator[tuple[int, Action]]:
+    def files(self) -> Iterator[tuple[int, DeltaAction]]:
         """Yield the files that each micro-batch has read, with the number of the batch."""
         start: Offset | None = None
         for batch, end in zip(self.place.checkpoint.batches, self.ends, strict=True):
@@ -140,7 +140,7 @@ class _Table:
             return Offset(self.starting, BASE, False)
         return Offset(end.version if end.is_initial else end.version - 1, BASE, True)
 
-    def _between(self, start: Offset, end: Offset) -> Iterator[Action]:
+    def _between(self, start: Offset, end: Offset) -> Iterator[DeltaAction]:
         """Yield the files after a position up to another."""
         version = start.version
         if start.is_initial:
@@ -156,7 +156,7 @@ class _Table:
                 if (number, index) > start[:2] and (number, index) <= end[:2]
             )
 
-    def _added(self, version: int) -> list[Action]:
+    def _added(self, version: int) -> list[DeltaAction]:
         """Return the files that the query takes of a version.
 
         Raises:
@@ -179,7 +179,7 @@ class _Table:
     def _is_set(self, option: str) -> bool:
         return str(self.options.get(option.lower(), "false")).lower() == "true"
 
-    def rows(self, files: Sequence[tuple[int, Action]]) -> Iterable[tuple[int, Row]]:
+    def rows(self, files: Sequence[tuple[int, DeltaAction]]) -> Iterable[tuple[int, Row]]:
         """Return the rows of files, each with the number of its micro-batch.
 
         Raises:

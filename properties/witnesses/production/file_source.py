@@ -8,10 +8,10 @@ from urllib.parse import unquote
 
 from ...system.installed.spark_versions import struct_of_arrow
 from ..job.rows import rows_of
-from .reading import Again, Place, format_of, in_order, reported_reading, with_time
+from .reading import Again, ReadSource, format_of, in_order, reported_reading, with_time
 
 
-def read_files(place: Place) -> Again:
+def read_files(place: ReadSource) -> Again:
     """Read the rows of a file source, whose own log names all files that it has ever read.
 
     Before the checkpoint's first micro-batch the source's own batches count; each was a micro-batch.
@@ -32,7 +32,7 @@ def read_files(place: Place) -> Again:
     return _rows(place, numbers)
 
 
-def _rows(place: Place, numbers: Mapping[str, int]) -> Again:
+def _rows(place: ReadSource, numbers: Mapping[str, int]) -> Again:
     """Return the rows of files, each with the number of its micro-batch."""
     source, reading, paths = place.source, place.reading, [*numbers]
     if not paths:

@@ -14,7 +14,7 @@ from .checkpoint import Checkpoint
 from .delta_source import read_delta
 from .file_source import read_files
 from .kafka_source import read_kafka
-from .reading import Again, Place, Reading
+from .reading import Again, Reading, ReadSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ def read_inputs(
     batches: dict[int, list[Arrival]] = {batch.number: [] for batch in checkpoint.batches}
     unreadable = 0
     for source in sources:
-        place = Place(spark, checkpoint, folders[source.name], source, readings.get(source.name, Reading()))
+        place = ReadSource(spark, checkpoint, folders[source.name], source, readings.get(source.name, Reading()))
         for number, row in _reader(place)(place):
             if row is None:
                 unreadable += 1
@@ -107,7 +107,7 @@ def read_inputs(
     return BatchesRead(read, [*[None] * len(earlier), *batches], unreadable)
 
 
-def _reader(place: Place) -> Callable[[Place], Again]:
+def _reader(place: ReadSource) -> Callable[[ReadSource], Again]:
     """Return the function that reads a source; the source's offsets say which.
 
     Raises:

@@ -11,14 +11,14 @@ from ....reference.core.errors import BadInput
 from ...generators.columns.forms.rows import Row
 from ...system.installed.spark_versions import arrow_table_of, struct_of_arrow
 from ..job.rows import rows_of
-from .reading import Again, Place, reported_reading, with_time
+from .reading import Again, ReadSource, reported_reading, with_time
 
 KAFKA = "kafka"
 EARLIEST = -2
 """The offset at which a partition begins that came later."""
 
 
-def read_kafka(place: Place) -> Again:
+def read_kafka(place: ReadSource) -> Again:
     """Read the records of a Kafka source; the offsets of each micro-batch say which records it has read.
 
     Raises:
@@ -50,7 +50,7 @@ def read_kafka(place: Place) -> Again:
     return _with_batches(place, _records(place, begins, last), ends)
 
 
-def _records(place: Place, begins: Mapping[str, Any], ends: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _records(place: ReadSource, begins: Mapping[str, Any], ends: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the records between offsets, in the order of their times."""
     from pyspark.sql import functions as F
 
@@ -74,7 +74,7 @@ def _records(place: Place, begins: Mapping[str, Any], ends: Mapping[str, Any]) -
 
 
 def _with_batches(
-    place: Place, rows: Sequence[dict[str, Any]], ends: Mapping[tuple[str, int], Sequence[int]]
+    place: ReadSource, rows: Sequence[dict[str, Any]], ends: Mapping[tuple[str, int], Sequence[int]]
 ) -> Iterator[tuple[int, Row | None]]:
     """Yield the rows with their micro-batches."""
     source, encoding, batches = place.source, place.source.encoding, place.checkpoint.batches

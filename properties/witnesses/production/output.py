@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-Target: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
+OutputTarget: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
 """The folder of a sink's files or of a Delta table; or a function that reads the table at the end."""
 SINK_LOG = "_spark_metadata"
 _TYPED = ("parquet", "orc", "avro")
@@ -48,7 +48,9 @@ class Written:
         return not self.about and None not in self.batches
 
 
-def read_output(spark: SparkSession, target: Target, checkpoint: Checkpoint, schema: StructType | None) -> Written:
+def read_output(
+    spark: SparkSession, target: OutputTarget, checkpoint: Checkpoint, schema: StructType | None
+) -> Written:
     """Read what a query has written.
 
     Args:

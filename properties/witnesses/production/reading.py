@@ -52,7 +52,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Place:
+class ReadSource:
     """A source of a query: where it is read again, and how.
 
     Attributes:

@@ -33,7 +33,7 @@ class Label(NamedTuple):
     timestamp: int | None = None
 
 
-class Stored(NamedTuple):
+class StoredState(NamedTuple):
     """The stored state of a key.
 
     Attributes:
@@ -62,7 +62,7 @@ class Answers:
     """
 
     outcomes: list[Outcome]
-    left: list[list[Stored]]
+    left: list[list[StoredState]]
     rewritten: list[set[Key]]
     replayed: int = 0
     partitions: int = 0
@@ -91,10 +91,10 @@ def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callabl
         output: The query's output, and its state.
         is_left: Whether a key's stored fields count as left.
     """
-    left: list[list[Stored]] = [[] for _ in outcomes]
+    left: list[list[StoredState]] = [[] for _ in outcomes]
     for (key,), fields, _ in stored_in(output.leftover):
         if is_left(fields) and (owned := _owned(key)) is not None:
-            left[owned[0]].append(Stored(owned[1], fields))
+            left[owned[0]].append(StoredState(owned[1], fields))
     rewritten: list[set[Key]] = [set() for _ in outcomes]
     for tables in output.replayed:
         first, again = map(_rows_by_key, tables)

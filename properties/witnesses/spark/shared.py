@@ -28,7 +28,7 @@ from ...registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from ...registration.registration import Registration, registration_of
 from ...registration.shared import FAILED, Shared, SharedChange
 from ..run_options import PLAIN, RunOptions
-from .answers import Answers, Label, Stored
+from .answers import Answers, Label, StoredState
 from .decode import milliseconds_of
 from .failures import QueryFailed
 from .isolation import isolated
@@ -235,7 +235,7 @@ def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
     from pyspark.sql import types as T
 
     from ....spark_impl.runtime.codec import Anything
-    from ....spark_impl.runtime.inputs import Input
+    from ....spark_impl.runtime.inputs import OperatorInput
     from ....spark_impl.runtime.keyed import StageOf
     from .dispatch import ROWS
 
@@ -243,7 +243,7 @@ def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
     keys = [T.StructField(HISTORY, T.IntegerType()), T.StructField(KEY, T.StringType())]
     stages = []
     for number, (dispatch, hop) in enumerate(dispatched):
-        rows = Input(
+        rows = OperatorInput(
             side=ROWS,
             # Spark would move a filter below the watermark, which then wouldn't see the filtered rows.
             frame=frame if len(dispatched) == 1 else frame.filter(F.col(STAGE) == number),
@@ -348,9 +348,9 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
             entries.append(Entry(-1, batch, Change(key, window, value, change.timestamp)))  # type: ignore[arg-type]
         outcomes.append(Outcome(play.history.name, Grain.BATCH, entries, is_stream=definition.is_stream))
         labels.append(own_labels)
-    left: list[list[Stored]] = [[] for _ in plays]
+    left: list[list[StoredState]] = [[] for _ in plays]
     for (history, key, *_), fields, _ in stored_in(output.leftover):
-        left[history].append(Stored(str(key), fields))
+        left[history].append(StoredState(str(key), fields))
     emitting = {partition for _, table in output.batches for partition in table.column(PARTITION).to_pylist()}
     return Answers(
         outcomes,

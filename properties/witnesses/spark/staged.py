@@ -40,7 +40,7 @@ from ...registration.bindings import (
 )
 from ...registration.key_space import owner, prefixed_key
 from ...registration.mutants import LogicByHistory
-from ..messages import Message, Staged, Waiting
+from ..messages import Staged, Waiting, WaitingMessage
 from .decode import entries_of
 from .engine import hand_over, schema_of_file
 from .failures import in_own_folder, reported_failures
@@ -239,12 +239,12 @@ class _Stage:
 
     def watch(self, step: int, waiting: list[list[Waiting]]) -> None:
         """Note the messages that wait after a step, history by history."""
-        routes: list[dict[Route, tuple[Message, ...]]] = [{} for _ in self.histories]
+        routes: list[dict[Route, tuple[WaitingMessage, ...]]] = [{} for _ in self.histories]
         for topic, content in ((self.subscriptions, "instruction"), (self.responses, "right")):
             for (channel, foreign_key, key), messages in topic.waiting.items():
                 number, own = _owned(foreign_key)
                 emitted = tuple(
-                    Message(_owned(one["key_0"])[1], _content(channel, one[content]), one["timestamp"])
+                    WaitingMessage(_owned(one["key_0"])[1], _content(channel, one[content]), one["timestamp"])
                     for one in messages
                 )
                 routes[number][channel, own, None if key is None else _owned(key)[1]] = emitted

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     OperatorJob: TypeAlias = Callable[[DataFrame], DataFrame]
 
-Tables: TypeAlias = Sequence[pa.Table]
+CohortTables: TypeAlias = Sequence[pa.Table]
 
 MANY_KEYS = 200
 MANY_GROUPS = 64
@@ -58,7 +58,9 @@ class QueryWitness(Witness):
     mutant: str | None = None
 
     @abstractmethod
-    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+    def builder(
+        self, operator: str, options: Options, state_groups: int | None = None, batches: CohortTables = ()
+    ) -> Build:
         """Return the function from the streaming input of a cohort to the streaming result.
 
         Args:
@@ -165,7 +167,9 @@ class SparkWitness(QueryWitness):
     name = "spark"
     knows_dropped = True
 
-    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+    def builder(
+        self, operator: str, options: Options, state_groups: int | None = None, batches: CohortTables = ()
+    ) -> Build:
         """Return the query of `spark_impl`; as `QueryWitness.builder`."""
         definition, binding = operator_named(operator).declare(options), binding_of(operator)
         return lambda frame: binding.build(definition, frame, self.logic, state_groups)
@@ -210,7 +214,9 @@ class NativeSparkWitness(QueryWitness):
     name = "spark-native"
     stepwise = True
 
-    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+    def builder(
+        self, operator: str, options: Options, state_groups: int | None = None, batches: CohortTables = ()
+    ) -> Build:
         """Return the query of Spark's own operator; as `QueryWitness.builder`."""
         definition = operator_named(operator).declare(options)
         native = native_of(operator)
@@ -251,7 +257,9 @@ class JobWitness(QueryWitness):
 
     name = "the job"
 
-    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+    def builder(
+        self, operator: str, options: Options, state_groups: int | None = None, batches: CohortTables = ()
+    ) -> Build:
         """Return the job."""
         return self.job
 

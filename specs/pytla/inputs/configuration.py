@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import ConfigurationFailed
-from ..values import Function, ModelValue, Value, to_tla
+from ..values import Function, ModelValue, TlaValue, to_tla
 from .models import Model
 from .modules import Modules
 from .sources import read_source
@@ -62,7 +62,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ConfigurationEntry:
     """An entry under a keyword: a name of a list, or an assignment to a constant."""
 
     section: str
@@ -77,7 +77,7 @@ class Configuration:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.text = read_source(path, "configuration", ConfigurationFailed)
-        self.entries: list[Entry] = []
+        self.entries: list[ConfigurationEntry] = []
         self._keywords: list[tuple[str, Token]] = []
         self._read()
 
@@ -120,7 +120,7 @@ class Configuration:
                 at += 1
                 continue
             end = _end_of_assignment(tokens, at) if section == "constants" else at + 1
-            self.entries.append(Entry(section, token.text, token.start, tokens[end - 1].end))
+            self.entries.append(ConfigurationEntry(section, token.text, token.start, tokens[end - 1].end))
             at = end
 
 
@@ -150,7 +150,7 @@ def _after_brackets(tokens: list[Token], at: int) -> int:
     return at
 
 
-class Run(NamedTuple):
+class TlcRun(NamedTuple):
     """The input of a run of TLC: the root module's name, the configuration's name, and the files by name."""
 
     root: str
@@ -194,7 +194,9 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
         )
 
 
-def prepare(model: Model, configuration: Configuration, *, max_distinct: int | None, drop: Sequence[str] = ()) -> Run:
+def prepare(
+    model: Model, configuration: Configuration, *, max_distinct: int | None, drop: Sequence[str] = ()
+) -> TlcRun:
     """Return the files for a run of `model`, with the sections in `drop` left out.
 
     If nothing has to be changed, the user's module itself is the root, and the configuration is used as it is.
@@ -237,7 +239,7 @@ def prepare(model: Model, configuration: Configuration, *, max_distinct: int | N
     name = f"{configuration.path.name.removesuffix('.cfg')}.cfg"
     files = {name: text}
     if not definitions and max_distinct is None:
-        return Run(model.module.stem, name, files)
+        return TlcRun(model.module.stem, name, files)
     declared = [f"CONSTANT Pytla_model_value_{value}" for value in sorted(model_values)]
     values = [f"Pytla_{constant} == {written}" for constant, written in definitions.items()]
     if max_distinct is not None:
@@ -247,14 +249,14 @@ def prepare(model: Model, configuration: Configuration, *, max_distinct: int | N
     root = [f"EXTENDS {model.module.stem}", *declared, f"Pytla == INSTANCE {VALUES}"]
     files[f"{ROOT}.tla"] = _module(ROOT, [*root, *(f"{defined} == Pytla!{defined}" for defined in names)])
     files[f"{VALUES}.tla"] = _module(VALUES, ["EXTENDS Integers, TLC", *declared, *values])
-    return Run(ROOT, name, files)
+    return TlcRun(ROOT, name, files)
 
 
 def _module(name: str, lines: list[str]) -> str:
     return "\n".join([f"---- MODULE {name} ----", *lines, "====", ""])
 
 
-def _check(model: Model, name: str, value: Value) -> None:
+def _check(model: Model, name: str, value: TlaValue) -> None:
     def refuse(what: str) -> ConfigurationFailed:
         return ConfigurationFailed(f"the value given for constant {name} can't be used: {what}", file=model.module)
 
@@ -285,7 +287,7 @@ def _check(model: Model, name: str, value: Value) -> None:
             raise refuse(f"{value!r} is a {type(value).__name__}, not a TLA+ value.")
 
 
-def _is_simple(value: Value) -> bool:
+def _is_simple(value: TlaValue) -> bool:
     """Whether a configuration file can write the value."""
     match value:
         case bool() | ModelValue():
@@ -299,7 +301,7 @@ def _is_simple(value: Value) -> bool:
     return False
 
 
-def _with_model_values(value: Value, found: set[str]) -> Value:
+def _with_model_values(value: TlaValue, found: set[str]) -> TlaValue:
     """Return the value with each model value in it replaced by the constant that stands for it."""
     match value:
         case ModelValue():

@@ -30,11 +30,11 @@ from ..errors import (
 from ..inputs.configuration import BOUND, ROOT, VALUES, Configuration
 from ..inputs.models import Model
 from ..inputs.modules import Modules
-from ..results import Location, Outcome, Result, Step, Trace
+from ..results import Location, Outcome, TlcResult, Trace, TraceStep
 from ..tlc_error import ValueSyntaxError
-from ..values import Value, parse_state
-from .messages import BUG, ERROR, WARNING, Message
-from .output import Output
+from ..values import TlaValue, parse_state
+from .messages import BUG, ERROR, WARNING, TlcMessage
+from .output import TlcOutput
 
 ANSWERED = {0, *range(10, 15)}
 """The exit codes of a run that passed, or violated something."""
@@ -86,7 +86,7 @@ class Position(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Case:
+class RunFacts:
     """The facts of a run that explaining its output needs."""
 
     model: Model
@@ -117,7 +117,7 @@ class Case:
         return self.configuration.names("properties") if given is None else given
 
 
-def conclude(case: Case, output: Output, *, exhaustive: bool = True) -> Result:
+def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> TlcResult:
     """Return the result of a run.
 
     Args:
@@ -168,9 +168,9 @@ def conclude(case: Case, output: Output, *, exhaustive: bool = True) -> Result:
     return result
 
 
-def trace_of(messages: Iterable[Message]) -> Trace | None:
+def trace_of(messages: Iterable[TlcMessage]) -> Trace | None:
     """Return the behaviour that the messages report, or None."""
-    steps: list[Step] = []
+    steps: list[TraceStep] = []
     loop, loop_action, stutters = None, None, False
     for message in messages:
         if message.code in (STATE, STATE_NAMELESS):
@@ -179,18 +179,20 @@ def trace_of(messages: Iterable[Message]) -> Trace | None:
             if header is None:
                 continue
             action, location = _action(header[2]) if header[2] else (None, None)
-            steps.append(Step(int(header[1]), action, _state(header[3].strip() + "\n" + state, header[1]), location))
+            steps.append(
+                TraceStep(int(header[1]), action, _state(header[3].strip() + "\n" + state, header[1]), location)
+            )
         elif message.code == STUTTERING:
             stutters = True
         elif message.code == BACK and (back := _BACK.match(message.text)):
             loop, loop_action = int(back[1]), _action(back[2])[0] if back[2] else None
         elif message.code in (INVARIANT_INITIALLY, PROPERTY_INITIALLY):
             _, _, state = message.text.partition("\n")
-            steps.append(Step(1, "Initial", _state(state, "1")))
+            steps.append(TraceStep(1, "Initial", _state(state, "1")))
     return Trace(tuple(steps), loop, stutters, loop_action) if steps else None
 
 
-def _state(text: str, number: str) -> Mapping[str, Value]:
+def _state(text: str, number: str) -> Mapping[str, TlaValue]:
     try:
         return parse_state(text)
     except ValueSyntaxError as error:
@@ -210,9 +212,9 @@ def _location(text: str) -> Location | None:
     return None if found is None else Location(found[5], *(int(found[group]) for group in range(1, 5)))
 
 
-def _result(output: Output, outcome: Outcome, violated: str | None, trace: Trace | None) -> Result:
+def _result(output: TlcOutput, outcome: Outcome, violated: str | None, trace: Trace | None) -> TlcResult:
     reported = output.progress
-    return Result(
+    return TlcResult(
         outcome,
         violated,
         trace,
@@ -226,7 +228,9 @@ def _result(output: Output, outcome: Outcome, violated: str | None, trace: Trace
     )
 
 
-def _violated(case: Case, output: Output, message: Message, outcome: Outcome, trace: Trace | None) -> Result:
+def _violated(
+    case: RunFacts, output: TlcOutput, message: TlcMessage, outcome: Outcome, trace: Trace | None
+) -> TlcResult:
     if outcome == "deadlock":
         length = f"after {len(trace)} states " if trace is not None else ""
         raise DeadlockReached(
@@ -241,7 +245,7 @@ def _violated(case: Case, output: Output, message: Message, outcome: Outcome, tr
     return _result(output, outcome, name[1] if name is not None else _property_at(case, message), trace)
 
 
-def _property_at(case: Case, message: Message) -> str | None:
+def _property_at(case: RunFacts, message: TlcMessage) -> str | None:
     """Return the name of a violated property that TLC reports by its location, or not at all; None if unclear."""
     names = case.properties()
     if len(names) == 1:
@@ -256,7 +260,7 @@ def _property_at(case: Case, message: Message) -> str | None:
     return None
 
 
-def _too_many_states(case: Case, output: Output) -> StateSpaceTooLarge:
+def _too_many_states(case: RunFacts, output: TlcOutput) -> StateSpaceTooLarge:
     error = StateSpaceTooLarge(
         f"there are more than {case.max_distinct} distinct states: allow more, or make the constants smaller.",
         file=case.configuration.path,
@@ -274,7 +278,7 @@ _FEW_BYTES = (
 )
 
 
-def _raise_if_limited(output: Output) -> None:
+def _raise_if_limited(output: TlcOutput) -> None:
     """Raise the error for a limit of the system, which is a fault of neither the model nor TLC."""
     texts = [message.text for message in output.messages if message.severity in (ERROR, BUG)]
     printed = "\n".join([*texts, *output.lines[-50:], output.standard_error])
@@ -300,7 +304,7 @@ def _raise_if_limited(output: Output) -> None:
         )
 
 
-def _raise_if_ended_by_signal(case: Case, output: Output) -> None:
+def _raise_if_ended_by_signal(case: RunFacts, output: TlcOutput) -> None:
     if output.exit_code >= 0:
         return
     name = signal.Signals(-output.exit_code).name
@@ -319,12 +323,12 @@ def _raise_if_ended_by_signal(case: Case, output: Output) -> None:
     raise error
 
 
-def _how_far(output: Output) -> str:
+def _how_far(output: TlcOutput) -> str:
     distinct = output.progress.distinct
     return f" at {distinct} distinct states" if distinct else ""
 
 
-def _raise_if_out_of_memory(case: Case, output: Output) -> None:
+def _raise_if_out_of_memory(case: RunFacts, output: TlcOutput) -> None:
     printed = "\n".join(output.lines[-50:]) + output.standard_error
     exhausted = "OutOfMemoryError" in printed or any(
         OUT_OF_MEMORY & message.codes() or "OutOfMemoryError" in message.text
@@ -354,7 +358,7 @@ _HEAP_REFUSED = (
 )
 
 
-def _raise_if_not_started(output: Output) -> None:
+def _raise_if_not_started(output: TlcOutput) -> None:
     said = "\n".join([output.standard_error, *output.lines[:20]]).strip()
     if "UnsupportedClassVersionError" in said:
         raise MissingJava("this Java is too old for this tla2tools.jar: name a newer one.")
@@ -367,7 +371,7 @@ def _raise_if_not_started(output: Output) -> None:
         )
 
 
-def _raise_parse_failed(case: Case, output: Output) -> NoReturn:
+def _raise_parse_failed(case: RunFacts, output: TlcOutput) -> NoReturn:
     problems = _problems(case, output.lines)
     if not problems:
         raise ParseFailed(f"the module can't be parsed:\n{output.tail()}", file=case.model.module)
@@ -401,7 +405,7 @@ class Problem(NamedTuple):
         return Location(self.module, self.line, self.column, self.line, self.column)
 
 
-def _problems(case: Case, lines: list[str]) -> list[Problem]:
+def _problems(case: RunFacts, lines: list[str]) -> list[Problem]:
     """Return the parser's complaints, in order, each once."""
     found: dict[Problem, None] = {}
     module: str | None = None
@@ -447,7 +451,7 @@ def _problems(case: Case, lines: list[str]) -> list[Problem]:
     return list(found)
 
 
-def _raise_configuration_failed(case: Case, output: Output, errors: list[Message]) -> NoReturn:
+def _raise_configuration_failed(case: RunFacts, output: TlcOutput, errors: list[TlcMessage]) -> NoReturn:
     path = case.configuration.path
     message = _innermost(errors, CONFIGURATION)
     text = message.text if message is not None else output.tail()
@@ -489,7 +493,7 @@ def _raise_configuration_failed(case: Case, output: Output, errors: list[Message
     raise ConfigurationFailed(_sentence(text), file=path)
 
 
-def _raise_assumption_failed(case: Case, message: Message) -> NoReturn:
+def _raise_assumption_failed(case: RunFacts, message: TlcMessage) -> NoReturn:
     location = _location(message.text)
     source = "" if location is None else _source(case, location)
     raise AssumptionFailed(
@@ -499,7 +503,9 @@ def _raise_assumption_failed(case: Case, message: Message) -> NoReturn:
     )
 
 
-def _raise_evaluation_failed(case: Case, output: Output, errors: list[Message], trace: Trace | None) -> NoReturn:
+def _raise_evaluation_failed(
+    case: RunFacts, output: TlcOutput, errors: list[TlcMessage], trace: Trace | None
+) -> NoReturn:
     first = next((message for message in errors if message.code not in (NESTED, FINGERPRINT)), errors[0])
     text = first.text
     thrown = _EXCEPTION.match(text)
@@ -523,7 +529,7 @@ def _raise_evaluation_failed(case: Case, output: Output, errors: list[Message], 
     raise error
 
 
-def _failed_at(case: Case, errors: list[Message], trace: Trace | None) -> Location | None:
+def _failed_at(case: RunFacts, errors: list[TlcMessage], trace: Trace | None) -> Location | None:
     """Return the place of a failed evaluation: the innermost expression that TLC names, otherwise the definition."""
     for code in (NESTED, FINGERPRINT):
         for message in errors:
@@ -542,7 +548,7 @@ def _failed_at(case: Case, errors: list[Message], trace: Trace | None) -> Locati
     return None
 
 
-def no_initial_state(case: Case) -> ConfigurationFailed:
+def no_initial_state(case: RunFacts) -> ConfigurationFailed:
     """Return the error for a run in which there was nothing to check."""
     name = case.initial_predicate()
     return ConfigurationFailed(
@@ -552,7 +558,7 @@ def no_initial_state(case: Case) -> ConfigurationFailed:
     )
 
 
-def _crashed(case: Case, output: Output) -> TlcCrashed:
+def _crashed(case: RunFacts, output: TlcOutput) -> TlcCrashed:
     tail = output.tail()
     error = TlcCrashed(
         f"TLC ended with exit code {output.exit_code} and no answer. It may be a fault of TLC's: try another "
@@ -563,7 +569,7 @@ def _crashed(case: Case, output: Output) -> TlcCrashed:
     return error
 
 
-def _innermost(errors: list[Message], codes: set[int]) -> Message | None:
+def _innermost(errors: list[TlcMessage], codes: set[int]) -> TlcMessage | None:
     for message in errors:
         inner = _innermost(list(message.parts), codes)
         if inner is not None:
@@ -573,7 +579,7 @@ def _innermost(errors: list[Message], codes: set[int]) -> Message | None:
     return None
 
 
-def _source(case: Case, location: Location) -> str:
+def _source(case: RunFacts, location: Location) -> str:
     """Return the text at a location, on one line."""
     file = case.modules.files.get(location.module)
     if file is None:

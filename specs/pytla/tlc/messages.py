@@ -17,13 +17,13 @@ _END = re.compile(r"^@!@!@ENDMSG (-?\d+) @!@!@$")
 
 
 @dataclass(frozen=True)
-class Message:
+class TlcMessage:
     """A message: its `text` has the texts of the messages within it, which `parts` has one by one."""
 
     code: int
     severity: int
     text: str
-    parts: tuple[Message, ...] = ()
+    parts: tuple[TlcMessage, ...] = ()
 
     def codes(self) -> set[int]:
         """The code of this message and of all within it."""
@@ -35,7 +35,7 @@ class _Open:
     code: int
     severity: int
     lines: list[str] = field(default_factory=list)
-    parts: list[Message] = field(default_factory=list)
+    parts: list[TlcMessage] = field(default_factory=list)
 
 
 class MessageReader:
@@ -44,7 +44,7 @@ class MessageReader:
     def __init__(self) -> None:
         self._open: list[_Open] = []
 
-    def feed(self, line: str) -> Message | str | None:
+    def feed(self, line: str) -> TlcMessage | str | None:
         """Take a line without its end. Return the message that it completes, the line if it is outside any, or None."""
         if "@!@!@" in line:
             start = _START.match(line)
@@ -61,7 +61,7 @@ class MessageReader:
         self._open[-1].lines.append(line)
         return None
 
-    def rest(self) -> list[Message]:
+    def rest(self) -> list[TlcMessage]:
         """The messages that are begun and not ended, as they are when TLC is killed; the innermost first."""
         found = []
         while self._open:
@@ -70,9 +70,9 @@ class MessageReader:
                 found.append(message)
         return found
 
-    def _close(self) -> Message | None:
+    def _close(self) -> TlcMessage | None:
         done = self._open.pop()
-        message = Message(done.code, done.severity, "\n".join(done.lines).strip("\n"), tuple(done.parts))
+        message = TlcMessage(done.code, done.severity, "\n".join(done.lines).strip("\n"), tuple(done.parts))
         if not self._open:
             return message
         self._open[-1].parts.append(message)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ..results import Coverage, Phase, Progress
-from .messages import Message, MessageReader
+from ..results import ActionCoverage, Phase, Progress
+from .messages import MessageReader, TlcMessage
 
 KEPT_LINES = 500
 """The most lines outside messages that are kept from the start, and from the end."""
@@ -29,12 +29,12 @@ _SIMULATED = re.compile(r"([\d,]+) states (?:generated|checked)|states generated
 _COVERED = re.compile(r"<(\S+) line .*>: (\d+)(?::(\d+))?$")
 
 
-class Output:
+class TlcOutput:
     """TLC's output so far: its messages, the lines outside them, and the numbers in both."""
 
     def __init__(self, began: float) -> None:
-        self.messages: list[Message] = []
-        self.coverage: dict[str, Coverage] = {}
+        self.messages: list[TlcMessage] = []
+        self.coverage: dict[str, ActionCoverage] = {}
         self.progress = Progress("parsing", 0.0)
         self.exit_code = 0
         self.standard_error = ""
@@ -62,7 +62,7 @@ class Output:
             if len(self._last) > 2 * KEPT_LINES:
                 del self._last[:KEPT_LINES]
 
-    def add(self, message: Message) -> bool:
+    def add(self, message: TlcMessage) -> bool:
         """Take a message in; return whether it reports progress."""
         code, text, phase = message.code, message.text, self.progress.phase
         if code in COVERAGE_OF_EXPRESSION:
@@ -114,11 +114,11 @@ class Output:
         if covered is not None:
             # An initial predicate has one number in some versions.
             distinct, taken = int(covered[2]), int(covered[3] or covered[2])
-            before = self.coverage.get(covered[1], Coverage(0, 0))
-            self.coverage[covered[1]] = Coverage(before.distinct + distinct, before.taken + taken)
+            before = self.coverage.get(covered[1], ActionCoverage(0, 0))
+            self.coverage[covered[1]] = ActionCoverage(before.distinct + distinct, before.taken + taken)
 
 
-def listen(output: Output, lines: Iterable[str], progress: Callable[[Progress], None] | None) -> None:
+def listen(output: TlcOutput, lines: Iterable[str], progress: Callable[[Progress], None] | None) -> None:
     """Take in the lines of a run as they come.
 
     Args:

@@ -28,7 +28,7 @@ def test_a_file_counts_if_a_function_of_it_runs_in_any_thread() -> None:
 def test_a_class_and_an_alias_are_found_under_their_names() -> None:
     records = "reference/core/records.py"
     found = classes([ROOT / records])
-    assert (found["Row"], found["Record"]) == ([records], [records])
+    assert (found["TableKey"], found["Record"]) == ([records], [records])
 
 
 def test_an_unknown_check_is_refused_before_anything_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 from streamproof.reference.core.errors import BadInput
-from streamproof.spark_impl.sinks.materialize import Content, follows
+from streamproof.spark_impl.sinks.materialize import Included, follows
 
 SCHEMA = T.StructType().add("key", "string").add("value", "long")
-HELD = Content("query", 3, "offsets", "table", ("key",), SCHEMA)
+HELD = Included("query", 3, "offsets", "table", ("key",), SCHEMA)
 OTHERS: dict[str, Any] = {
     "query": "another",
     "offsets": "other offsets",
@@ -34,7 +34,7 @@ def test_the_batch_after_the_last_is_written_the_last_is_there_and_others_are_re
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_batch_that_differs_in_anything_is_refused(name: str) -> None:
-    assert {*OTHERS, "batch"} == {*Content._fields}
+    assert {*OTHERS, "batch"} == {*Included._fields}
     with pytest.raises(BadInput):
         follows(HELD, HELD._replace(**{name: OTHERS[name]}))
     if name == "offsets":
@@ -54,4 +54,4 @@ def test_an_empty_target_takes_the_first_batch_alone() -> None:
 
 
 def test_a_content_is_read_as_it_was_written() -> None:
-    assert Content.from_json(HELD.to_json()) == HELD
+    assert Included.from_json(HELD.to_json()) == HELD

@@ -13,7 +13,7 @@ from memory_runtime import decode
 from pyspark.sql import types as T
 from streamproof.spark_impl.runtime import ends
 from streamproof.spark_impl.runtime.codec import encode
-from streamproof.spark_impl.runtime.ends import CLOCK, GROUP, SIDE, Pack, Route, Unpack
+from streamproof.spark_impl.runtime.ends import CLOCK, GROUP, SIDE, Pack, Regrouping, Unpack
 from streamproof.spark_impl.runtime.processor import PACKED
 
 GROUPS = 3
@@ -66,7 +66,7 @@ def test_each_message_goes_once_to_the_group_of_its_receiver() -> None:
         messages = [(7 * number, b"k%d" % number, number, [number], [None, number]) for number in range(count)]
         own = [messages[start : start + size] for start, size in slices(sizes)]
         packed = [encode([*zip(*some, strict=True)]) if some else encode([()] * 5) for some in own]
-        routed = Route(GROUPS)([pa.RecordBatch.from_pydict({PACKED: pa.array(packed, pa.binary())})])
+        routed = Regrouping(GROUPS)([pa.RecordBatch.from_pydict({PACKED: pa.array(packed, pa.binary())})])
         found = [(group, *one) for group, _, more in _rows(routed) for one in zip(*decode(more), strict=True)]
         wanted = [(hashed % GROUPS, *message) for hashed, *message in messages]
         assert found == sorted(wanted, key=lambda one: (one[0], one[2])), sizes

@@ -19,7 +19,7 @@ from streamproof.spark_impl.one_to_many_join import one_to_many_stages
 from streamproof.spark_impl.runtime.codec import encode
 from streamproof.spark_impl.runtime.columns import same_bits
 from streamproof.spark_impl.runtime.logic import NAN, Arrived, NotANumber
-from streamproof.spark_impl.runtime.processor import Side, Stage
+from streamproof.spark_impl.runtime.processor import Stage, StageInput
 from streamproof.spark_impl.session_windows import SessionLogic
 from streamproof.spark_impl.table_table_join import TableTableLogic
 
@@ -56,7 +56,7 @@ def test_a_nan_closes_after_all_other_keys() -> None:
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_rows_are_taken_by_an_order_whose_nan_is_the_largest_number(kind: str) -> None:
     order = T.StructType().add("number", kind).add("time", "timestamp").add("step", "integer")
-    side = Side("left", order, T.IntegerType())
+    side = StageInput("left", order, T.IntegerType())
     stage = Stage(TableTableLogic(TableTableJoin("left")), [side, side], [], T.StructType())
     orders = [[1.0, None, 2], [nan, None, 0], [nan, None, 1], [nan, None, 2]]
     for arrival in permutations(range(4)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from streamproof.reference.definitions.windows import WindowedTable
-from streamproof.spark_impl.windowed_table import State, Windowed, WindowedLogic
+from streamproof.spark_impl.windowed_table import Windowed, WindowedLogic, WindowedState
 
 CLOSED = 20 + 10 + 5
 """A window of 10 ms that begins at 20 ms is closed then, with a grace of 5 ms."""
@@ -35,7 +35,7 @@ def test_a_window_is_forgotten_once_nothing_can_ask_for_it_any_more(
         logic.retention_ms = retention_ms
         for side, until in zip(("events", "right"), over, strict=True):
             for clock in (CLOSED - 1, CLOSED, CLOSED + 3, CLOSED + 4, CLOSED + 6, CLOSED + 7):
-                state = State({"events": {}, "right": {}, side: {20: Windowed(1, 25)}}, None)
+                state = WindowedState({"events": {}, "right": {}, side: {20: Windowed(1, 25)}}, None)
                 kept = logic.keep(state, clock if emit == "close" else CLOSED - 1, clock)
                 assert bool(kept.sides[side]) == (until is None or clock < until)
 
@@ -46,7 +46,7 @@ def test_a_window_is_forgotten_once_nothing_can_ask_for_it_any_more(
 def test_a_timer_comes_when_a_window_closes_or_a_multiple_of_half_its_life_later(
     emit: Any, clock: int, due: int | None
 ) -> None:
-    state = State({"events": {20: Windowed(1, 25)}, "right": {}}, None)
+    state = WindowedState({"events": {20: Windowed(1, 25)}, "right": {}}, None)
     assert WindowedLogic(WindowedTable(10, grace_ms=5, emit=emit)).due(state, clock) == due
     later = WindowedLogic(WindowedTable(10, grace_ms=5, emit=emit, with_="table"))
     later.retention_ms = 9

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import types as T
 from streamproof import BadInput
 from streamproof.spark_impl.sinks import tables
-from streamproof.spark_impl.sinks.materialize import Content
+from streamproof.spark_impl.sinks.materialize import Included
 from streamproof.spark_impl.sinks.tables import BUCKET, DATA, DuckDBTable, ParquetTable, _quoted
 
 SCHEMA = T.StructType().add("key", "string").add("value", "long")
@@ -32,7 +32,7 @@ def test_the_files_of_as_many_versions_stay_as_are_asked_for_and_no_others(
 ) -> None:
     generator = random.Random(versions)
 
-    def rewritten(self: ParquetTable, rows: Any, content: Content, before: Any) -> tuple[set[str], dict[str, str]]:
+    def rewritten(self: ParquetTable, rows: Any, content: Included, before: Any) -> tuple[set[str], dict[str, str]]:
         touched = set(generator.sample("0123", generator.randint(0, 3)))
         left = [name for name in sorted(touched) if generator.random() < 0.8]  # a bucket may become empty
         folders = {name: f"{content.batch:09d}/{BUCKET}={name}" for name in left}
@@ -43,7 +43,7 @@ def test_the_files_of_as_many_versions_stay_as_are_asked_for_and_no_others(
     seen: list[list[Path]] = []
     for batch in (*range(8), 10, 100, 1000, 1001, 10**9, 10**9 + 1):
         table = ParquetTable(tmp_path / "table", 4, versions)
-        content = Content("query", batch, "offsets", result, ("key",), SCHEMA)
+        content = Included("query", batch, "offsets", result, ("key",), SCHEMA)
         rows: Any = SimpleNamespace(isEmpty=lambda: generator.random() < 0.2, count=lambda: 1)
         table.commit(rows, content)
         assert table.content() == content

@@ -18,7 +18,7 @@ from streamproof.properties.generators.draws import HistorySettings, draw_histor
 from streamproof.properties.witnesses.spark.witness import SPARK, binding_of
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
-from streamproof.spark_impl.sinks.materialize import Content, Target, materialize
+from streamproof.spark_impl.sinks.materialize import Included, Target, materialize
 from streamproof.spark_impl.sinks.tables import DuckDBTable, ParquetTable
 
 PROFILE = HistorySettings(
@@ -57,12 +57,12 @@ class Several:
     def __init__(self, *targets: Target, crash_in: int | None = None) -> None:
         self.targets, self.crash_in = targets, crash_in
 
-    def content(self) -> Content | None:
+    def content(self) -> Included | None:
         first, *others = (target.content() for target in self.targets)
         assert all(other == first for other in others)
         return first
 
-    def commit(self, rows: DataFrame, content: Content) -> None:
+    def commit(self, rows: DataFrame, content: Included) -> None:
         for target in self.targets:
             target.commit(rows, content)
         if content.batch == self.crash_in:

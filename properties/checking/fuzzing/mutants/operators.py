@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from .....reference.spark import drop_duplicates, groups, processor, session_windows, stream_join, windows
-from .....reference.spark.aggregates import Aggregate
+from .....reference.spark.aggregates import AggregateFunction
 from .....reference.spark.plans import Aggregation, Explode, Filter, Limit, Union
 from .....reference.spark.static_join import StaticJoin
 from .....reference.spark.subtraction import Subtraction
 from .making import Method, Mutant, declared, filtered, function, returning, shifted
 
 
-def _touches(self: session_windows.State, row: Mapping[str, Any], late_ms: int) -> bool:
+def _touches(self: session_windows.SessionsState, row: Mapping[str, Any], late_ms: int) -> bool:
     """Whether a row isn't late by the end of the session that it is merged into."""
     time_us, gap_us = row[self.windows.time], self.windows.gap_us
     if time_us is None:
@@ -25,7 +25,7 @@ def _touches(self: session_windows.State, row: Mapping[str, Any], late_ms: int) 
 
 
 def _prolonged(right: Method) -> Method:
-    def batch(self: drop_duplicates.State, rows: Any, late_ms: int, eviction_ms: int) -> Any:
+    def batch(self: drop_duplicates.DuplicatesState, rows: Any, late_ms: int, eviction_ms: int) -> Any:
         for row in rows:
             key = tuple(row[column] for column in self.duplicates.columns)
             if self.seen.get(key) is not None:
@@ -35,11 +35,11 @@ def _prolonged(right: Method) -> Method:
     return batch
 
 
-def _unjoined(*kinds: stream_join.Kind) -> Callable[[Method], Method]:
+def _unjoined(*kinds: stream_join.StreamJoinKind) -> Callable[[Method], Method]:
     """Return a method before which joins of some kinds forget which of their rows have been joined."""
 
     def wrong(right: Method) -> Method:
-        def called(self: stream_join.State, *given: Any) -> Any:
+        def called(self: stream_join.JoinState, *given: Any) -> Any:
             rows = (one for of_side in self.kept.values() for of_key in of_side.values() for one in of_key)
             for kept in rows if self.join.join in kinds else ():
                 kept.joined = False
@@ -51,7 +51,7 @@ def _unjoined(*kinds: stream_join.Kind) -> Callable[[Method], Method]:
 
 
 def _moving(right: Method) -> Method:
-    def batch(self: processor.State, rows: Any, late_ms: int, eviction_ms: int) -> Any:
+    def batch(self: processor.ProcessorState, rows: Any, late_ms: int, eviction_ms: int) -> Any:
         for row in rows:
             if not self.is_late(row, late_ms):
                 self.timers_ms.pop(tuple(row[one] for one in self.processor.keys), None)
@@ -61,7 +61,7 @@ def _moving(right: Method) -> Method:
 
 
 def _kept(right: Method) -> Method:
-    def batch(self: processor.State, *given: Any) -> Any:
+    def batch(self: processor.ProcessorState, *given: Any) -> Any:
         emitted = right(self, *given)
         for row in emitted:
             if row[self.processor.count] < 0:
@@ -72,8 +72,9 @@ def _kept(right: Method) -> Method:
 
 
 ALWAYS = 10**15  # milliseconds
-W, S, G, D, J = (one.State for one in (windows, session_windows, groups, drop_duplicates, stream_join))
-P = processor.State
+W, S, G, D = windows.WindowsState, session_windows.SessionsState, groups.GroupsState, drop_duplicates.DuplicatesState
+J = stream_join.JoinState
+P = processor.ProcessorState
 OF_ROWS = (
     function("a null equals a null", "=", lambda one, other: one == other),
     function("a null differs from any value", "<>", lambda one, other: one != other),
@@ -211,19 +212,19 @@ OF_AGGREGATIONS = (
     ),
     Mutant(
         "a sum of nulls alone is zero",
-        Aggregate,
+        AggregateFunction,
         "of",
         lambda right: lambda self, rows: (right(self, rows) or 0) if self.function == "sum" else right(self, rows),
     ),
     Mutant(
         "a count of a column counts nulls",
-        Aggregate,
+        AggregateFunction,
         "of",
         lambda right: lambda self, rows: len(rows) if self.function == "count" else right(self, rows),
     ),
     Mutant(
         "an average takes a null for zero",
-        Aggregate,
+        AggregateFunction,
         "of",
         lambda right: (
             lambda self, rows: (
@@ -233,7 +234,7 @@ OF_AGGREGATIONS = (
     ),
     Mutant(
         "the least of several values is null if one is",
-        Aggregate,
+        AggregateFunction,
         "of",
         lambda right: (
             lambda self, rows: (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from .....reference.spark.execution import Batch, Execution, MicroBatch
+from .....reference.spark.execution import Batch, ExecutedBatch, Execution
 from .....reference.spark.plans import (
     Aggregation,
     Deduplication,
@@ -18,7 +18,7 @@ from .....reference.spark.plans import (
     Project,
     Stateful,
     Union,
-    Watermark,
+    WithWatermark,
     rebuilt,
 )
 from .....reference.spark.stream_join import LEFT_FIRST
@@ -78,16 +78,16 @@ def _set(**values: Any) -> Callable[[Execution], None]:
 
 
 def _filter_below_watermark(node: Node) -> Node:
-    if isinstance(node, Filter) and isinstance(node.input, Watermark):
+    if isinstance(node, Filter) and isinstance(node.input, WithWatermark):
         return replace(node.input, inputs=(replace(node, inputs=node.input.inputs),))
     return node
 
 
 def _at_the_end_alone(right: Method) -> Method:
-    def run(self: Execution, batches: Iterable[Batch]) -> list[MicroBatch]:
+    def run(self: Execution, batches: Iterable[Batch]) -> list[ExecutedBatch]:
         given, without_data = [*batches], self.without_data
         self.without_data = False
-        done: list[MicroBatch] = right(self, given)
+        done: list[ExecutedBatch] = right(self, given)
         while without_data and self.asks_for_batch_without_data():
             done.append(self.micro_batch(len(given) - 1, None))
         return done
@@ -129,7 +129,7 @@ OF_WATERMARKS = (
     ),
     _planning(
         "the delay of a watermark is left out",
-        lambda node: replace(node, delay_us=0) if isinstance(node, Watermark) else node,
+        lambda node: replace(node, delay_us=0) if isinstance(node, WithWatermark) else node,
     ),
     _planning("a filter above a watermark is moved below it", _filter_below_watermark),
     Mutant(

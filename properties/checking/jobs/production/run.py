@@ -12,7 +12,7 @@ from ....system.progress import doing
 from ....witnesses.job.plan.plans import delays_by_input
 from ....witnesses.production.checkpoint import Checkpoint, read_checkpoint
 from ....witnesses.production.inputs import read_inputs, sources_by_input
-from ....witnesses.production.output import Target, Written, read_output
+from ....witnesses.production.output import OutputTarget, Written, read_output
 from ....witnesses.production.reading import Reading
 from ....witnesses.run_options import WATERMARK_POLICY
 from ....witnesses.spark.session import session_for_query
@@ -51,7 +51,7 @@ class ProductionRun:
 
 
 def read_run(
-    judge: Judge, options: CheckOptions, checkpoint: str, output: Target, readings: Mapping[str, Reading]
+    judge: Judge, options: CheckOptions, checkpoint: str, output: OutputTarget, readings: Mapping[str, Reading]
 ) -> tuple[ProductionRun, CheckOptions]:
     """Read a run, and return it with the options that the query has gone by.
 

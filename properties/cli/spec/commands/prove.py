@@ -25,9 +25,9 @@ from .check import available_cores
 
 if TYPE_CHECKING:
     from .....specs.proofs.entries import ProofEntry
-    from .....specs.proofs.proving import Checked
+    from .....specs.proofs.proving import CheckedCondition
     from .....specs.pytla import Tools
-    from ....checking.checked import Verdict
+    from ....checking.checked import VerdictName
 
 _TLC_SECONDS = 60
 """The time for which TLC looks for the first state of a counterexample (s)."""
@@ -67,7 +67,7 @@ def prove_specifications(
     tools = tools_with(None)
     width = max(len(entry.name) for entry in entries)
     found: list[dict[str, Any]] = []
-    missed: Checked | None = None
+    missed: CheckedCondition | None = None
     for entry, checked, seconds in _proved(entries, tools, round(timeout * 1000), jobs or available_cores()):
         verdict = _verdict(entry, checked)
         found.append(_as_json(entry, checked, verdict, seconds))
@@ -91,7 +91,7 @@ def prove_specifications(
 
 def _proved(
     entries: Sequence[ProofEntry], tools: Tools, milliseconds: int, jobs: int
-) -> Iterator[tuple[ProofEntry, tuple[Checked, ...], float]]:
+) -> Iterator[tuple[ProofEntry, tuple[CheckedCondition, ...], float]]:
     """Check proofs, some at a time, and yield the results in their order, with the seconds that each took."""
     from .....specs.checking import tlc_errors
 
@@ -112,7 +112,7 @@ def _proved(
 
 def _timed(
     entry: ProofEntry, tools: Tools, milliseconds: int, shown: bool = False
-) -> tuple[tuple[Checked, ...], float]:
+) -> tuple[tuple[CheckedCondition, ...], float]:
     from .....specs.proofs.proving import prove
 
     start = time.monotonic()
@@ -120,14 +120,14 @@ def _timed(
     return checked, time.monotonic() - start
 
 
-def _print_condition(checked: Checked) -> None:
+def _print_condition(checked: CheckedCondition) -> None:
     style = {"proved": "green", "not proved": "bold red", "unknown": "yellow"}[checked.answer]
     why = f" ({escape(checked.why)})" if checked.why else ""
     claim = escape(checked.claim)
     results.print(f"[{style}]{checked.answer:10}[/] {checked.milliseconds:6,} ms  {claim}{why}", soft_wrap=True)
 
 
-def _verdict(entry: ProofEntry, checked: Sequence[Checked]) -> Verdict:
+def _verdict(entry: ProofEntry, checked: Sequence[CheckedCondition]) -> VerdictName:
     answers = {each.answer for each in checked}
     if "not proved" in answers:
         return "conforms" if entry.result == "not proved" else "violated"
@@ -136,7 +136,7 @@ def _verdict(entry: ProofEntry, checked: Sequence[Checked]) -> Verdict:
     return "conforms" if entry.result == "proved" else "violated"
 
 
-def _said(entry: ProofEntry, checked: Sequence[Checked]) -> str:
+def _said(entry: ProofEntry, checked: Sequence[CheckedCondition]) -> str:
     missed = [each for each in checked if each.answer == "not proved"]
     unknown = [each for each in checked if each.answer == "unknown"]
     if missed:
@@ -147,7 +147,7 @@ def _said(entry: ProofEntry, checked: Sequence[Checked]) -> str:
     return f"proved: {count_of(len(checked), 'condition')}"
 
 
-def _print_counterexample(entry: ProofEntry, checked: Checked, tools: Tools) -> None:
+def _print_counterexample(entry: ProofEntry, checked: CheckedCondition, tools: Tools) -> None:
     from .....specs.proofs.reaching import steps_to
     from .....specs.pytla import TlcError
 
@@ -173,7 +173,9 @@ def _print_counterexample(entry: ProofEntry, checked: Checked, tools: Tools) -> 
     results.print()
 
 
-def _as_json(entry: ProofEntry, checked: Sequence[Checked], verdict: Verdict, seconds: float) -> dict[str, Any]:
+def _as_json(
+    entry: ProofEntry, checked: Sequence[CheckedCondition], verdict: VerdictName, seconds: float
+) -> dict[str, Any]:
     return {
         "proof": entry.name,
         "module": str(entry.module),

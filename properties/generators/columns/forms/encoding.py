@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from .envelopes import ENVELOPES, HEADERS, Envelope
-from .nesting import Place
-from .payloads import DEBEZIUM, Value, payload
+from .nesting import TimePlace
+from .payloads import DEBEZIUM, PayloadForm, payload
 from .rows import Row
 from .times import TimeForm
 
@@ -39,9 +39,9 @@ class Encoding:
     time: str
     form: TimeForm | None = None
     format: Format | None = None
-    value: Value = "json"
+    value: PayloadForm = "json"
     headers: bool = False
-    place: Place | None = None
+    place: TimePlace | None = None
 
     @property
     def schema(self) -> pa.Schema:

@@ -13,7 +13,7 @@ from .rows import Row
 
 
 @dataclass(frozen=True)
-class Place:
+class TimePlace:
     """The place of the event time within a struct.
 
     Attributes:
@@ -57,7 +57,7 @@ def _without(value: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[
     return kept if rest is None else {**kept, path[0]: rest}
 
 
-def place_of(time: str, columns: pa.Schema) -> tuple[Place, pa.Schema]:
+def place_of(time: str, columns: pa.Schema) -> tuple[TimePlace, pa.Schema]:
     """Return the place of an event time in a struct, and the columns that histories have, the time among them.
 
     Args:
@@ -79,7 +79,9 @@ def place_of(time: str, columns: pa.Schema) -> tuple[Place, pa.Schema]:
     own = path[-1] if path[-1] not in (*others, path[0]) else time
     rest = _less(columns.field(path[0]), path[1:])
     kept = [rest if field.name == path[0] else field for field in columns]
-    return Place(path, columns, own), pa.schema([*(field for field in kept if field is not None), pa.field(own, kind)])
+    return TimePlace(path, columns, own), pa.schema(
+        [*(field for field in kept if field is not None), pa.field(own, kind)]
+    )
 
 
 def _less(field: pa.Field, path: tuple[str, ...]) -> pa.Field | None:

@@ -21,7 +21,7 @@ from ....system.exits import without_exit
 from .rows import Row
 from .times import iso_text
 
-Value: TypeAlias = Literal["json", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
+PayloadForm: TypeAlias = Literal["json", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
 """The form of a record's payload: the name of a format, or a user's function from a row to bytes."""
 
 DEBEZIUM = "debezium"
@@ -33,7 +33,7 @@ _NOISE = b"\x00{no row"
 _NEVER = "never"
 
 
-def faults_of(value: Value, has_time: bool) -> Sequence[str]:
+def faults_of(value: PayloadForm, has_time: bool) -> Sequence[str]:
     """Return the faults that make a payload of a format certainly unreadable.
 
     A line of CSV that is cut, or lacks a field, may be read as another row; so may a payload of a user's function.
@@ -47,7 +47,9 @@ def faults_of(value: Value, has_time: bool) -> Sequence[str]:
     return (EMPTY, NOISE, WRONG_TIME) if has_time and value == "csv" else (EMPTY, NOISE)
 
 
-def payload(value: Value, row: Row, schema: pa.Schema, where: str, fault: str = "", time: str = "") -> bytes | None:
+def payload(
+    value: PayloadForm, row: Row, schema: pa.Schema, where: str, fault: str = "", time: str = ""
+) -> bytes | None:
     """Return the payload of a row.
 
     Args:
@@ -174,7 +176,7 @@ def _text_of_row(row: Row, columns: Sequence[pa.Field]) -> str | None:
     return value
 
 
-def refused_columns(value: Value, columns: Mapping[str, pa.DataType]) -> str | None:
+def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> str | None:
     """Return the reason why a payload of a format can't have columns of these types; None: it can."""
     if value == "csv":
         for name, kind in columns.items():

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from ..debezium import DELETED
 from ..forms.rows import Row, from_microseconds, microseconds
-from ..inputs import Constants, ResolvedInput
+from ..inputs import BoundaryValues, ResolvedInput
 from ..model import Arrival, JobHistory, Source
 from ..terms import (
     COLUMN,
@@ -42,7 +42,7 @@ from ..terms import (
     solutions,
     texts_for,
 )
-from ..values import TERMS, ValueKind, examples_of, plain_values
+from ..values import TERMS, ColumnValues, examples_of, plain_values
 
 SHARE = 0.4
 """The share of histories with values around constants."""
@@ -144,7 +144,7 @@ def _with_constants(
     source = given.source
     own = [one.term for one in found if one.input == given.name]
     free = [name for name in source.schema.names if _is_free(given, name)]
-    values: dict[str, list[ValueKind]] = defaultdict(list)
+    values: dict[str, list[ColumnValues]] = defaultdict(list)
     times: set[int] = set()
     for term in own:
         for column, kind in _values_of(term, source, start, exact).items():
@@ -163,18 +163,18 @@ def _with_constants(
     on_time = {time_us: source.time_of(time_us) for time_us in near_us}
     passing_times = {*_passing(own, source, source.time, tuple(on_time.values()))}
     passing_us = [time_us for time_us, time in on_time.items() if time in passing_times]
-    return replace(given, constants=Constants({**values}, seldom, near_us, passing, passing_us))
+    return replace(given, constants=BoundaryValues({**values}, seldom, near_us, passing, passing_us))
 
 
 def _beside_us(source: Source) -> int:
     return max(1_000, source.grain_us)
 
 
-def _flat(kinds: Sequence[Sequence[Any]]) -> ValueKind:
+def _flat(kinds: Sequence[Sequence[Any]]) -> ColumnValues:
     return tuple({repr(value): value for kind in kinds for value in kind}.values())
 
 
-def _passing(terms: Sequence[Term], source: Source, column: str, values: ValueKind) -> ValueKind:
+def _passing(terms: Sequence[Term], source: Source, column: str, values: ColumnValues) -> ColumnValues:
     """Return those of a column's values on which the most comparisons of this column alone are true."""
     own = [term for term in terms if term.columns == [column]]
     row = dict.fromkeys(source.schema.names)
@@ -203,7 +203,7 @@ def _is_of_kind(value: Any, source: Source, name: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict[str, ValueKind]:
+def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict[str, ColumnValues]:
     """Return, by column, values on both sides of a comparison, and at it."""
     found: dict[str, list[Sequence[Any]]] = defaultdict(list)
 
@@ -382,7 +382,7 @@ def near_constants(history: JobHistory, inputs: Sequence[ResolvedInput], delay_u
     return history.with_batches(batches)
 
 
-def _chosen(generator: random.Random, constants: Constants) -> dict[str, ValueKind]:
+def _chosen(generator: random.Random, constants: BoundaryValues) -> dict[str, ColumnValues]:
     """Draw the columns that have values around constants in a history, and a few values for each."""
     chosen = {}
     for column in dict.fromkeys([*constants.values, *constants.seldom]):

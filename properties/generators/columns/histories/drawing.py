@@ -21,7 +21,7 @@ from ..forms.rows import Row, microseconds
 from ..inputs import ResolvedInput
 from ..key_spaces import key_family, key_space, why_alone
 from ..model import Arrival, JobHistory, Unreadable
-from ..values import ValueKind, drawn_kind
+from ..values import ColumnValues, drawn_kind
 from .constants import near_constants
 
 MS = 1000
@@ -383,7 +383,7 @@ class Contents:
         return row
 
 
-def _few(generator: random.Random, found: Sequence[ValueKind]) -> ValueKind:
+def _few(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValues:
     """Draw a kind; of many values only a few, so that equal values meet."""
     kind = drawn_kind(generator, found)
     return kind if len(kind) <= FEW else tuple(generator.sample(kind, FEW))
@@ -401,7 +401,7 @@ class _Keys:
         self.real = next((given.keys for given in inputs if given.keys), ())
         self.inputs = inputs
         self.columns: list[list[tuple[str, bool]]] = []
-        self.kinds: dict[str, Sequence[ValueKind]] = {}
+        self.kinds: dict[str, Sequence[ColumnValues]] = {}
         # A null can't carry a history's number, and a key of one column alone is never null.
         carriers = {} if why_alone(inputs) else key_space(sources).columns
         for given in inputs:
@@ -422,7 +422,7 @@ class _Keys:
         chosen = {family: drawn_kind(generator, found) for family, found in self.kinds.items()}
         return [self._one(generator, chosen) for _ in range(count)]
 
-    def _one(self, generator: random.Random, chosen: Mapping[str, ValueKind]) -> list[tuple[Any, ...]]:
+    def _one(self, generator: random.Random, chosen: Mapping[str, ColumnValues]) -> list[tuple[Any, ...]]:
         values = {family: generator.choice(kind) for family, kind in chosen.items()}
         null = generator.random() < 0.1
         key = [

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from .....reference.core.durations import Duration, microseconds_of
 from .....reference.core.errors import BadInput
-from .....reference.spark.aggregates import FUNCTIONS, Aggregate
+from .....reference.spark.aggregates import FUNCTIONS, AggregateFunction
 from .....reference.spark.plans import Aggregation
 from .....reference.spark.session_windows import SessionWindows
 from .....reference.spark.windows import Windows
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (
-    Result,
+    ResultColumns,
     check_semantics,
     column_names,
     delays_of,
@@ -42,7 +42,7 @@ def session_windows(
     aggregates: Aggregates | None = None,
     *,
     keys: str | Sequence[str] | None = None,
-    result: Result = None,
+    result: ResultColumns = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
@@ -91,7 +91,7 @@ def windows(
     aggregates: Aggregates | None = None,
     *,
     keys: str | Sequence[str] | None = None,
-    result: Result = None,
+    result: ResultColumns = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
@@ -139,7 +139,9 @@ def windows(
     return Rule(name, delays_us, bind, distances_us, result=wanted)
 
 
-def _require(name: str, stream: Stream, keys: Sequence[str], aggregates: Mapping[str, Aggregate], mode: Mode) -> None:
+def _require(
+    name: str, stream: Stream, keys: Sequence[str], aggregates: Mapping[str, AggregateFunction], mode: Mode
+) -> None:
     """Refuse a stream without the columns or the event time, and an aggregate that the rules don't know."""
     columns = [*keys, *(aggregate.column for aggregate in aggregates.values() if aggregate.column is not None)]
     look_for(name, stream, columns)
@@ -183,7 +185,7 @@ def _aggregated(stream: Stream, by: Windows | SessionWindows) -> Stream:
     )
 
 
-def _aggregates(rule: str, given: Aggregates | None) -> dict[str, Aggregate]:
+def _aggregates(rule: str, given: Aggregates | None) -> dict[str, AggregateFunction]:
     aggregates = {}
     for name, said in ({"count": "count"} if given is None else given).items():
         parts = (said, None) if isinstance(said, str) else (*said,)
@@ -194,5 +196,5 @@ def _aggregates(rule: str, given: Aggregates | None) -> dict[str, Aggregate]:
                 f"{rule}: the aggregate {name!r} is {said!r}: give a function of {', '.join(FUNCTIONS)} "
                 'with its column, such as ("sum", "amount"), or "count"'
             )
-        aggregates[name] = Aggregate(*parts)
+        aggregates[name] = AggregateFunction(*parts)
     return aggregates

@@ -13,7 +13,7 @@ from .rule import WINDOW_TIME, Stream
 
 On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
 """The columns that are equal: their names, or the names on each side in the same order."""
-Result: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
+ResultColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 """The columns of a job's result: their names, or, for other names, the emitted column of each; None: all columns."""
 
 
@@ -81,7 +81,7 @@ def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[st
     return given
 
 
-def result_columns(rule: str, result: Result) -> dict[str, str]:
+def result_columns(rule: str, result: ResultColumns) -> dict[str, str]:
     """Return the emitted column of each column that a job's result must have; none for all of them."""
     if isinstance(result, Mapping):
         return dict(zip(column_names(rule, "result", [*result]), result.values(), strict=True))

@@ -11,7 +11,7 @@ from .....reference.spark.plans import Deduplication
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (
-    Result,
+    ResultColumns,
     check_semantics,
     column_names,
     delays_of,
@@ -31,7 +31,7 @@ def drop_duplicates(
     delay: Duration | None = None,
     within_watermark: bool = False,
     *,
-    result: Result = None,
+    result: ResultColumns = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:

@@ -47,7 +47,7 @@ class Stream:
     @property
     def is_input(self) -> bool:
         """Whether it is an input of the job's, which no rule has read."""
-        return isinstance(self.plan.input if isinstance(self.plan, plans.Watermark) else self.plan, plans.Source)
+        return isinstance(self.plan.input if isinstance(self.plan, plans.WithWatermark) else self.plan, plans.Source)
 
     def shown(self, row: Row) -> Row:
         """Return a row with its own columns alone, and times as times."""
@@ -133,7 +133,7 @@ class Rule(Oracle):
     def _input(self, source: Source) -> Stream:
         plan: plans.Node = plans.Source(source.name, tuple(source.schema.names))
         if (delay_us := self.delays_us.get(source.name, self.delays_us.get(""))) is not None:
-            plan = plans.Watermark((plan,), source.time, delay_us)
+            plan = plans.WithWatermark((plan,), source.time, delay_us)
         times, inputs = frozenset({source.time}), frozenset({source.name})
         return Stream(source.name, plan, source.schema, source.key, source.time, times, inputs)
 
@@ -145,7 +145,7 @@ class Rule(Oracle):
         batches: list[dict[str, list[Row]]] = []
         largest_us: list[dict[str, int | None]] = []
         nodes = enumerate(output.plan.walk())
-        watermarks = {str(place): node for place, node in nodes if isinstance(node, plans.Watermark)}
+        watermarks = {str(place): node for place, node in nodes if isinstance(node, plans.WithWatermark)}
         by_name = {source.name: source for source in sources}
         for number, batch in enumerate(history.batches):
             rows: dict[str, list[Row]] = {name: [] for name in by_name}

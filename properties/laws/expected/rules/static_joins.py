@@ -16,7 +16,7 @@ from ....witnesses.job.rows import rows_of
 from ....witnesses.run_options import Mode
 from .declared import (
     On,
-    Result,
+    ResultColumns,
     both_sides,
     check_semantics,
     look_among,
@@ -36,7 +36,7 @@ def static_join(
     on: On,
     join: StaticJoinKind = "inner",
     *,
-    result: Result = None,
+    result: ResultColumns = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:

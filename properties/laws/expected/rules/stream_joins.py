@@ -37,7 +37,7 @@ SIDES: tuple[joins.Side, joins.Side] = ("left", "right")
 StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
 
 
-Columns: TypeAlias = Mapping[str, tuple[str, ...]] | None
+ColumnOrigins: TypeAlias = Mapping[str, tuple[str, ...]] | None
 """The columns that each column of the output is made of, as `input.column`: the first that isn't null counts. None: all
 columns of both sides."""
 
@@ -52,7 +52,7 @@ def _inputs(rule: str, streams: Sequence[Stream], left: str | None, right: str |
     )
 
 
-def _missing(rule: joins.StreamJoin, columns: Columns, left: Stream, right: Stream) -> list[str]:
+def _missing(rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> list[str]:
     """Return the arguments without which Spark refuses a join, and why."""
     bounded = {side for side in SIDES if rule.reach_us(side) is not None}
     on = rule.keys if rule.keys[0] else _keys(left, right)
@@ -88,7 +88,7 @@ def _suggested(join: StreamJoinKind, left: Stream, right: Stream, on: Sides) -> 
     return columns
 
 
-def _parts(rule: str, columns: Columns, sides: Sequence[Stream]) -> dict[str, list[tuple[int, str]]]:
+def _parts(rule: str, columns: ColumnOrigins, sides: Sequence[Stream]) -> dict[str, list[tuple[int, str]]]:
     """Return the source columns of each output column: 0 or 1 for the side, and the column there."""
     if columns is None:
         return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
@@ -108,7 +108,7 @@ def _parts(rule: str, columns: Columns, sides: Sequence[Stream]) -> dict[str, li
     return parts
 
 
-def _joined(name: str, rule: joins.StreamJoin, columns: Columns, left: Stream, right: Stream) -> Stream:
+def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> Stream:
     """Return the output of a join: its event time is the left side's, if the output has it, otherwise the right's."""
     if missing := _missing(rule, columns, left, right):
         raise BadInput(f"{name}: give it {'; and '.join(missing)}")

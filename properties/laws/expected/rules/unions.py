@@ -11,7 +11,16 @@ from .....reference.core.errors import BadInput
 from .....reference.spark import plans
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
-from .declared import Result, check_semantics, column_names, each_delay, look_among, named, only_input, result_columns
+from .declared import (
+    ResultColumns,
+    check_semantics,
+    column_names,
+    each_delay,
+    look_among,
+    named,
+    only_input,
+    result_columns,
+)
 from .rule import Rule, Stream
 
 
@@ -20,7 +29,7 @@ def union(
     inputs: Sequence[str] | None = None,
     delay: Duration | Mapping[str, Duration] | None = None,
     *,
-    result: Result = None,
+    result: ResultColumns = None,
     semantics: str = "spark",
 ) -> Rule:
     """Expect the rows of `union` of streams with the same columns, whose event time is the first stream's.
@@ -59,7 +68,7 @@ def union(
         below = (one.plan.input if times else one.plan for one in united)
         plan: plans.Node = reduce(lambda one, two: plans.Union((one, two)), below)
         if times:
-            plan = plans.Watermark((plan,), *times[0])
+            plan = plans.WithWatermark((plan,), *times[0])
         inputs_of = frozenset(name for one in united for name in one.inputs)
         return replace(first, plan=plan, inputs=inputs_of)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from .....spark_impl.runtime.logic import UPDATE, Arrived, Emitted, Key
-from .....spark_impl.runtime.stages import ReferredState, Row
+from .....spark_impl.runtime.stages import ReferredState, ValueAt
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
 from .common import (
@@ -74,7 +74,7 @@ RightThroughFloat = mixed(RightLogic, RoundingRights)
 class EqualLeftStays(RightLogic):
     """A stored left row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
 
-    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         old = state.lefts.get(key)
         kept = left is not None and old is not None and same(old.value, left.value)
         super().put(state, key, left._replace(value=old.value) if kept and left and old else left)
@@ -83,7 +83,7 @@ class EqualLeftStays(RightLogic):
 class LeftKeysInLowerCase(RightLogic):
     """Left keys that differ in case alone share a stored row."""
 
-    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         super().put(state, key_after_bug(key, lower_case), left)
 
 

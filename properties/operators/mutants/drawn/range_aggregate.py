@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.range_aggregate import Held, RangeLogic
+from .....spark_impl.range_aggregate import RangeLogic, Retained
 from .....spark_impl.runtime.logic import DROPPED, Arrived, Emitted, Key
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclaring
@@ -39,7 +39,7 @@ RangeOfOneEmpty = redeclaring(
 class TiesUnpackedReversed(RangeLogic):
     """Rows of one timestamp come back from the state in reverse order."""
 
-    def unpack(self, fields: tuple[Any, ...]) -> list[Held]:
+    def unpack(self, fields: tuple[Any, ...]) -> list[Retained]:
         rows = super().unpack(fields)
         rows.reverse()
         rows.sort(key=lambda row: row.timestamp)
@@ -49,28 +49,28 @@ class TiesUnpackedReversed(RangeLogic):
 class FalsyRowsNotSaved(RangeLogic):
     """A row of false, 0 or the empty text isn't saved from one batch to the next."""
 
-    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack([row for row in state if not is_falsy(row.value)])
 
 
 class RowAtZeroNotSaved(RangeLogic):
     """A row with timestamp 0 isn't saved from one batch to the next."""
 
-    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack([row for row in state if row.timestamp])
 
 
 class FewRowsSaved(RangeLogic):
     """Only the last four rows of a key are saved from one batch to the next."""
 
-    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack(state[-4:])
 
 
 class EqualRowsOfOneTime(RangeLogic):
     """If two rows of one timestamp are equal in Python, such as 1 and true, the first counts twice."""
 
-    def hold(self, state: list[Held], row: Held) -> None:
+    def hold(self, state: list[Retained], row: Retained) -> None:
         equal = [one for one in state if one.timestamp == row.timestamp and same(one.value, row.value)]
         super().hold(state, equal[0] if equal else row)
 
@@ -78,7 +78,7 @@ class EqualRowsOfOneTime(RangeLogic):
 class AnsweredAsDropped(RangeLogic):
     """The answer of a row far behind the clock is labelled as dropped."""
 
-    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
         late = row.timestamp is not None and row.timestamp < clock - 2 * self.ranges.preceding_ms
         emitted = super().take(key, state, row, clock)
         return [one._replace(change=DROPPED) if late else one for one in emitted]

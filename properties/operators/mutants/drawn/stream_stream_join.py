@@ -6,7 +6,7 @@ from typing import Any
 
 from .....reference.definitions.joins import StreamStreamJoin
 from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key, changed, dropped
-from .....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
+from .....spark_impl.stream_stream_join import OTHER, Buffered, Buffers, StreamStreamLogic
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclared, redeclaring, returning
 from .common import (
@@ -131,7 +131,7 @@ class MatchesNotSaved(StreamStreamLogic):
     """It isn't saved that a record has found its partner, if its value is false, 0 or empty."""
 
     def unpack(self, fields: tuple[Any, ...]) -> Buffers:
-        def unmatched(row: Row) -> Row:
+        def unmatched(row: Buffered) -> Buffered:
             return row._replace(matched=False) if is_falsy(row.value) else row
 
         return {side: list(map(unmatched, rows)) for side, rows in super().unpack(fields).items()}

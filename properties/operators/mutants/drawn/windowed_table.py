@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .....spark_impl.runtime.logic import Arrived, Emitted
-from .....spark_impl.windowed_table import SIDES, State, Windowed, WindowedLogic
+from .....spark_impl.windowed_table import SIDES, Windowed, WindowedLogic, WindowedState
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclaring, returning
 from . import aggregates
@@ -66,7 +66,7 @@ FirstOfManyWindowsMissed = returning(
 class FalsyRowMissing(WindowedLogic):
     """A row of the table that is false, 0 or empty is joined as null."""
 
-    def take_right(self, state: State, row: Arrived, edge: int) -> list[Emitted]:
+    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
         if row.value is None or self.table.with_ == "windowed_table":
             return super().take_right(state, row, edge)
         value = {**row.value, "value": after_bug(row.value["value"], falsy_to_null)}
@@ -76,7 +76,7 @@ class FalsyRowMissing(WindowedLogic):
 class EqualRowStays(WindowedLogic):
     """A row of the table that changes to what Python takes for equal, such as from 1 to true, stays."""
 
-    def take_right(self, state: State, row: Arrived, edge: int) -> list[Emitted]:
+    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
         old = state.row
         if old is not None and row.value is not None and same(old.value, row.value["value"]):
             row = row._replace(value={**row.value, "value": old.value})
@@ -86,14 +86,14 @@ class EqualRowStays(WindowedLogic):
 class WindowAtZeroNotFound(WindowedLogic):
     """The window that starts at 0 can't be looked up."""
 
-    def emitted(self, state: State, side: str, start: int | None, edge: int) -> Windowed | None:
+    def emitted(self, state: WindowedState, side: str, start: int | None, edge: int) -> Windowed | None:
         return None if start == 0 and self.table.looked_up else super().emitted(state, side, start, edge)
 
 
 class ForgetsOneEarly(WindowedLogic):
     """A window is forgotten 1 ms before it is closed."""
 
-    def keep(self, state: State, emitted: int, clock: int) -> State:
+    def keep(self, state: WindowedState, emitted: int, clock: int) -> WindowedState:
         return super().keep(state, emitted + 1 if emitted else 0, clock + 1 if clock else 0)
 
 
@@ -105,7 +105,7 @@ DueOneLate = returning(
 class NeverDueAmongSeveral(WindowedLogic):
     """No timer is set for a key with several windows on a side."""
 
-    def due(self, state: State, clock: int) -> int | None:
+    def due(self, state: WindowedState, clock: int) -> int | None:
         return super().due(state, clock) if all(len(state.sides[side]) < 2 for side in SIDES) else None
 
 
@@ -117,18 +117,18 @@ LastClosedFirst = returning(
 class FalsyWindowsNotSaved(WindowedLogic):
     """A window whose aggregate is 0 or empty isn't saved from one batch to the next."""
 
-    def pack(self, state: State) -> tuple[Any, ...] | None:
+    def pack(self, state: WindowedState) -> tuple[Any, ...] | None:
         sides = {
             side: {start: at for start, at in windows.items() if not is_falsy(at.value)}
             for side, windows in state.sides.items()
         }
-        return super().pack(State(sides, state.row))
+        return super().pack(WindowedState(sides, state.row))
 
 
 class RowGoesWithWindows(WindowedLogic):
     """The row of the table isn't saved from one batch to the next while its key has no window."""
 
-    def pack(self, state: State) -> tuple[Any, ...] | None:
+    def pack(self, state: WindowedState) -> tuple[Any, ...] | None:
         return super().pack(state) if any(state.sides.values()) else None
 
 

@@ -21,7 +21,7 @@ from ..scripts.execution import run
 from ..scripts.lifting import FORMS, Lift, ScriptSource
 from ..scripts.reads import FILES, Frames, Read
 from ..scripts.writes import Write
-from .learning import Columns, Lacking, lacking
+from .learning import KnownColumns, Lacking, lacking
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +64,7 @@ class Explored:
     reads: Mapping[str, Read]
     columns: Mapping[str, StructType]
     tables: Mapping[str, StructType]
-    learned: Mapping[str, Columns]
+    learned: Mapping[str, KnownColumns]
     folders: Mapping[str, str]
     writes: Sequence[Write]
     unfinished: BadInput | None = None
@@ -85,7 +85,7 @@ class Open(Frames):
 
     spark: Any = None
     folder: Path = Path()
-    learned: dict[str, Columns] = field(default_factory=dict)
+    learned: dict[str, KnownColumns] = field(default_factory=dict)
     columns: dict[str, StructType] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
 
@@ -119,7 +119,7 @@ class Exploring(Lift):
         absent: By the name of such a read, its columns.
     """
 
-    learned: dict[str, Columns] = field(default_factory=dict)
+    learned: dict[str, KnownColumns] = field(default_factory=dict)
     absent: dict[str, StructType] = field(default_factory=dict)
 
     def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
@@ -229,7 +229,7 @@ def explored(
     Raises:
         BadInput: The script fails, or uses a column of which the source can't be told.
     """
-    learned: dict[str, Columns] = {}
+    learned: dict[str, KnownColumns] = {}
     for _ in range(MOST_RUNS):
         with tempfile.TemporaryDirectory() as folder:
             inputs = Open(given, {}, {}, spark, Path(folder), learned)
@@ -259,12 +259,12 @@ def explored(
     raise BadInput(f"{source.where} uses more than {MOST_RUNS} columns or arguments: describe its inputs with --input")
 
 
-def learned_of(name: str, learned: dict[str, Columns]) -> Columns:
+def learned_of(name: str, learned: dict[str, KnownColumns]) -> KnownColumns:
     """Return the columns of a source that are known so far, none at first."""
-    return learned.setdefault(name, Columns(f"streamproof_unknown_{len(learned)}"))
+    return learned.setdefault(name, KnownColumns(f"streamproof_unknown_{len(learned)}"))
 
 
-def learn(missing: Lacking, learned: dict[str, Columns], streams: Mapping[str, object]) -> bool:
+def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[str, object]) -> bool:
     """Add a column, or a better type of one, to the source that can have it; return whether there is one such source.
 
     A column that a stream and a table may have is taken as the stream's, and a column of several tables as the first's,
@@ -326,7 +326,7 @@ def _explained(
     missing: Lacking | None,
     source: ScriptSource,
     reads: Mapping[str, Read],
-    learned: Mapping[str, Columns],
+    learned: Mapping[str, KnownColumns],
 ) -> BadInput:
     """Return the error of a script, with the option that says what can't be inferred."""
     unknown = [name for name in learned if name in reads]

@@ -14,7 +14,7 @@ from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.inputs import Input
 from ..scripts.lifting import FORMS
 from ..scripts.reads import Read
-from .tracing import SQL_TYPES, EventTime, Payload, Place, Traced
+from .tracing import SQL_TYPES, Payload, Place, Traced, TracedTime
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -301,7 +301,7 @@ class _Reading:
             return stamps[0], None
         return (None if stamps else False), None
 
-    def watermarked(self, time: EventTime, stamps: Sequence[str]) -> tuple[str | bool | None, str | None]:
+    def watermarked(self, time: TracedTime, stamps: Sequence[str]) -> tuple[str | bool | None, str | None]:
         column = self.column_of(time.place)
         if column is None:  # the record's own time
             own = None if self.envelope is None else self.envelope.time

@@ -33,7 +33,7 @@ class Lacking:
 
 
 @dataclass
-class Columns:
+class KnownColumns:
     """The columns of a source that are known so far.
 
     Attributes:

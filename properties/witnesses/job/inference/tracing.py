@@ -54,7 +54,7 @@ class Place(NamedTuple):
     parsed: bool = False
 
 
-class EventTime(NamedTuple):
+class TracedTime(NamedTuple):
     """A column on which the job sets a watermark.
 
     Attributes:
@@ -107,11 +107,11 @@ class Traced:
 
     sources: Sequence[str]
     payloads: Mapping[Place, Payload]
-    times: Sequence[EventTime]
+    times: Sequence[TracedTime]
     groups: Sequence[tuple[frozenset[str], Sequence[Place]]]
     kept: Sequence[Place]
     casts: Mapping[Place, frozenset[str]]
-    other_times: Sequence[EventTime]
+    other_times: Sequence[TracedTime]
     identities: Sequence[Sequence[Place]] = ()
 
 
@@ -213,14 +213,14 @@ class _Tracer:
                     found.setdefault(place, set()).add(SQL_TYPES.get(kind, kind))
         return {place: frozenset(kinds) for place, kinds in found.items()}
 
-    def event_times(self) -> Iterator[EventTime]:
+    def event_times(self) -> Iterator[TracedTime]:
         for name, node in self.nodes:
             if name == "EventTimeWatermark":
                 for term in self.terms(trees_of(read_expression(node.eventTime()))[-1]):
                     if (time := time_of(term)) is not None:
                         yield time
 
-    def other_times(self) -> Iterator[EventTime]:
+    def other_times(self) -> Iterator[TracedTime]:
         """Yield the columns of windows, then the values that become times."""
         trees = [tree for trees in self.trees for tree in trees]
         for kinds in (_OF_WINDOWS, (*_EPOCHS, *_PARSED_TIMES, "Cast")):
@@ -357,22 +357,22 @@ def _cuts_header(term: Term) -> bool:
     return term.kind == "Substring" and term.children[1].value == _BEHIND_HEADER
 
 
-def time_of(term: Term) -> EventTime | None:
+def time_of(term: Term) -> TracedTime | None:
     """Return the place of an event time, and the form that the source has it in; None: it comes from no one place."""
     if (place := place_of(term)) is not None:
-        return EventTime(place)
+        return TracedTime(place)
     if term.kind in _EPOCHS and (place := place_of(term.children[0])) is not None:
-        return EventTime(place, _EPOCHS[term.kind])
+        return TracedTime(place, _EPOCHS[term.kind])
     if term.kind in _PARSED_TIMES and (place := place_of(term.children[0])) is not None:
         patterns = [one.value for one in term.children[1:] if one.kind == CONSTANT]
         form = strftime_of(str(patterns[0])) if patterns else None
-        return EventTime(place, form, is_known=not patterns or form is not None)
+        return TracedTime(place, form, is_known=not patterns or form is not None)
     if term.kind in ("Divide", "IntegralDivide") and (place := place_of(term.children[0])) is not None:
         unit = term.children[1]
         while unit.kind == "Cast":
             unit = unit.children[0]
         form = _UNITS.get(int(unit.value)) if unit.kind == CONSTANT and isinstance(unit.value, (int, float)) else None
-        return EventTime(place, form, is_known=form is not None)
+        return TracedTime(place, form, is_known=form is not None)
     if term.kind in ("Cast", "FromUnixTime", "Floor", "Round", *_OF_WINDOWS) and term.children:
         found = time_of(term.children[0])
         if found is not None and term.kind == "FromUnixTime" and found.form is None:

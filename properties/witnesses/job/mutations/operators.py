@@ -49,7 +49,7 @@ _ZONE = re.compile(r"[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+")
 _NOTHING = cst.SimpleWhitespace("")
 
 
-class Functions(NamedTuple):
+class FunctionNames(NamedTuple):
     """How a module names functions of Spark.
 
     Attributes:
@@ -90,12 +90,12 @@ class Changes(ReturnChanges):
         self,
         alike: Mapping[str, Sequence[str]],
         values: Sequence[str] = (),
-        functions: Functions | None = None,
+        functions: FunctionNames | None = None,
         with_options: bool = True,
         returned: Returned | None = None,
     ) -> None:
         super().__init__(alike, returned)
-        self.with_options, self.values, self.functions = with_options, values, functions or Functions()
+        self.with_options, self.values, self.functions = with_options, values, functions or FunctionNames()
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
         text = text_of(node)

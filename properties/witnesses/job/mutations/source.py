@@ -23,7 +23,7 @@ from ..contract import location
 from ..scripts.script import Script
 from .names import BY_KEYS, FUNCTIONS, OWN_NAME
 from .nodes import ChangeKind, CodeChange
-from .operators import Changes, Functions
+from .operators import Changes, FunctionNames
 from .returns import Returned
 
 SPARKS = "pyspark.sql.functions"
@@ -225,7 +225,7 @@ def _is_number(kind: pa.DataType) -> bool:
     return any(of(kind) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
-def functions_of(text: str) -> Functions:
+def functions_of(text: str) -> FunctionNames:
     """Return how a module names functions of Spark, by its imports."""
     modules, bare = {*FUNCTIONS}, dict[str, str]()
     for node in ast.walk(ast.parse(text)):
@@ -235,7 +235,7 @@ def functions_of(text: str) -> Functions:
             modules |= {alias.asname or alias.name for alias in node.names if alias.name == OWN_NAME}
         elif isinstance(node, ast.Import):
             modules |= {alias.asname or alias.name for alias in node.names if alias.name == SPARKS}
-    return Functions(frozenset(modules), bare)
+    return FunctionNames(frozenset(modules), bare)
 
 
 def _names_of(statement: cst.CSTNode) -> set[str]:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from ....generators.columns.forms.rows import EPOCH
 from ....generators.columns.terms import COLUMN, COMPARISONS, CONSTANT, Term, is_comparison
 
-Expression: TypeAlias = Sequence[Mapping[str, Any]]
+JsonExpression: TypeAlias = Sequence[Mapping[str, Any]]
 """An expression's nodes as Spark writes them in JSON, parents first."""
 MAX_TERMS = 200
 """The most terms of a comparison; one of more is left out."""
@@ -33,7 +33,7 @@ class Tree(NamedTuple):
         return str(self.node["class"])
 
 
-def trees_of(expression: Expression) -> list[Tree]:
+def trees_of(expression: JsonExpression) -> list[Tree]:
     """Return each node of an expression with its children."""
     trees: list[Tree] = []
     waiting: list[Tree] = []

@@ -15,7 +15,7 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.model import Source
 from ....generators.columns.terms import Term
-from .expressions import Expression, Tree, comparisons_of, trees_of
+from .expressions import JsonExpression, Tree, comparisons_of, trees_of
 
 DELAY_MS = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark."""
@@ -209,7 +209,7 @@ def walk(plan: Any) -> Iterator[Any]:
             yield from walk(node)
 
 
-def read_expression(expression: Any) -> Expression:
+def read_expression(expression: Any) -> JsonExpression:
     """Return an expression's nodes, parents first, each with the name of its class."""
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
     # A subquery's reference to a column outside of it counts as the column.
@@ -223,7 +223,7 @@ def _delays_us(watermark: Any) -> Iterator[int]:
             yield column["metadata"][DELAY_MS] * 1_000
 
 
-def _durations_us(expression: Expression) -> Iterator[int]:
+def _durations_us(expression: JsonExpression) -> Iterator[int]:
     in_microseconds = any(node["class"] in _IN_MICROSECONDS for node in expression)
     for node in expression:
         if node["class"] != "Literal" or node["value"] is None:
@@ -247,7 +247,7 @@ def _duration_us(text: str) -> Iterator[int]:
 
 
 def _event_times(
-    watermarks: Iterable[Any], sources: Iterable[Expression], expressions: Iterable[Expression]
+    watermarks: Iterable[Any], sources: Iterable[JsonExpression], expressions: Iterable[JsonExpression]
 ) -> list[EventTime]:
     given = {_id(column): (column["name"], _names(columns)) for columns in sources for column in columns}
     of_clock = _made_of([*expressions], _is_of_clock)
@@ -282,11 +282,11 @@ def session_zone() -> str:
     return "UTC" if session is None else str(session.conf.get("spark.sql.session.timeZone"))
 
 
-def _names(columns: Expression) -> list[str]:
+def _names(columns: JsonExpression) -> list[str]:
     return [column["name"] for column in columns]
 
 
-def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> frozenset[int]:
+def _origins(columns: Iterable[int], expressions: Iterable[JsonExpression]) -> frozenset[int]:
     """Return the ids of the columns that columns come from, maybe renamed."""
     renamed = {
         _id(nodes[0]): _id(nodes[1])
@@ -301,7 +301,7 @@ def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> froze
     return frozenset(origins)
 
 
-def _computed(trees: Iterable[Tree], expressions: Sequence[Expression]) -> tuple[frozenset[str], frozenset[str]]:
+def _computed(trees: Iterable[Tree], expressions: Sequence[JsonExpression]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of the columns that expressions compute with, and that Python functions are given.
 
     A name is a column's before any renaming, in lower case.
@@ -362,7 +362,7 @@ def _initial_key(node: Any) -> list[int]:
 
 
 def _looked_up(
-    nodes: Sequence[tuple[str, Any]], trees: Iterable[Tree], expressions: Sequence[Expression]
+    nodes: Sequence[tuple[str, Any]], trees: Iterable[Tree], expressions: Sequence[JsonExpression]
 ) -> frozenset[tuple[str, int | None]]:
     """Return which columns of streams a plan looks up in relations that don't stream; as `Plan.looked_up`."""
     below = [child for name, node in nodes if name == "Join" for child in members(node.children())]
@@ -398,7 +398,7 @@ def _looked_up(
 
 def _columns_of(
     analyzed: Any,
-    expressions: Sequence[Expression],
+    expressions: Sequence[JsonExpression],
     holds: Callable[[Mapping[str, Any]], bool],
     given: Collection[int] = (),
 ) -> frozenset[str]:
@@ -417,7 +417,7 @@ def _columns_of(
 
 
 def _made_of(
-    expressions: Sequence[Expression], holds: Callable[[Mapping[str, Any]], bool], given: Collection[int] = ()
+    expressions: Sequence[JsonExpression], holds: Callable[[Mapping[str, Any]], bool], given: Collection[int] = ()
 ) -> set[int]:
     """Return the ids of the columns that are made of a node of which something holds, or of the given columns."""
     made = {_id(nodes[0]): nodes[1:] for nodes in expressions if nodes[0]["class"] == "Alias"}
@@ -438,7 +438,7 @@ def _places(columns: Sequence[Mapping[str, Any]]) -> Iterator[int]:
 
 
 def _renamed(
-    analyzed: Any, expressions: Sequence[Expression], given: Mapping[int, tuple[tuple[str, ...], str]]
+    analyzed: Any, expressions: Sequence[JsonExpression], given: Mapping[int, tuple[tuple[str, ...], str]]
 ) -> dict[str, str]:
     """Return the columns of a plan that are a source's column under another name; as `Plan.renamed`."""
     found = {}

@@ -22,7 +22,7 @@ from pyspark.streaming import StreamingContext
 
 from ....system.visible import first_line, visible
 from ...spark.platform.connect import classes
-from .lifting import Lift, Waiting
+from .lifting import Lift, WaitsForQueries
 from .notebooks import display
 from .reads import FILES, Read
 from .statements import CHANGES, SETTING, VIEW
@@ -414,6 +414,6 @@ def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float]
         else:
             slept[caller.f_lineno] += 1
             if slept[caller.f_lineno] > MOST_SLEEPS:
-                raise Waiting
+                raise WaitsForQueries
 
     return sleep

@@ -27,7 +27,7 @@ from ...spark.engine import NO_LIMIT, Overdue, within
 from ..declaring import PATCHING
 from .answers import answers
 from .beside import package_of
-from .lifting import Lift, ScriptSource, Waiting
+from .lifting import Lift, ScriptSource, WaitsForQueries
 from .notebooks import RUN, Notebook, Utilities, as_python, display, notebook_of
 from .pipelines import declare_all, declaring
 from .project import SUFFIXES
@@ -74,7 +74,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
     try:
         with within(lift.seconds):
             _declaring(lift)
-    except Waiting:
+    except WaitsForQueries:
         pass
     except Overdue as overdue:
         if lift.seconds == NO_LIMIT:  # the limit is that of the check around it, which says so

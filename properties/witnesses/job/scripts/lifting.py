@@ -100,7 +100,7 @@ class ScriptSource:
             yield
 
 
-class Waiting(BaseException):
+class WaitsForQueries(BaseException):
     """The script waits for its queries: there is nothing more to run."""
 
 

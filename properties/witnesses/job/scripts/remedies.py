@@ -33,7 +33,7 @@ class Remedies:
         return f"give what its platform has with globals={{{visible(name)!r}: …}}"
 
 
-class Options(Remedies):
+class RemedyOptions(Remedies):
     """The remedies as options of the command line."""
 
     given = "the command line"
@@ -54,4 +54,4 @@ class Options(Remedies):
         return f"define {visible(name)}, or guard the line by a test for it"
 
 
-IN_TEST, ON_COMMAND_LINE = Remedies(), Options()
+IN_TEST, ON_COMMAND_LINE = Remedies(), RemedyOptions()

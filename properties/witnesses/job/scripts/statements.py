@@ -53,7 +53,7 @@ _NO_NAMES = (
 
 
 @dataclass(frozen=True)
-class Relation:
+class ReadTable:
     """A table that a statement reads.
 
     Attributes:
@@ -102,7 +102,7 @@ def tables_of(query: str) -> list[str]:
     return [name.replace("`", "") for name in _READ.findall(query)]
 
 
-def relations_of(spark: Any, statement: str) -> list[Relation]:
+def relations_of(spark: Any, statement: str) -> list[ReadTable]:
     """Return the tables that a statement reads, as Spark parses it; none if Spark can't parse it.
 
     Args:
@@ -126,7 +126,7 @@ def _bare(name: str) -> str:
     return re.sub(r"[\s`]", "", name).casefold()
 
 
-def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[Relation]:
+def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[ReadTable]:
     """Yield the tables below a node that aren't among the known names, which WITH gives."""
     kind = class_of(node)
     if kind == "UnresolvedRelation":
@@ -134,7 +134,7 @@ def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[Rela
         start, stop = origin.startIndex(), origin.stopIndex()
         name = ".".join(map(str, members(node.multipartIdentifier())))
         if start.isDefined() and stop.isDefined() and name.casefold() not in known:
-            yield Relation(name, start.get(), stop.get() + 1, aliased, bool(node.isStreaming()))
+            yield ReadTable(name, start.get(), stop.get() + 1, aliased, bool(node.isStreaming()))
     if kind == "UnresolvedWith":
         for one in members(node.cteRelations()):
             yield from _relations(one._2(), False, known)
@@ -155,19 +155,19 @@ _WATERMARK = re.compile(
 """A WATERMARK of a column, not of an expression, with a delay of one unit."""
 
 
-def is_watermarked(statement: str, relation: Relation) -> bool:
+def is_watermarked(statement: str, relation: ReadTable) -> bool:
     """Whether a WATERMARK follows the name of a table: another name of the table stands behind it, not before."""
     return re.match(r"\s+watermark\b", statement[relation.end :], re.IGNORECASE) is not None
 
 
-def watermark_of(statement: str, relation: Relation) -> tuple[str, str, Relation] | None:
+def watermark_of(statement: str, relation: ReadTable) -> tuple[str, str, ReadTable] | None:
     """Return column and delay of the WATERMARK behind a table, and the table with it; None: there is no plain one."""
     if (found := _WATERMARK.match(statement, relation.end)) is None:
         return None
     return found["column"].strip("`"), found["delay"].replace("'", ""), replace(relation, end=found.end())
 
 
-def renamed(statement: str, relations: list[tuple[Relation, str]]) -> str:
+def renamed(statement: str, relations: list[tuple[ReadTable, str]]) -> str:
     """Return a statement that reads other tables; columns that it names by a table's full name stay those of the table.
 
     Args:

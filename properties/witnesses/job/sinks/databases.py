@@ -84,7 +84,7 @@ class SQLiteTable(DatabaseTable):
 
 
 @dataclass(frozen=True)
-class DuckDBTable(DatabaseTable):
+class DuckDBStore(DatabaseTable):
     """A table of DuckDB."""
 
     name = "Sink.duckdb"

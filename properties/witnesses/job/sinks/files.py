@@ -25,7 +25,7 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
-class Files(SinkStore):
+class FileStore(SinkStore):
     """Files of one format in a folder, and in folders within it."""
 
     def rows(self, target: str) -> list[Row]:
@@ -44,7 +44,7 @@ class Files(SinkStore):
 
 
 @dataclass(frozen=True)
-class ParquetFiles(Files):
+class ParquetFiles(FileStore):
     """Parquet files."""
 
     name = "Sink.parquet"
@@ -58,7 +58,7 @@ class ParquetFiles(Files):
 
 
 @dataclass(frozen=True)
-class JsonFiles(Files):
+class JsonFiles(FileStore):
     """Files with a JSON object a line, compressed or not, as Spark writes them: without what is null."""
 
     name = "Sink.json"

@@ -21,12 +21,12 @@ from .store import SinkStore
 if TYPE_CHECKING:
     from ...kafka_broker.clients import Clients
 
-Value: TypeAlias = Literal["json", "text"]
+TopicValue: TypeAlias = Literal["json", "text"]
 PARTITIONS = 2
 
 
 @dataclass(frozen=True)
-class KafkaTopic(SinkStore):
+class TopicStore(SinkStore):
     """A topic, new for each query.
 
     Attributes:
@@ -34,7 +34,7 @@ class KafkaTopic(SinkStore):
         once: The columns by which a reader of the topic knows a record that comes again; empty: it doesn't.
     """
 
-    value: Value = "json"
+    value: TopicValue = "json"
     once: Sequence[str] = ()
     name = "Sink.kafka"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....system.arguments import checked
-from .databases import DuckDBTable, PostgresTable, SQLiteTable
+from .databases import DuckDBStore, PostgresTable, SQLiteTable
 from .delta import DeltaTable
 from .files import JsonFiles, ParquetFiles
 from .iceberg import IcebergTable
-from .kafka import KafkaTopic, Value
+from .kafka import TopicStore, TopicValue
 from .store import SinkStore
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Sink:
             table: The table, or view, that has the result.
             without: Columns that aren't part of the result, such as the number of the batch.
         """
-        return _stored(start, DuckDBTable(without=without, table=table))
+        return _stored(start, DuckDBStore(without=without, table=table))
 
     @staticmethod
     @checked
@@ -182,7 +182,7 @@ class Sink:
     def kafka(
         start: Callable[..., StreamingQuery],
         *,
-        value: Value = "json",
+        value: TopicValue = "json",
         once: Sequence[str] = (),
         schema: Any = None,
         without: Sequence[str] = (),
@@ -204,7 +204,7 @@ class Sink:
         Raises:
             BadInput: The schema isn't valid.
         """
-        return _stored(start, KafkaTopic(schema, without, value=value, once=once))
+        return _stored(start, TopicStore(schema, without, value=value, once=once))
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[tuple[Any, ...]]:

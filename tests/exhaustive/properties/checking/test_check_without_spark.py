@@ -20,7 +20,7 @@ from streamproof.properties.checking.check import (
     query_threads,
     steps_of_references,
 )
-from streamproof.properties.checking.findings import Findings
+from streamproof.properties.checking.findings import CounterexampleMaker
 from streamproof.properties.checking.pools import RERUN, SCHEDULES
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round, Work
@@ -183,7 +183,7 @@ def test_a_violation_is_looked_into_while_no_query_begins(tmp_path: Path, monkey
         yield
         resting.append(False)
 
-    monkeypatch.setattr(Findings, "violated", lambda *arguments: resting.append(resting[-1]))
+    monkeypatch.setattr(CounterexampleMaker, "violated", lambda *arguments: resting.append(resting[-1]))
     report = Report("session_windows", [], 0)
     check = Check(registration_of("session_windows"), report, [], "spark", FolderStore(tmp_path), print, OWN)
     check.resting = rest

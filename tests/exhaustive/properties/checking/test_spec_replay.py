@@ -9,7 +9,7 @@ import pytest
 from foreign_key_models import GRAPHS, MODULE, MUTANTS, RACES, counterexample, graph
 from streamproof.reference.core.errors import BadInput
 from streamproof.specs.pytla import Function, Trace
-from streamproof.specs.replay import Replayed, replay
+from streamproof.specs.replay import ReplayResult, replay
 from streamproof.specs.replays import foreign_key_mutants
 from streamproof.specs.replays.foreign_key_join import contrast
 
@@ -25,7 +25,7 @@ def test_the_reference_shares_every_behaviour_of_two_left_and_one_right_changes(
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_passes_on_the_right_code(name: str) -> None:
     trace, constants, violated = counterexample(f"mutant_{name}")
-    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == ReplayResult(1, len(trace) - 1, ())
     found = contrast(trace, constants)
     # On the code with the bug the last step breaks what TLC says, and no step before it does.
     assert [one.arrival for one in found.broken if one.property == violated] == [len(trace) - 2]
@@ -36,7 +36,7 @@ def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_passes_on
 def test_a_race_of_kips_inner_join_ends_stale_on_the_reference_and_right_under_answer(name: str) -> None:
     trace, constants, violated = counterexample(name)
     assert (constants["Join"], constants["Protocol"], violated) == ("inner", "kip", "QuietIsJoined")
-    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == ReplayResult(1, len(trace) - 1, ())
     found = contrast(trace, constants)
     assert found.broken == (("QuietIsJoined", len(trace) - 2),)
     assert (found.right.options["protocol"], found.broken_on_right) == ("answer", ())

@@ -10,7 +10,7 @@ from foreign_key_models import MODULE, MUTANTS, RACES, SMALL, counterexample, gr
 from streamproof.properties.models import spec_replay_on_kafka
 from streamproof.properties.models.spec_replay_on_kafka import replay_on_kafka
 from streamproof.properties.witnesses.kafka import interleaving
-from streamproof.properties.witnesses.kafka.builder import Dialect
+from streamproof.properties.witnesses.kafka.builder import KafkaDialect
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.records import Change
 
@@ -50,7 +50,7 @@ def test_kafka_with_the_change_that_closes_the_races_is_the_proved_protocol_and_
     states, constants = tla_models.graph(MODULE, "_kafka_4_3_answer", **SMALL)
     behaviours = [*states.sample(300, seed=0)]
     assert replay_on_kafka(behaviours, constants, MODULE).disagreements == ()
-    monkeypatch.setattr(spec_replay_on_kafka, "Dialect", lambda answers: Dialect())
+    monkeypatch.setattr(spec_replay_on_kafka, "KafkaDialect", lambda answers: KafkaDialect())
     assert replay_on_kafka(behaviours, constants, MODULE).disagreements
 
 

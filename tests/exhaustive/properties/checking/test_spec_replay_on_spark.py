@@ -9,7 +9,7 @@ import pytest
 from foreign_key_models import MODULE, MUTANTS, NOT_ON_SPARK, RACES, counterexample, graph
 from pyspark.sql import SparkSession
 from streamproof.properties.models import spec_replay
-from streamproof.properties.models.spec_replay import Case, replay_cases_on_spark, replay_on_spark
+from streamproof.properties.models.spec_replay import ReplayedBehaviour, replay_cases_on_spark, replay_on_spark
 from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.properties.witnesses.messages import Staged, staged_by_protocol
 from streamproof.properties.witnesses.spark.witness import SparkWitness
@@ -17,8 +17,8 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change
-from streamproof.specs.pytla import Trace, Value
-from streamproof.specs.replay import Replayed
+from streamproof.specs.pytla import TlaValue, Trace
+from streamproof.specs.replay import ReplayResult
 
 ON_SPARK = [name for name in MUTANTS if name not in NOT_ON_SPARK]
 
@@ -27,30 +27,30 @@ class Plan(NamedTuple):
     """What is replayed on Spark, and under which name."""
 
     names: list[tuple[str, str]]
-    cases: list[Case]
+    cases: list[ReplayedBehaviour]
 
 
 def plan() -> Plan:
     """A cover of the left join's edges, the mutants and the races with the right code, and mutants taken for right."""
     states, constants = graph("left")
-    named = [(("cover", ""), Case(trace, constants)) for trace in states.covering()]
+    named = [(("cover", ""), ReplayedBehaviour(trace, constants)) for trace in states.covering()]
     for name in ON_SPARK:
         trace, mutated, _ = counterexample(f"mutant_{name}")
-        named.append((("mutant", name), Case(trace, mutated, fused=False)))
-        named.append((("taken for right", name), Case(trace, {**mutated, "Mutant": "none"}, fused=False)))
+        named.append((("mutant", name), ReplayedBehaviour(trace, mutated, fused=False)))
+        named.append((("taken for right", name), ReplayedBehaviour(trace, {**mutated, "Mutant": "none"}, fused=False)))
     for name in RACES:
         trace, kip, _ = counterexample(name)
-        named.append((("race", name), Case(trace, kip, fused=False)))
+        named.append((("race", name), ReplayedBehaviour(trace, kip, fused=False)))
     return Plan([name for name, _ in named], [case for _, case in named])
 
 
 @pytest.fixture(scope="module")
-def replayed(spark: SparkSession) -> tuple[Plan, Replayed]:
+def replayed(spark: SparkSession) -> tuple[Plan, ReplayResult]:
     planned = plan()
     return planned, replay_cases_on_spark(planned.cases, MODULE)
 
 
-def disagreements(replayed: tuple[Plan, Replayed], kind: str, name: str = "") -> list[str]:
+def disagreements(replayed: tuple[Plan, ReplayResult], kind: str, name: str = "") -> list[str]:
     planned, found = replayed
     numbers = {number for number, named in enumerate(planned.names, 1) if named == (kind, name)}
     assert numbers
@@ -58,7 +58,7 @@ def disagreements(replayed: tuple[Plan, Replayed], kind: str, name: str = "") ->
 
 
 def test_spark_shares_a_cover_of_every_edge_of_two_left_and_one_right_changes(
-    replayed: tuple[Plan, Replayed],
+    replayed: tuple[Plan, ReplayResult],
 ) -> None:
     planned, found = replayed
     assert disagreements(replayed, "cover") == []
@@ -73,21 +73,21 @@ def test_spark_shares_a_cover_of_every_edge_of_two_left_and_one_right_changes(
 
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_a_mutants_counterexample_is_the_same_bug_on_spark_and_passes_on_the_right_code(
-    replayed: tuple[Plan, Replayed], name: str
+    replayed: tuple[Plan, ReplayResult], name: str
 ) -> None:
     assert disagreements(replayed, "mutant", name) == []
 
 
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_the_right_code_on_spark_doesnt_share_a_mutants_counterexample(
-    replayed: tuple[Plan, Replayed], name: str
+    replayed: tuple[Plan, ReplayResult], name: str
 ) -> None:
     assert disagreements(replayed, "taken for right", name) != []
 
 
 @pytest.mark.parametrize("name", RACES)
 def test_a_race_of_kips_inner_join_ends_stale_on_spark_and_right_under_answer(
-    replayed: tuple[Plan, Replayed], name: str
+    replayed: tuple[Plan, ReplayResult], name: str
 ) -> None:
     assert disagreements(replayed, "race", name) == []
 
@@ -95,7 +95,7 @@ def test_a_race_of_kips_inner_join_ends_stale_on_spark_and_right_under_answer(
 # The replay itself, with the reference instead of Spark, and with a reference that has a bug.
 
 
-def race() -> tuple[Trace, Mapping[str, Value]]:
+def race() -> tuple[Trace, Mapping[str, TlaValue]]:
     return counterexample("race_any")[:2]
 
 
@@ -117,8 +117,8 @@ def as_spark(monkeypatch: pytest.MonkeyPatch, mend: Callable[[History, list[Entr
 def test_with_the_reference_instead_of_spark_nothing_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     as_spark(monkeypatch, lambda history, entries: entries)
     trace, constants = race()
-    replayed = replay_cases_on_spark([Case(trace, constants)] * 2, MODULE)
-    assert replayed == Replayed(2, 2 * (len(trace) - 1), (), {})
+    replayed = replay_cases_on_spark([ReplayedBehaviour(trace, constants)] * 2, MODULE)
+    assert replayed == ReplayResult(2, 2 * (len(trace) - 1), (), {})
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_wrong_result_is_found_in_three_queries_in_one_and_on_the_right_code(
 
     as_spark(monkeypatch, mend)
     trace, constants = race()
-    (found,) = replay_cases_on_spark([Case(trace, constants)], MODULE).disagreements
+    (found,) = replay_cases_on_spark([ReplayedBehaviour(trace, constants)], MODULE).disagreements
     assert (found.what, found.ours) == (f"result l{where}", ["wrong", None])
 
 

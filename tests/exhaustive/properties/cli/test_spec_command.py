@@ -17,9 +17,19 @@ from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, read_history
 from streamproof.reference.core.records import Record
 from streamproof.specs import catalogue, checking, pytla, replay
-from streamproof.specs.pytla import Edge, ModelValue, Result, Simulation, StateGraph, Step, Tools, Trace, Value
+from streamproof.specs.pytla import (
+    Edge,
+    ModelValue,
+    Simulation,
+    StateGraph,
+    TlaValue,
+    TlcResult,
+    Tools,
+    Trace,
+    TraceStep,
+)
 from streamproof.specs.pytla import Model as TlaModel
-from streamproof.specs.replay import Disagreement, Replayed
+from streamproof.specs.replay import Disagreement, ReplayResult
 
 CLOCK = """---- MODULE Clock ----
 EXTENDS Naturals
@@ -60,7 +70,11 @@ LATE = {
 }
 STOPPED = {**LATE, "path": "Clock_stopped.cfg", "result": "deadlock failure", "traceLength": 4, "size": "large"}
 NOON = Trace(
-    (Step(1, "Initial", {"hour": 10}, None), Step(2, "Tick", {"hour": 11}, None), Step(3, "Tick", {"hour": 12}, None))
+    (
+        TraceStep(1, "Initial", {"hour": 10}, None),
+        TraceStep(2, "Tick", {"hour": 11}, None),
+        TraceStep(3, "Tick", {"hour": 12}, None),
+    )
 )
 
 
@@ -88,9 +102,11 @@ def expect(folder: Path, *models: dict[str, Any]) -> None:
     (folder / "manifest.json").write_text(json.dumps({"specifications": [entry]}))
 
 
-def result(outcome: Any = "passed", violated: str | None = None, trace: Trace | None = None, **counts: int) -> Result:
+def result(
+    outcome: Any = "passed", violated: str | None = None, trace: Trace | None = None, **counts: int
+) -> TlcResult:
     found = {"distinct": 4, "generated": 5, "left_on_queue": 0, "depth": 4, **counts}
-    return Result(outcome, violated, trace, seconds=0.5, **found)
+    return TlcResult(outcome, violated, trace, seconds=0.5, **found)
 
 
 VIOLATED = result("invariant", "BeforeNoon", NOON)
@@ -108,10 +124,10 @@ class Asked(NamedTuple):
 def tlc(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Asked]]:
     """Makes TLC answer something, an exception or a result for each model in turn; gives what it was asked."""
 
-    def answers(*given: Result | Exception) -> list[Asked]:
+    def answers(*given: TlcResult | Exception) -> list[Asked]:
         waiting, asked = list(given), []
 
-        def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
+        def check(model: TlaModel, tools: Tools, **options: Any) -> TlcResult:
             asked.append(Asked(model, options))
             answer = waiting.pop(0)
             if isinstance(answer, BaseException):
@@ -197,7 +213,7 @@ AT_NOON = {"distinct": 13, "generated": 13, "depth": 13}
     ],
 )
 def test_what_is_not_as_expected_is_a_violation(
-    command: Command, tlc: Any, model: str, found: Result, text: str
+    command: Command, tlc: Any, model: str, found: TlcResult, text: str
 ) -> None:
     tlc(found)
     said = command("check", model)
@@ -221,7 +237,7 @@ def test_models_checked_at_a_time_are_reported_in_their_order(
     tlc()
     late_is_done = Event()
 
-    def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
+    def check(model: TlaModel, tools: Tools, **options: Any) -> TlcResult:
         if model.configuration.stem == "Clock_late":
             late_is_done.set()
             return VIOLATED
@@ -239,7 +255,7 @@ def test_models_checked_at_a_time_are_reported_in_their_order(
 def test_an_error_in_one_of_many_ends_the_check(command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any) -> None:
     tlc()
 
-    def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
+    def check(model: TlaModel, tools: Tools, **options: Any) -> TlcResult:
         raise pytla.ParseFailed(f"wrong in {model.configuration.stem}")
 
     monkeypatch.setattr(pytla, "check", check)
@@ -253,7 +269,7 @@ def test_java_compiles_less_for_small_models_alone(
     options = []
     tlc()
 
-    def check(model: TlaModel, tools: Tools, **given: Any) -> Result:
+    def check(model: TlaModel, tools: Tools, **given: Any) -> TlcResult:
         options.append(tools.options)
         return result()
 
@@ -458,12 +474,12 @@ def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> list[Disagreement
     """Lets the behaviours of the clock be replayed, as histories of session windows; they disagree as chosen."""
     found: list[Disagreement] = []
 
-    def answer(traces: Iterable[Trace], constants: Mapping[str, Value], module: str) -> Replayed:
+    def answer(traces: Iterable[Trace], constants: Mapping[str, TlaValue], module: str) -> ReplayResult:
         assert (module, constants) == ("Clock", {"Hours": 3, "Broken": False})
         taken = list(traces)
-        return Replayed(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found))
+        return ReplayResult(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found))
 
-    def history_of(trace: Trace, constants: Mapping[str, Value], module: str) -> History:
+    def history_of(trace: Trace, constants: Mapping[str, TlaValue], module: str) -> History:
         lines = tuple(Record("events", "a", step.action, step.number) for step in trace.steps[1:])
         return History("session_windows", {"gap_ms": 10}, lines)
 

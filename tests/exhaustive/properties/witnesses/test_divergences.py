@@ -4,11 +4,11 @@ from functools import partial
 
 import pytest
 from streamproof.properties.outcomes.outcomes import Outcome, differences
-from streamproof.properties.witnesses.kafka.builder import Dialect
+from streamproof.properties.witnesses.kafka.builder import KafkaDialect
 from streamproof.properties.witnesses.kafka.divergences import (
     DIALECTS,
     DIVERGENCES,
-    Divergence,
+    KafkaDivergence,
     KafkaStreamStreamJoin,
     chosen,
     explained,
@@ -28,7 +28,7 @@ ON_STORES = pytest.mark.parametrize("stores", STORES)
 
 @EVERY
 @ON_STORES
-def test_a_divergence_has_a_history_that_the_reference_answers(divergence: Divergence, stores: Stores) -> None:
+def test_a_divergence_has_a_history_that_the_reference_answers(divergence: KafkaDivergence, stores: Stores) -> None:
     history = divergence.history_on(stores)
     assert history.operator == divergence.operator
     assert divergence.setting in DIALECTS
@@ -45,7 +45,7 @@ def test_what_on_window_close_emits_depends_on_the_stores() -> None:
 
 @pytest.mark.parametrize("divergence", BY_STORES, ids=str)
 @pytest.mark.usefixtures("kafka")
-def test_on_rocksdb_what_the_stores_in_memory_lose_is_emitted(divergence: Divergence) -> None:
+def test_on_rocksdb_what_the_stores_in_memory_lose_is_emitted(divergence: KafkaDivergence) -> None:
     assert answer_of(_WithHistory(divergence, divergence.history), "RocksDB").shows is False
 
 
@@ -53,7 +53,7 @@ def lost(operator: str, options: dict[str, int], records: list[tuple[str, int]],
     """Whether Kafka doesn't emit what closes, with `onWindowClose` and the default retention."""
     lines = [Record("events", key, 1, timestamp) for key, timestamp in records]
     history = History(operator, {**options, "emit": "close"}, tuple(lines))
-    (kafka,) = KafkaWitness(Dialect(exact_retention=True, stores=stores)).evaluate([history])
+    (kafka,) = KafkaWitness(KafkaDialect(exact_retention=True, stores=stores)).evaluate([history])
     return bool(differences(Outcome.of_play("history", play(history)), kafka))
 
 
@@ -81,7 +81,7 @@ def test_a_closed_session_is_lost_on_rocksdb_where_its_segment_has_expired(end: 
 
 @pytest.mark.parametrize("divergence", PLAIN, ids=str)
 @pytest.mark.usefixtures("kafka")
-def test_a_divergence_under_the_plain_dialect_explains_its_own_history(divergence: Divergence) -> None:
+def test_a_divergence_under_the_plain_dialect_explains_its_own_history(divergence: KafkaDivergence) -> None:
     answer = answer_of(divergence)
     assert answer.kafka is not None, answer.why
     assert divergence.name in explained(divergence.history, answer.kafka)
@@ -90,7 +90,7 @@ def test_a_divergence_under_the_plain_dialect_explains_its_own_history(divergenc
 @EVERY
 @ON_STORES
 @pytest.mark.usefixtures("kafka")
-def test_no_record_of_a_smallest_history_can_be_spared(divergence: Divergence, stores: Stores) -> None:
+def test_no_record_of_a_smallest_history_can_be_spared(divergence: KafkaDivergence, stores: Stores) -> None:
     history = divergence.history_on(stores)
     lines = history.lines
     for index in range(len(lines)):
@@ -102,8 +102,8 @@ def test_no_record_of_a_smallest_history_can_be_spared(divergence: Divergence, s
         assert answer.shows is False, smaller.to_text()
 
 
-class _WithHistory(Divergence):
-    def __init__(self, divergence: Divergence, history: History) -> None:
+class _WithHistory(KafkaDivergence):
+    def __init__(self, divergence: KafkaDivergence, history: History) -> None:
         super().__init__(
             divergence.name, divergence.operator, divergence.sentence, divergence.source, divergence.setting
         )

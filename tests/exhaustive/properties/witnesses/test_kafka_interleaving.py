@@ -16,7 +16,7 @@ from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.models.races import raced
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.kafka import interleaving
-from streamproof.properties.witnesses.kafka.builder import Dialect
+from streamproof.properties.witnesses.kafka.builder import KafkaDialect
 from streamproof.properties.witnesses.kafka.divergences import explained
 from streamproof.properties.witnesses.kafka.interleaving import play_held
 from streamproof.properties.witnesses.kafka.versions import version_in_use
@@ -78,7 +78,7 @@ def test_an_empty_route_is_an_error_that_names_the_line_of_the_file():
 
 
 def test_where_it_is_not_strict_a_delivery_from_an_empty_route_does_nothing():
-    (staged,) = play_held(version_in_use(), [history(INNER, ask("s"), *SHOWN)], Dialect(), strict=False)
+    (staged,) = play_held(version_in_use(), [history(INNER, ask("s"), *SHOWN)], KafkaDialect(), strict=False)
     assert [entry.arrival for entry in staged.outcome.entries] == [4]
 
 
@@ -117,7 +117,9 @@ def drawn(options, count, seed=3):
 def test_under_random_schedules_kafka_emits_and_leaves_waiting_what_the_protocol_does(more):
     histories = drawn({"foreign_key": "artist", **more}, 150)
     unexplained = []
-    for one, staged in zip(histories, play_held(version_in_use(), histories, Dialect(), watched=True), strict=True):
+    for one, staged in zip(
+        histories, play_held(version_in_use(), histories, KafkaDialect(), watched=True), strict=True
+    ):
         differs = staged_differences(one, staged) and not explained(one, staged.outcome)
         if differs or staged.waiting != staged_by_protocol(one).waiting:
             unexplained.append(one.to_text())
@@ -127,7 +129,7 @@ def test_under_random_schedules_kafka_emits_and_leaves_waiting_what_the_protocol
 def test_a_message_that_waits_too_long_is_a_difference():
     histories = [one for one in drawn({"foreign_key": "artist"}, 20) if any(isinstance(x, Delivery) for x in one.lines)]
     shorter = [one.with_lines(one.lines[:-1]) for one in histories]
-    played = play_held(version_in_use(), shorter, Dialect(), watched=True)
+    played = play_held(version_in_use(), shorter, KafkaDialect(), watched=True)
     assert all(
         staged.waiting[-1] != staged_by_protocol(one).waiting[-1]
         for one, staged in zip(histories, played, strict=True)
@@ -138,7 +140,7 @@ def test_a_message_that_waits_too_long_is_a_difference():
 def test_with_keyless_messages_that_wait_a_row_without_key_is_not_shown():
     lines = [left("l", None, 0)]
     assert fold(e.output for e in KafkaWitness().evaluate([history(LEFT, *lines)])[0].entries)
-    assert not KafkaWitness(Dialect(keyless_waits=True)).evaluate([history(LEFT, *lines)])[0].entries
+    assert not KafkaWitness(KafkaDialect(keyless_waits=True)).evaluate([history(LEFT, *lines)])[0].entries
 
 
 def judged():
@@ -203,7 +205,9 @@ def test_kafkas_left_join_has_messages_without_key_and_ends_right_in_every_order
 def test_where_every_change_is_answered_the_recorded_results_stay_and_only_tombstones_are_added():
     recorded = [json.loads(line)["history"] for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
     histories = [parse_history(text) for text in recorded]
-    before, after = (KafkaWitness(dialect=Dialect(answers=answers)).evaluate(histories) for answers in (False, True))
+    before, after = (
+        KafkaWitness(dialect=KafkaDialect(answers=answers)).evaluate(histories) for answers in (False, True)
+    )
     added = emitted = 0
     for one, other in zip(before, after, strict=True):
         assert values_of(one.result) == values_of(other.result)
@@ -216,7 +220,7 @@ def test_where_every_change_is_answered_the_recorded_results_stay_and_only_tombs
 
 
 def test_every_order_is_played_once():
-    (plays,) = interleaving.every_interleaving(version_in_use(), [RACES["lose-update"].history()], Dialect())
+    (plays,) = interleaving.every_interleaving(version_in_use(), [RACES["lose-update"].history()], KafkaDialect())
     assert len({tuple(map(str, play.lines)) for play in plays}) == len(plays) == 21
 
 

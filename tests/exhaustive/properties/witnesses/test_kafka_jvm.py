@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
-from streamproof.properties.witnesses.kafka.functions import Functions
+from streamproof.properties.witnesses.kafka.functions import JavaFunctions
 from streamproof.properties.witnesses.kafka.versions import DEFAULT
 
 # A process that has started a JVM, emits its id, and then waits to be ended. It heeds Ctrl-C, which is ignored where
@@ -70,7 +70,7 @@ def test_ctrl_c_is_left_to_this_process(kafka):
 
 
 def test_functions_are_made_without_java_code(kafka):
-    functions = Functions(kafka_jvm.kafka_jvm().gateway)
+    functions = JavaFunctions(kafka_jvm.kafka_jvm().gateway)
     shout = functions.then(functions.template("%s!", 1), functions.method("String", "toUpperCase", "String"))
     every = functions.implementing("java.util.function.Function", functions.each(shout))
     assert [*every.apply(functions.java.util.List.of("one", "two"))] == ["ONE!", "TWO!"]

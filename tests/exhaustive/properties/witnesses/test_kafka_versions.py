@@ -10,8 +10,8 @@ from streamproof.properties.models.races import races_of
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka import versions
-from streamproof.properties.witnesses.kafka.builder import Dialect
-from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED, Divergence
+from streamproof.properties.witnesses.kafka.builder import KafkaDialect
+from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED, KafkaDivergence
 from streamproof.properties.witnesses.kafka.jvm import driver_of, find_jars, kafka_jars, kafka_jvm, stop_kafka
 from streamproof.properties.witnesses.kafka.releases import answer_of, answers, cell, verdict_of
 from streamproof.properties.witnesses.kafka.versions import (
@@ -125,14 +125,14 @@ OF_REPAIRED = pytest.mark.parametrize("divergence", REPAIRED.values(), ids=REPAI
 
 
 @OF_REPAIRED
-def test_the_default_release_is_known_to_show_none_that_is_repaired(divergence: Divergence) -> None:
+def test_the_default_release_is_known_to_show_none_that_is_repaired(divergence: KafkaDivergence) -> None:
     assert divergence.name not in DIVERGENCES
     assert not divergence.is_in(DEFAULT)
     assert all(one.is_in(DEFAULT) for one in DIVERGENCES.values())
 
 
 @OF_REPAIRED
-def test_no_record_of_what_an_older_release_shows_can_be_spared(divergence: Divergence, older: str) -> None:
+def test_no_record_of_what_an_older_release_shows_can_be_spared(divergence: KafkaDivergence, older: str) -> None:
     shows = divergence.is_in(older)
     answer = answer_of(divergence, version=older)
     assert answer.kafka is not None
@@ -171,7 +171,7 @@ def test_each_release_joins_streams_on_either_kind_of_store(older: str, stores: 
     options = {"join": "outer", "before_ms": 5, "after_ms": 5, "grace_ms": 5, "emit": "close"}
     lines = (*PAIR, Record("left", "b", 3, 2), Record("right", "c", 4, 30))
     history = History("stream_stream_join", options, lines)
-    (outcome,) = KafkaWitness(Dialect(stores=stores), older).evaluate([history])
+    (outcome,) = KafkaWitness(KafkaDialect(stores=stores), older).evaluate([history])
     assert not differences(Outcome.of_play(history.name, play(history)), outcome)
 
 

@@ -13,7 +13,7 @@ from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.outcomes.outcomes import Grain
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.kafka import witness as kafka_witness
-from streamproof.properties.witnesses.kafka.builder import Dialect
+from streamproof.properties.witnesses.kafka.builder import KafkaDialect
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History
@@ -34,7 +34,7 @@ def right(key, value, timestamp):
     return Record("right", key, value, timestamp)
 
 
-PLAIN = Dialect()
+PLAIN = KafkaDialect()
 
 
 def history(operator, options, lines, name="history", clock="stream_time"):
@@ -100,7 +100,7 @@ def windowed(lines, dialect=PLAIN, **options):
     return emitted("windowed_table", {"size_ms": 10, "aggregate": "list", **options}, lines, dialect)
 
 
-OWN_RETENTION = {"dialect": Dialect(exact_retention=True)}
+OWN_RETENTION = {"dialect": KafkaDialect(exact_retention=True)}
 FORGOTTEN = [event("k", 1, 0), event("j", 1, 10), event("k", 2, 0)]
 FIRST_TWO = [(0, "k", (0, 0), [1], 0), (1, "j", (10, 10), [1], 10)]
 REVISED = [event("k", 1, 0), event("j", 1, 12), event("k", 2, 10)]
@@ -126,7 +126,7 @@ ANSWERS = {
         [],
     ),
     "suppress emits a session one step early, and then again": (
-        *(sessions, CLOSED, {"dialect": Dialect(suppress=True), "emit": "close"}),
+        *(sessions, CLOSED, {"dialect": KafkaDialect(suppress=True), "emit": "close"}),
         [(1, "k", (0, 0), [1], 0), (2, "k", (0, 0), [1, 2], 0), (4, "j", (10, 11), [1, 1], 11)],
     ),
     "without bounds and grace, simultaneous records never join": (
@@ -148,7 +148,7 @@ ANSWERS = {
         [(2, "a", [1, None], 28)],
     ),
     "suppress emits a closed window once too": (
-        *(windowed, CLOSING, {"dialect": Dialect(suppress=True), "emit": "close"}),
+        *(windowed, CLOSING, {"dialect": KafkaDialect(suppress=True), "emit": "close"}),
         CLOSED_ONCE,
     ),
     "under its own retention, it never emits a closed window": (
@@ -158,7 +158,7 @@ ANSWERS = {
         [],
     ),
     "two windowed tables may each have a clock": (
-        *(windowed, OTHER_CLOCKS, {"with": "windowed_table", "join": "left", "dialect": Dialect(own_clocks=True)}),
+        *(windowed, OTHER_CLOCKS, {"with": "windowed_table", "join": "left", "dialect": KafkaDialect(own_clocks=True)}),
         [LEFT_ALONE, (2, "k", (0, 10), [[1, 2], None], 1)],
     ),
 }

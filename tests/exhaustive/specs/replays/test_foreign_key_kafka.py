@@ -9,8 +9,8 @@ import tla_models
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import Delivery, Line
 from streamproof.specs.catalogue import catalogue
-from streamproof.specs.pytla import Trace, Value
-from streamproof.specs.replay import Replayed, history_of, replay
+from streamproof.specs.pytla import TlaValue, Trace
+from streamproof.specs.replay import ReplayResult, history_of, replay
 from streamproof.specs.replays.common import steps_of
 from streamproof.specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
 from streamproof.specs.replays.foreign_key_kafka import WITHOUT_KEY
@@ -29,7 +29,7 @@ GRAPHS = {
     "3.9, inner": ("_race_any", {"Protocol": "kafka 3.9"}),
     "3.9, left": ("_kafka_4_3_left", {"Protocol": "kafka 3.9"}),
 }
-SMALL: Mapping[str, Value] = {"LeftChanges": 2, "RightChanges": 1}
+SMALL: Mapping[str, TlaValue] = {"LeftChanges": 2, "RightChanges": 1}
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -52,7 +52,7 @@ def test_the_protocol_of_another_kafka_doesnt_share_them(name: str) -> None:
 def test_a_counterexample_of_kafkas_is_one_on_its_protocol_and_none_where_all_is_answered(suffix: str) -> None:
     trace, constants, violated = tla_models.counterexample(MODULE, suffix)
     assert violated == "QuietIsJoined"
-    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == ReplayResult(1, len(trace) - 1, ())
     found = contrast(trace, constants)
     assert [one.arrival for one in found.broken if one.property == violated] == [len(trace) - 2]
     assert found.broken_on_right == ()
@@ -69,5 +69,5 @@ def test_a_message_without_a_key_is_no_line_of_a_history() -> None:
         history_of(trace, constants, MODULE)
 
 
-def lines_read(trace: Trace, constants: Mapping[str, Value]) -> list[Line]:
+def lines_read(trace: Trace, constants: Mapping[str, TlaValue]) -> list[Line]:
     return [action.line for _, action in steps_of(trace, ForeignKeyJoinReplay(constants))]

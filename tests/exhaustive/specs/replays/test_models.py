@@ -8,8 +8,8 @@ import pytest
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Output, Record
 from streamproof.reference.one_to_many_join import Behaviour
-from streamproof.specs.pytla import ModelValue, Value
-from streamproof.specs.replay import Replayed, history_of, replay
+from streamproof.specs.pytla import ModelValue, TlaValue
+from streamproof.specs.replay import ReplayResult, history_of, replay
 from streamproof.specs.replays import (
     one_to_many_join,
     session_windows_mutants,
@@ -19,7 +19,7 @@ from streamproof.specs.replays import (
 from tla_models import counterexample, graph
 
 SESSIONS, STREAMS, TABLES, ONE_TO_MANY = "SessionWindows", "StreamStreamJoin", "TableTableJoin", "OneToManyJoin"
-GRAPHS: Mapping[tuple[str, str], Mapping[str, Value]] = {
+GRAPHS: Mapping[tuple[str, str], Mapping[str, TlaValue]] = {
     **{(SESSIONS, suffix): {"Arrivals": 3} for suffix in ("", "_close", "_own", "_revised")},
     (SESSIONS, "_batch"): {"Arrivals": 3, "LastTime": 3},
     **{(STREAMS, suffix): {"Records": 3} for suffix in ("", "_eager", "_arrival")},
@@ -59,7 +59,7 @@ def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_th
 ) -> None:
     trace, constants, _ = counterexample(module, f"_mutant_{mutant.replace(' ', '_')}")
     assert constants["Mutant"] == mutant
-    assert replay([trace], constants, module) == Replayed(1, len(trace) - 1, ())
+    assert replay([trace], constants, module) == ReplayResult(1, len(trace) - 1, ())
     assert replay([trace], {**constants, "Mutant": "none"}, module).disagreements
 
 

@@ -13,8 +13,8 @@ from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Key, Record
 from streamproof.reference.foreign_key_protocol import Protocol
-from streamproof.specs.pytla import Trace, Value
-from streamproof.specs.replay import Replayed, history_of, replay
+from streamproof.specs.pytla import TlaValue, Trace
+from streamproof.specs.replay import ReplayResult, history_of, replay
 from streamproof.specs.replays import foreign_key_mutants
 from streamproof.specs.replays.common import steps_of
 from streamproof.specs.replays.foreign_key_join import ForeignKeyJoinReplay, contrast
@@ -81,7 +81,7 @@ STALE = {"subscribed": f"[r1 |-> [l |-> {L1}], r2 |-> [l |-> None]]"}
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([trace_of(*RACE), trace_of(*RACE)], CONSTANTS, MODULE) == Replayed(2, 16, ())
+    assert replay([trace_of(*RACE), trace_of(*RACE)], CONSTANTS, MODULE) == ReplayResult(2, 16, ())
 
 
 def test_what_behaviours_have_in_common_is_replayed_once_and_counts_for_each() -> None:
@@ -175,7 +175,7 @@ def test_a_disagreement_names_the_behaviour_the_step_the_action_and_both_values(
     )
 
 
-def line_of(before: dict[str, str], after: dict[str, str], action: str = "Next", **constants: Value) -> Any:
+def line_of(before: dict[str, str], after: dict[str, str], action: str = "Next", **constants: TlaValue) -> Any:
     """What is read of one step, without a replay."""
     read = ForeignKeyJoinReplay({**CONSTANTS, **constants})
     trace = replace(FOREIGN_KEYS, changed=before).trace((action, after))
@@ -243,7 +243,7 @@ def test_keys_may_be_model_values() -> None:
 
 
 def test_the_end_of_a_behaviour_that_goes_on_doing_nothing_is_no_action() -> None:
-    assert replay([trace_of(*RACE, ("Finished", {}), ("Finished", {}))], CONSTANTS, MODULE) == Replayed(1, 8, ())
+    assert replay([trace_of(*RACE, ("Finished", {}), ("Finished", {}))], CONSTANTS, MODULE) == ReplayResult(1, 8, ())
 
 
 TWO_ROWS = {"left": "[k |-> None, l |-> None]", "result": "[k |-> None, l |-> None]"}
@@ -343,7 +343,7 @@ def test_a_message_that_overtakes_another_is_replayed_and_is_no_line_of_a_histor
         ),
     ]
     constants = {**CONSTANTS, "Mutant": "routes out of order"}
-    assert replay([trace_of(*steps)], constants, MODULE) == Replayed(1, 4, ())
+    assert replay([trace_of(*steps)], constants, MODULE) == ReplayResult(1, 4, ())
     assert contrast(trace_of(*steps), constants).broken == (("QuietIsSubscribed", 3),)
     with pytest.raises(BadInput, match=r"^step 4: a message overtakes another on its route, which no history can say"):
         history_of(trace_of(*steps), constants, MODULE)

@@ -18,7 +18,7 @@ from streamproof.properties.checking import rounds
 from streamproof.properties.checking.fuzzing.corpus import ASKED, CORPUS, SHOW
 from streamproof.properties.checking.fuzzing.divergences import ALL
 from streamproof.properties.checking.fuzzing.relations import NAMES
-from streamproof.properties.checking.fuzzing.seeds import Difference, Judged, Seed
+from streamproof.properties.checking.fuzzing.seeds import Judged, ReportedFinding, Seed
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.rounds import Round
 from streamproof.properties.cli.commands import doctor
@@ -337,7 +337,7 @@ class FakeSpark:
     def ask(self, seed: Seed) -> Judged:
         self.asked.append((self.version, seed.seed))
         named = ("limit below an outer join",) * (seed.seed == "limit above a join #2")
-        return Judged(seed.seed, differences=[Difference(seed.seed, "reference", named, "plan")])
+        return Judged(seed.seed, differences=[ReportedFinding(seed.seed, "reference", named, "plan")])
 
 
 OF_SPARK = ("divergences", "--on", "spark", "limit below an outer join", "null keys joined", "evicted row unjoined")

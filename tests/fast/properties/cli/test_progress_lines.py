@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.cli.terminal import Steps, logged_by
+from streamproof.properties.cli.terminal import StepDisplay, logged_by
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import doing, tell
 from streamproof.properties.testing.pytest_plugin import STDERR, pytest_runtest_protocol
@@ -38,6 +38,6 @@ def test_a_command_without_a_terminal_shows_a_line_once_one_is_due(
     every_s: float, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress, "EVERY_S", every_s)
-    with logged_by(Steps(None)):
+    with logged_by(StepDisplay(None)):
         doing("drawing")
     assert capsys.readouterr().err.partition("\n")[0] == shown

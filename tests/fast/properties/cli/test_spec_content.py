@@ -13,8 +13,8 @@ from streamproof.properties.cli.spec.models import ChosenModel
 from streamproof.properties.report.github import commands
 from streamproof.properties.report.junit import junit
 from streamproof.properties.report.page import html, text
-from streamproof.specs.checking import Found
-from streamproof.specs.pytla import Model, Step, Trace
+from streamproof.specs.checking import ModelResult
+from streamproof.specs.pytla import Model, Trace, TraceStep
 
 CLOCK = """\
 ---- MODULE Clock ----
@@ -36,8 +36,8 @@ def chosen(tmp_path: Path) -> ChosenModel:
 
 
 def failing(chosen: ChosenModel, verdict: Any = "violated") -> CheckedModel:
-    steps = [Step(number + 1, None if number == 0 else "Pass", {"hour": number}) for number in range(3)]
-    found = Found("safety failure", "NeverNoon", Trace(tuple(steps)), 3, 4, 3, 0.5)
+    steps = [TraceStep(number + 1, None if number == 0 else "Pass", {"hour": number}) for number in range(3)]
+    found = ModelResult("safety failure", "NeverNoon", Trace(tuple(steps)), 3, 4, 3, 0.5)
     return CheckedModel(chosen, found, [], verdict)
 
 

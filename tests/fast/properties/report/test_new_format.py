@@ -14,7 +14,7 @@ from streamproof.properties.laws.base import LawResult
 from streamproof.properties.report import writing
 from streamproof.properties.report.content import Content
 from streamproof.properties.report.making import content
-from streamproof.properties.report.writing import FORMATS, Format, write_content
+from streamproof.properties.report.writing import FORMATS, ReportFormat, write_content
 
 
 def laws_as_csv(content: Content) -> str:
@@ -29,7 +29,7 @@ def laws_as_csv(content: Content) -> str:
 
 @pytest.fixture(autouse=True)
 def with_csv(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "FORMATS", {**FORMATS, "laws.csv": Format(laws_as_csv, "checked,law,verdict,")})
+    monkeypatch.setattr(writing, "FORMATS", {**FORMATS, "laws.csv": ReportFormat(laws_as_csv, "checked,law,verdict,")})
 
 
 def test_a_report_of_the_gate_is_written_in_the_new_format_too(tmp_path: Path) -> None:

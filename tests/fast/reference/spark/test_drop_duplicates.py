@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamproof.reference.spark.drop_duplicates import DropDuplicates, State
+from streamproof.reference.spark.drop_duplicates import DropDuplicates, DuplicatesState
 
 
 def rows(*times_us: int | None, key: str | None = "a") -> list[dict[str, Any]]:
     return [{"key": key, "at": time_us} for time_us in times_us]
 
 
-def state(*columns: str, delay_us: int | None = 0, within: bool = False) -> State:
-    return State(DropDuplicates(columns, "at", delay_us, within))
+def state(*columns: str, delay_us: int | None = 0, within: bool = False) -> DuplicatesState:
+    return DuplicatesState(DropDuplicates(columns, "at", delay_us, within))
 
 
 def times(emitted: Any) -> list[int | None]:

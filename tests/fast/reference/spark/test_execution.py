@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from streamproof.reference.spark.aggregates import Aggregate
-from streamproof.reference.spark.execution import Execution, MicroBatch
+from streamproof.reference.spark.aggregates import AggregateFunction
+from streamproof.reference.spark.execution import ExecutedBatch, Execution
 from streamproof.reference.spark.expressions import column, constant
 from streamproof.reference.spark.groups import Groups
 from streamproof.reference.spark.plans import (
@@ -20,21 +20,21 @@ from streamproof.reference.spark.plans import (
     Project,
     Source,
     Union,
-    Watermark,
+    WithWatermark,
 )
 from streamproof.reference.spark.stream_join import StreamJoin
 from streamproof.reference.spark.windows import Windows
 
 S = 1_000_000
-COUNT = {"n": Aggregate("count", None)}
+COUNT = {"n": AggregateFunction("count", None)}
 
 
 def source(name: str = "a") -> Source:
     return Source(name, ("k", "ts"))
 
 
-def timed(name: str = "a", delay_us: int = 0) -> Watermark:
-    return Watermark((source(name),), "ts", delay_us)
+def timed(name: str = "a", delay_us: int = 0) -> WithWatermark:
+    return WithWatermark((source(name),), "ts", delay_us)
 
 
 def window(node: Node, size_us: int = 10 * S, mode: Any = "append") -> Aggregation:
@@ -58,7 +58,7 @@ def watermarks(plan: Node, *batches: Any, **options: Any) -> list[tuple[int, boo
     return [(micro.batch, micro.has_data, micro.watermark_ms / 1_000) for micro in done]
 
 
-def times(done: list[MicroBatch]) -> list[list[float]]:
+def times(done: list[ExecutedBatch]) -> list[list[float]]:
     return [[row["ts"] / S for row in micro.rows] for micro in done]
 
 
@@ -192,7 +192,7 @@ def test_a_null_event_time_moves_no_watermark() -> None:
 
 def test_a_filter_above_a_watermark_leaves_its_rows_to_it_and_one_below_does_not() -> None:
     above = window(Filter((timed(),), constant(False)))
-    below = window(Watermark((Filter((source(),), constant(False)),), "ts", 0))
+    below = window(WithWatermark((Filter((source(),), constant(False)),), "ts", 0))
     assert watermarks(above, batch(a=5)) == [(0, True, 0), (0, False, 5)]
     assert watermarks(below, batch(a=5)) == [(0, True, 0)]
 

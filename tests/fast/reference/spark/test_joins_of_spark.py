@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from streamproof.reference.spark.static_join import StaticJoin
-from streamproof.reference.spark.stream_join import Dialect, State, StreamJoin, dialect_of
+from streamproof.reference.spark.stream_join import Dialect, JoinState, StreamJoin, dialect_of
 
 KEYS = (("key",), ("key",))
 
@@ -13,8 +13,8 @@ def rows(*times_us: int | None, key: str | None = "a") -> list[dict[str, Any]]:
     return [{"key": key, "at": time_us} for time_us in times_us]
 
 
-def state(join: Any = "inner", before_us: int | None = 2_000, after_us: int | None = 3_000, **other: Any) -> State:
-    return State(StreamJoin(join, KEYS, ("at", "at"), before_us, after_us, **other))
+def state(join: Any = "inner", before_us: int | None = 2_000, after_us: int | None = 3_000, **other: Any) -> JoinState:
+    return JoinState(StreamJoin(join, KEYS, ("at", "at"), before_us, after_us, **other))
 
 
 def times(pairs: Any) -> list[tuple[int | None, int | None]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from streamproof.reference.spark.aggregates import Aggregate
+from streamproof.reference.spark.aggregates import AggregateFunction
 from streamproof.reference.spark.execution import Execution
 from streamproof.reference.spark.expressions import Expression, column, constant
 from streamproof.reference.spark.groups import Groups
@@ -23,7 +23,7 @@ from streamproof.reference.spark.plans import (
     Project,
     Source,
     Union,
-    Watermark,
+    WithWatermark,
     pruned,
     with_joins,
 )
@@ -35,8 +35,8 @@ from streamproof.reference.spark.windows import Windows
 
 S = 1_000_000
 EVENTS = Source("a", ("k", "ts", "v"))
-TIMED = Watermark((EVENTS,), "ts", 5 * S)
-COUNT = {"n": Aggregate("count", None)}
+TIMED = WithWatermark((EVENTS,), "ts", 5 * S)
+COUNT = {"n": AggregateFunction("count", None)}
 V_PLUS_1 = Expression("+", (column("v"), constant(1)))
 WINDOWS = Windows("ts", ("k",), 10 * S, 10 * S, 0, COUNT)
 
@@ -164,7 +164,7 @@ def test_the_event_time_goes_through_names_alone(plan: Node, event_times: list[s
 
 
 def test_a_union_has_the_delay_of_its_first_side() -> None:
-    other = Watermark((EVENTS,), "ts", 9 * S)
+    other = WithWatermark((EVENTS,), "ts", 9 * S)
     assert [Union(sides).event_times[0].delay_us for sides in ((TIMED, other), (other, TIMED))] == [5 * S, 9 * S]
 
 

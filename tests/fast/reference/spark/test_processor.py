@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streamproof.reference.spark.processor import Processor, State
+from streamproof.reference.spark.processor import Processor, ProcessorState
 
 S = 1_000_000
 
 
-def state(wait_ms: int = 5_000, time: str | None = "ts") -> State:
-    return State(Processor(("k",), time, "n", wait_ms))
+def state(wait_ms: int = 5_000, time: str | None = "ts") -> ProcessorState:
+    return ProcessorState(Processor(("k",), time, "n", wait_ms))
 
 
 def rows(*given: tuple[str | None, int | None]) -> list[dict[str, Any]]:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from streamproof.reference.spark import session_windows, windows
-from streamproof.reference.spark.aggregates import Aggregate
+from streamproof.reference.spark.aggregates import AggregateFunction
 
-COUNT = {"rows": Aggregate("count", None)}
+COUNT = {"rows": AggregateFunction("count", None)}
 
 
 def rows(*times_us: int | None, key: str = "a") -> list[dict[str, Any]]:
@@ -17,12 +17,14 @@ def spans(emitted: Any) -> list[tuple[int, int, int]]:
     return sorted((row["start"], row["end"], row["rows"]) for row in emitted)
 
 
-def sessions(mode: Any = "append") -> session_windows.State:
-    return session_windows.State(session_windows.SessionWindows("at", ("key",), 10_000, COUNT, mode))
+def sessions(mode: Any = "append") -> session_windows.SessionsState:
+    return session_windows.SessionsState(session_windows.SessionWindows("at", ("key",), 10_000, COUNT, mode))
 
 
-def hopping(mode: Any = "append", size_us: int = 10_000, slide_us: int = 10_000, start_us: int = 0) -> windows.State:
-    return windows.State(windows.Windows("at", ("key",), size_us, slide_us, start_us, COUNT, mode))
+def hopping(
+    mode: Any = "append", size_us: int = 10_000, slide_us: int = 10_000, start_us: int = 0
+) -> windows.WindowsState:
+    return windows.WindowsState(windows.Windows("at", ("key",), size_us, slide_us, start_us, COUNT, mode))
 
 
 def test_rows_exactly_a_gap_apart_share_a_session_and_a_microsecond_more_parts_them() -> None:
@@ -110,7 +112,7 @@ def test_complete_emits_all_and_drops_nothing() -> None:
 def test_aggregates_ignore_nulls_and_are_null_of_nothing() -> None:
     values = [{"amount": 3}, {"amount": None}, {"amount": 1}, {"amount": 3}]
     found = {
-        function: Aggregate(function, "amount").of(values)
+        function: AggregateFunction(function, "amount").of(values)
         for function in ("count", "sum", "min", "max", "avg", "collect_list", "collect_set")
     }
     assert found == {
@@ -122,7 +124,9 @@ def test_aggregates_ignore_nulls_and_are_null_of_nothing() -> None:
         "collect_list": [1, 3, 3],
         "collect_set": [1, 3],
     }
-    assert Aggregate("count", None).of(values) == 4
+    assert AggregateFunction("count", None).of(values) == 4
     nulls = [{"amount": None}]
-    assert [Aggregate(function, "amount").of(nulls) for function in ("sum", "avg", "max", "count")] == [None] * 3 + [0]
-    assert Aggregate("max", "amount").of([{"amount": 1.0}, {"amount": float("nan")}]) != 1.0
+    assert [AggregateFunction(function, "amount").of(nulls) for function in ("sum", "avg", "max", "count")] == [
+        None
+    ] * 3 + [0]
+    assert AggregateFunction("max", "amount").of([{"amount": 1.0}, {"amount": float("nan")}]) != 1.0

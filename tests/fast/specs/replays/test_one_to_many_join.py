@@ -8,7 +8,7 @@ import pytest
 from replayed_modules import ONE_TO_MANY
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
-from streamproof.specs.replay import Replayed
+from streamproof.specs.replay import ReplayResult
 
 ROW = '[version |-> 1, foreign_key |-> "r"]'
 MESSAGE = f'[key |-> "l", row |-> {ROW}, age |-> 0]'
@@ -29,7 +29,7 @@ STEPS = [
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_of_its_changes() -> None:
-    assert ONE_TO_MANY.replayed(*STEPS) == Replayed(1, 4, ())
+    assert ONE_TO_MANY.replayed(*STEPS) == ReplayResult(1, 4, ())
     text = ONE_TO_MANY.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "one_to_many_join", "options": {"foreign_key": "foreign_key", "join": "left", '

@@ -8,8 +8,8 @@ import pytest
 from replayed_modules import SESSIONS
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
-from streamproof.specs.pytla import Value
-from streamproof.specs.replay import Replayed
+from streamproof.specs.pytla import TlaValue
+from streamproof.specs.replay import ReplayResult
 
 
 def session(start: int, end: int, count: int) -> str:
@@ -50,7 +50,7 @@ STEPS = [
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_of_its_actions() -> None:
-    assert SESSIONS.replayed(*STEPS) == Replayed(1, len(STEPS), ())
+    assert SESSIONS.replayed(*STEPS) == ReplayResult(1, len(STEPS), ())
     text = SESSIONS.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "session_windows", "options": {"gap_ms": 1, "grace_ms": 1, "retention_ms": 2, '
@@ -70,8 +70,8 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
         ("Arrive", {"store": sessions(session(3, 3, 1)), "largest": "3", "accepted": sets(record(3, 0))}),
         ("Cut", {"clock": "3"}),
     ]
-    constants: dict[str, Value] = {"Clock": "batch", "Emit": "close"}
-    assert SESSIONS.replayed(*steps, **constants) == Replayed(1, 2, ())
+    constants: dict[str, TlaValue] = {"Clock": "batch", "Emit": "close"}
+    assert SESSIONS.replayed(*steps, **constants) == ReplayResult(1, 2, ())
     header, _, cut = SESSIONS.history(*steps, **constants).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')
     assert cut == '{"cut": true}'

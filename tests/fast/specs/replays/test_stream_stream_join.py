@@ -7,8 +7,8 @@ from replayed_modules import STREAMS
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Dropped
-from streamproof.specs.pytla import Value
-from streamproof.specs.replay import Replayed
+from streamproof.specs.pytla import TlaValue
+from streamproof.specs.replay import ReplayResult
 
 
 def sequence(*members: str) -> str:
@@ -61,7 +61,7 @@ STEPS = [
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_of_its_actions() -> None:
-    assert STREAMS.replayed(*STEPS) == Replayed(1, len(STEPS), ())
+    assert STREAMS.replayed(*STEPS) == ReplayResult(1, len(STEPS), ())
     text = STREAMS.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "stream_stream_join", "options": {"before_ms": 0, "after_ms": 1, "grace_ms": 1, '
@@ -85,8 +85,8 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
         ("Arrive", {"arrived": sequence(came("left", 2, 0)), "buffer": buffer(sequence(row(1, 2)))}),
         ("Cut", {"arrived": sequence(came("left", 2, 0), came("cut", 0, 2)), "clock": "2"}),
     ]
-    constants: dict[str, Value] = {"Clock": "batch"}
-    assert STREAMS.replayed(*steps, **constants) == Replayed(1, 2, ())
+    constants: dict[str, TlaValue] = {"Clock": "batch"}
+    assert STREAMS.replayed(*steps, **constants) == ReplayResult(1, 2, ())
     header, _, cut = STREAMS.history(*steps, **constants).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')
     assert cut == '{"cut": true}'

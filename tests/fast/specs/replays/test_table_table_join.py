@@ -6,7 +6,7 @@ import pytest
 from replayed_modules import TABLES
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
-from streamproof.specs.replay import Replayed
+from streamproof.specs.replay import ReplayResult
 
 
 def tables(left: int | None = None, right: int | None = None) -> str:
@@ -44,7 +44,7 @@ STEPS = [
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_and_becomes_a_history_as_changes_are_taken() -> None:
-    assert TABLES.replayed(*STEPS) == Replayed(1, len(STEPS), ())
+    assert TABLES.replayed(*STEPS) == ReplayResult(1, len(STEPS), ())
     text = TABLES.history(*STEPS).to_text()
     assert text.splitlines() == [
         '{"operator": "table_table_join", "options": {"join": "left"}}',

@@ -17,26 +17,26 @@ from streamproof.properties.laws.on_spark.retention import RetentionLaw as Law
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.mutants import LogicByHistory, Mutant
 from streamproof.properties.registration.registration import Retention, registered, registration_of
-from streamproof.properties.witnesses.spark.answers import Stored
+from streamproof.properties.witnesses.spark.answers import StoredState
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
-from streamproof.spark_impl.range_aggregate import Held, RangeLogic
+from streamproof.spark_impl.range_aggregate import RangeLogic, Retained
 from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
-from streamproof.spark_impl.windowed_table import State, WindowedLogic
+from streamproof.spark_impl.windowed_table import WindowedLogic, WindowedState
 
 
 # Local classes, for Spark's workers can't import a test's module.
 def range_logics() -> tuple[type[RangeLogic], ...]:
     class RowsKeptForEver(RangeLogic):
-        def keep(self, state: list[Held], emitted: int, clock: int) -> list[Held]:
+        def keep(self, state: list[Retained], emitted: int, clock: int) -> list[Retained]:
             return state
 
     class ReachForgotten(RangeLogic):
-        def keep(self, state: list[Held], emitted: int, clock: int) -> list[Held]:
+        def keep(self, state: list[Retained], emitted: int, clock: int) -> list[Retained]:
             return super().keep(state, emitted, clock + self.ranges.preceding_ms)
 
     class NothingIsLate(RangeLogic):
-        def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+        def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
             return super().take(key, state, row, 0)
 
     return RangeLogic, RowsKeptForEver, ReachForgotten, NothingIsLate
@@ -44,7 +44,7 @@ def range_logics() -> tuple[type[RangeLogic], ...]:
 
 def windowed_logics() -> tuple[type[WindowedLogic], ...]:
     class WindowsKeptForEver(WindowedLogic):
-        def keep(self, state: State, emitted: int, clock: int) -> State:
+        def keep(self, state: WindowedState, emitted: int, clock: int) -> WindowedState:
             return state
 
     class RetentionForgotten(WindowedLogic):
@@ -128,4 +128,4 @@ def test_what_is_left_out_or_still_stored_breaks_the_law() -> None:
     # What came first is of a window within the retention.
     first = replace(right["h4"], entries=right["h4"].entries[1:])
     assert judged(Law(), sample, Given({**right, "h4": first})) == (10, ["h4"])
-    assert judged(Law(), sample, Given(right, {"h6": [Stored("a", [])]})) == (10, ["h6"])
+    assert judged(Law(), sample, Given(right, {"h6": [StoredState("a", [])]})) == (10, ["h6"])

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.fuzzing import campaign
-from streamproof.properties.checking.fuzzing.campaign import Options, Tally, run
+from streamproof.properties.checking.fuzzing.campaign import CampaignOptions, Tally, run
 from streamproof.properties.checking.fuzzing.corpus import SEEDS
-from streamproof.properties.checking.fuzzing.seeds import Difference, Judged, Seed
+from streamproof.properties.checking.fuzzing.seeds import Judged, ReportedFinding, Seed
 from streamproof.properties.system.installed.requirements import installed
 from streamproof.reference.core.errors import BadInput, StreamproofError
 
@@ -43,16 +43,16 @@ def fake(answer: Answer, ended: list[str], there: Answer | None = None) -> type:
     return Process
 
 
-def ran(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> tuple[Tally, list[Difference]]:
-    tally, kept = Tally(), list[Difference]()
+def ran(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> tuple[Tally, list[ReportedFinding]]:
+    tally, kept = Tally(), list[ReportedFinding]()
     monkeypatch.setattr(campaign, "PySparkProcess", fake(answer, []))
     looks = itertools.count()  # a clock that each look at it moves by 0.2 ms
     monkeypatch.setattr(campaign, "time", SimpleNamespace(monotonic=lambda: next(looks) / 5000))
-    run(Options(minutes=0.02, jobs=1, **options), tally, lambda step: None, kept.append)
+    run(CampaignOptions(minutes=0.02, jobs=1, **options), tally, lambda step: None, kept.append)
     return tally, kept
 
 
-def judged(seed: Seed, *differences: Difference) -> Judged:
+def judged(seed: Seed, *differences: ReportedFinding) -> Judged:
     return Judged(seed.seed, f"plan {seed.seed}", "rows", "", 10, Counter(reference=1), differences=[*differences])
 
 
@@ -68,8 +68,10 @@ def test_a_finding_without_a_name_is_kept_at_once_and_one_with_a_name_is_shown_a
 ) -> None:
     def answer(seed: Seed) -> Judged:
         script = "script" if seed.shows else ""
-        found = Difference(seed.seed, "reference", ("a name",), "plan", script=script)
-        return judged(seed, found, *[Difference(seed.seed, "batch", (), "plan", script="another")] * (seed.seed == "3"))
+        found = ReportedFinding(seed.seed, "reference", ("a name",), "plan", script=script)
+        return judged(
+            seed, found, *[ReportedFinding(seed.seed, "batch", (), "plan", script="another")] * (seed.seed == "3")
+        )
 
     tally, kept = ran(monkeypatch, answer)
     assert [one.seed for one in tally.unnamed] == ["3"]
@@ -79,7 +81,7 @@ def test_a_finding_without_a_name_is_kept_at_once_and_one_with_a_name_is_shown_a
 def test_a_divergence_that_has_a_script_is_not_shown_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(seed: Seed) -> Judged:
         named = ("a name",) if len(seed.seed) % 2 else ("another", "and more")
-        return judged(seed, Difference(seed.seed, "batch", named, "plan", script=" ".join(seed.shows)))
+        return judged(seed, ReportedFinding(seed.seed, "batch", named, "plan", script=" ".join(seed.shows)))
 
     _, kept = ran(monkeypatch, answer, shown=frozenset({"another_and_more"}))
     assert {one.named for one in kept if one.script} == {("a name",)}
@@ -89,7 +91,7 @@ def test_no_script_of_a_divergence_is_begun_long_after_the_run(monkeypatch: pyte
     monkeypatch.setattr(campaign, "SHOWING", 0.0)
     _, kept = ran(
         monkeypatch,
-        lambda seed: judged(seed, Difference(seed.seed, "batch", ("a name",), "plan", "", " ".join(seed.shows))),
+        lambda seed: judged(seed, ReportedFinding(seed.seed, "batch", ("a name",), "plan", "", " ".join(seed.shows))),
     )
     assert kept
     assert not any(one.script for one in kept)
@@ -114,13 +116,13 @@ def test_each_seed_is_judged_by_a_process_of_either_pyspark(monkeypatch: pytest.
     def there(seed: Seed) -> Judged:
         if seed.seed == "2":
             raise StreamproofError("the process ended")
-        done = judged(seed, *[Difference(seed.seed, "batch", ("a name",), "plan")] * (seed.seed == "3"))
+        done = judged(seed, *[ReportedFinding(seed.seed, "batch", ("a name",), "plan")] * (seed.seed == "3"))
         return replace(done, digest="other rows" if seed.seed in ("3", "4") else done.digest)
 
     monkeypatch.setattr(campaign, "PySparkProcess", fake(judged, ended, there))
     monkeypatch.setattr(campaign, "python_of", lambda version: Path(version))
     tally = Tally()
-    run(Options(minutes=0.005, jobs=1, against=THERE), tally, lambda step: None)
+    run(CampaignOptions(minutes=0.005, jobs=1, against=THERE), tally, lambda step: None)
     found = [(one.seed, one.relation, one.named) for one in tally.differences]
     assert found[:4] == [
         ("2", f"ended, {THERE}", ()),
@@ -142,7 +144,7 @@ def test_each_seed_is_judged_by_a_process_of_either_pyspark(monkeypatch: pytest.
 )
 def test_a_pyspark_that_cannot_be_compared_with_is_refused(version: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        run(Options(against=version), Tally(), lambda step: None)
+        run(CampaignOptions(against=version), Tally(), lambda step: None)
 
 
 def test_a_plan_that_one_pyspark_alone_refuses_is_counted() -> None:
@@ -169,7 +171,7 @@ def test_rows_that_differ_on_another_pyspark_are_a_finding() -> None:
 def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
     relations = "give one of reference, equivalence, fewer columns, .*rocksdb"
     with pytest.raises(BadInput, match=f"--only is 'rocks': {relations}"):
-        run(Options(only="rocks"), Tally(), lambda step: None)
+        run(CampaignOptions(only="rocks"), Tally(), lambda step: None)
 
 
 def test_what_never_came_up_is_named() -> None:

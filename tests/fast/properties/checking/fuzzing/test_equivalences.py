@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from streamproof.properties.checking.fuzzing.cases import Case
+from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.equivalences import EQUIVALENCES, Equivalence
 from streamproof.properties.checking.fuzzing.relations import EQUIVALENCE
 from streamproof.properties.checking.fuzzing.seeds import Seed
@@ -14,10 +14,10 @@ from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.properties.generators.plans.texts import statements
 
 
-def cases(equivalence: Equivalence, seeds: range) -> list[tuple[Case, Case]]:
+def cases(equivalence: Equivalence, seeds: range) -> list[tuple[PlanCase, PlanCase]]:
     found = []
     for seed in seeds:
-        case = Case(equivalence.query, draw_rows(random.Random(seed), equivalence.query, 6).batches)
+        case = PlanCase(equivalence.query, draw_rows(random.Random(seed), equivalence.query, 6).batches)
         other = equivalence.relation.vary(case)
         assert other is not None
         found.append((case, other))

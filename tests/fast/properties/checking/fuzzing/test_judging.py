@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from streamproof.properties.checking.fuzzing import divergences
-from streamproof.properties.checking.fuzzing.cases import Case
+from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.corpus import CORPUS
-from streamproof.properties.checking.fuzzing.judging import RULES, Finding, Judge
+from streamproof.properties.checking.fuzzing.judging import RULES, Finding, PlanJudge
 from streamproof.properties.checking.fuzzing.relations import SETTINGS, relations
 from streamproof.properties.generators.plans.drawing import Query, draw_query
 from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun, Ran, Refused
 from streamproof.reference.spark.execution import Execution
-from streamproof.reference.spark.plans import Aggregation, Node, Watermark, pruned, rebuilt, with_joins
+from streamproof.reference.spark.plans import Aggregation, Node, WithWatermark, pruned, rebuilt, with_joins
 from streamproof.reference.spark.session_windows import SessionWindows
 
 Planned = Callable[[Query, HowRun], Node]
@@ -53,14 +53,14 @@ def as_written(query: Query, how: HowRun) -> Node:
 def judged(query: Query, runner: Runner, seed: str = "0", late: bool = True) -> list[Finding]:
     generator = random.Random(seed)
     drawn = draw_rows(generator, query, 20)
-    case = Case(query, drawn.batches, nothing_late=not late)
-    return [*Judge(runner).judge(case, [*relations(generator, case)])]  # type: ignore[arg-type]
+    case = PlanCase(query, drawn.batches, nothing_late=not late)
+    return [*PlanJudge(runner).judge(case, [*relations(generator, case)])]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", [str(seed) for seed in range(40)])
 def test_of_a_query_that_runs_as_it_is_written_no_relation_finds_anything(seed: str) -> None:
     query = draw_query(random.Random(seed))
-    if Case(query, ()).columns is not None:
+    if PlanCase(query, ()).columns is not None:
         assert judged(query, Runner(as_written), seed) == []
 
 
@@ -98,15 +98,15 @@ def test_rows_that_a_stream_keeps_or_loses_by_its_own_rules_are_not_judged_by_th
     rows = [{"h": 0, "k": "a", "ts": time_us, "v": 1}]
     closing = [{"h": -1, "k": "a", "ts": time * 10**12, "v": 1} for time in (1, 2)]
     batches = ({"a": rows, "b": rows}, *({"a": [row], "b": [row]} for row in closing))
-    case = Case(CORPUS[name], batches, nothing_late=True)
-    judge = Judge(Runner(as_written))  # type: ignore[arg-type]
+    case = PlanCase(CORPUS[name], batches, nothing_late=True)
+    judge = PlanJudge(Runner(as_written))  # type: ignore[arg-type]
     assert [*judge.judge(case, [])] == []
     assert judge.runs["batch"] == batch
 
 
 def test_null_keys_that_the_excluded_rules_join_do_not_hide_the_filter_below_the_watermark() -> None:
     def lagging(node: Node) -> Node:
-        return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, Watermark) else node
+        return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, WithWatermark) else node
 
     def planned(query: Query, how: HowRun) -> Node:
         excluded = "InferFiltersFromConstraints" in how.settings.get(RULES, "")
@@ -122,7 +122,7 @@ def test_null_keys_that_the_excluded_rules_join_do_not_hide_the_filter_below_the
 def test_times_forgotten_at_a_restart_have_a_name() -> None:
     class Forgetting(Runner):
         def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
-            starts = Case(query, (), how).starts
+            starts = PlanCase(query, (), how).starts
             done = Execution(query.plan, policy=query.policy, without_data=query.without_data, starts=starts).run(
                 batches
             )
@@ -170,7 +170,7 @@ def test_rules_name_a_difference_only_if_the_rows_are_right_without_them() -> No
 @pytest.mark.parametrize(("rule", "named"), [("PushDownPredicates", {"filter below the watermark"}), ("None", set())])
 def test_a_watermark_that_lags_has_a_name_only_if_it_does_not_without_the_rules(rule: str, named: set[str]) -> None:
     def lagging(node: Node) -> Node:
-        return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, Watermark) else node
+        return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, WithWatermark) else node
 
     def planned(query: Query, how: HowRun) -> Node:
         return query.plan if rule in how.settings.get(RULES, "") else rebuilt(query.plan, lagging)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from streamproof.properties.checking.fuzzing.cases import Case
+from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
 from streamproof.properties.checking.fuzzing.judging import BATCH, REFERENCE, REFUSED, Finding
 from streamproof.properties.checking.fuzzing.relations import relations
@@ -15,18 +15,18 @@ from streamproof.properties.checking.fuzzing.scripts import script_of
 from streamproof.properties.generators.plans.drawing import COLUMNS, Query, draw_query
 from streamproof.properties.generators.plans.rows import START_US, draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun
-from streamproof.reference.spark.plans import Deduplication, Limit, Source, Watermark
+from streamproof.reference.spark.plans import Deduplication, Limit, Source, WithWatermark
 
-PLAN = Deduplication((Watermark((Source("a", COLUMNS),), "ts", 0),), ("h", "k"))
+PLAN = Deduplication((WithWatermark((Source("a", COLUMNS),), "ts", 0),), ("h", "k"))
 ROW = {"h": 0, "k": None, "ts": START_US + 500_000, "v": 1}
-SMALL = Case(Query(PLAN), ({"a": [ROW]}, {"a": [ROW, ROW]}))
+SMALL = PlanCase(Query(PLAN), ({"a": [ROW]}, {"a": [ROW, ROW]}))
 
 
 def findings(seed: int) -> Iterator[Finding]:
     """Yield a finding of each relation of a drawn case."""
     generator = random.Random(seed)
     query = draw_query(generator)
-    case = Case(query, draw_rows(generator, query, 1).batches)
+    case = PlanCase(query, draw_rows(generator, query, 1).batches)
     if case.columns is None:
         return
     yield Finding(REFERENCE, case, None, case.expected(), (), (FILTERED_WATERMARK,))

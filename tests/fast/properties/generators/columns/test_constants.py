@@ -23,7 +23,7 @@ from streamproof.properties.generators.columns.histories.constants import (
 )
 from streamproof.properties.generators.columns.histories.drawing import draw_histories, start_of
 from streamproof.properties.generators.columns.histories.goals import covered, goals
-from streamproof.properties.generators.columns.inputs import Constants, Input, ResolvedInput
+from streamproof.properties.generators.columns.inputs import BoundaryValues, Input, ResolvedInput
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.generators.columns.terms import COLUMN, CONSTANT, Term, outcome, shown, shown_negated
@@ -49,7 +49,7 @@ def term(kind: str, *children: Any, value: Any = None, zone: str | None = None) 
     return Term(kind, tuple(one if isinstance(one, Term) else constant(one) for one in children), value, zone)
 
 
-def drawn(found: Term, given: ResolvedInput = ORDERS, *, exact: bool = False) -> Constants:
+def drawn(found: Term, given: ResolvedInput = ORDERS, *, exact: bool = False) -> BoundaryValues:
     (one,) = with_constants([given], [Compares(given.name, found)], (), START, exact=exact)
     return one.constants
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof.properties.generators.columns.schemas import arrow_schema
-from streamproof.properties.generators.columns.values import ValueKind, key_kinds, kinds, plain_values, unsupported
+from streamproof.properties.generators.columns.values import ColumnValues, key_kinds, kinds, plain_values, unsupported
 
 AROUND = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)
 TYPES = (
@@ -117,7 +117,7 @@ KEYS = {
     [(kinds, *of) for of in EDGES.items()] + [(key_kinds, *of) for of in KEYS.items()],
 )
 def test_the_values_that_jobs_take_for_others_are_among_those_of_their_type(
-    made: Callable[..., list[ValueKind]], text: str, edges: list[Any]
+    made: Callable[..., list[ColumnValues]], text: str, edges: list[Any]
 ) -> None:
     found = [repr(value) for values in made(type_of(text), AROUND) for value in values]
     assert [edge for edge in edges if repr(edge) not in found] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from streamproof.properties.witnesses.job.scripts.statements import (
-    Relation,
+    ReadTable,
     streamed_call,
     watermark_of,
     without_streams,
@@ -68,7 +68,7 @@ def test_a_function_that_is_read_as_a_stream_is_named(statement: str, call: str 
 )
 def test_a_plain_watermark_is_read_with_its_table(clause: str, found: tuple[str, str] | None) -> None:
     statement = f"SELECT * FROM orders {clause} WHERE a"
-    table = Relation("orders", 14, 20, aliased=False, streams=True)
+    table = ReadTable("orders", 14, 20, aliased=False, streams=True)
     read = watermark_of(statement, table)
     assert (read and read[:2]) == found
     if read is not None:

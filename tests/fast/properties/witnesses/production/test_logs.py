@@ -15,7 +15,7 @@ from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.installed.spark_versions import struct_of_arrow
 from streamproof.properties.witnesses.production import checkpoint, delta_source, file_source, kafka_source, output
 from streamproof.properties.witnesses.production.files import Files
-from streamproof.properties.witnesses.production.reading import Place, Reading
+from streamproof.properties.witnesses.production.reading import Reading, ReadSource
 
 CLICKS = resolve(Input("user string, at timestamp", key="user", name="clicks")).source
 
@@ -127,7 +127,7 @@ def test_each_file_of_a_source_is_of_the_batch_that_read_up_to_it(
 
     def again(begins: int) -> Any:
         batches = {number - 2 + begins: end for number, end in ends.items()}
-        return file_source.read_files(Place(None, of(batches, tmp_path), "0", CLICKS, Reading()))  # type: ignore[arg-type]
+        return file_source.read_files(ReadSource(None, of(batches, tmp_path), "0", CLICKS, Reading()))  # type: ignore[arg-type]
 
     assert again(2) == {"a": -1, "b": 0, "c": 1, "d": 4, "e": 4, "f": 6}
     assert again(0) == {"a": 0, "b": 0, "c": 0, "d": 2, "e": 2, "f": 4}
@@ -252,7 +252,7 @@ def test_each_file_of_a_delta_table_is_of_the_batch_whose_end_is_behind_it(
 ) -> None:
     delta(tmp_path, [META], [add("a", 2), add("b", 1)], [add("d"), add("c")], [add("e"), add("f")])
     table = delta_source._Table(
-        Place(None, of(batches, tmp_path), "0", CLICKS, Reading("delta", {"path": str(tmp_path), **options}))  # type: ignore[arg-type]
+        ReadSource(None, of(batches, tmp_path), "0", CLICKS, Reading("delta", {"path": str(tmp_path), **options}))  # type: ignore[arg-type]
     )
     assert " ".join(f"{number}{one['path']}" for number, one in table.files() if table.takes(one)) == read
 
@@ -280,7 +280,7 @@ def test_a_delta_table_that_can_not_be_read_again_is_refused(
     delta(tmp_path, [{"metaData": {**META["metaData"], **metadata}}])
     given = {name: value for name, value in {"path": str(tmp_path), **options}.items() if value}
     with pytest.raises(BadInput, match=says):
-        delta_source._Table(Place(None, of({0: end(0, 0)}, tmp_path), "0", CLICKS, Reading("delta", given)))  # type: ignore[arg-type]
+        delta_source._Table(ReadSource(None, of({0: end(0, 0)}, tmp_path), "0", CLICKS, Reading("delta", given)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_of_a_version_that_removes_rows_files_are_taken_as_the_query_s_options_s
 ) -> None:
     delta(tmp_path, [META, add("a")], actions)
     reading = Reading("delta", {"path": str(tmp_path), **options})
-    table = delta_source._Table(Place(None, of({0: end(1, 9)}, tmp_path), "0", CLICKS, reading))  # type: ignore[arg-type]
+    table = delta_source._Table(ReadSource(None, of({0: end(1, 9)}, tmp_path), "0", CLICKS, reading))  # type: ignore[arg-type]
     if isinstance(taken, str):
         with pytest.raises(BadInput, match=taken):
             table._added(1)
@@ -319,7 +319,7 @@ def test_each_record_of_each_partition_is_of_the_batch_that_ended_behind_it(tmp_
     rows = [record(0, 0), record(1, 0), record(1, 1), record(0, 1), record(0, 2, True), record(1, 2)]
     ends = {("clicks", 0): [1, 1, 3], ("clicks", 1): [0, 2, 3]}
     source = resolve(Input("user string, at timestamp", key="user", name="clicks", format="kafka")).source
-    place = Place(None, of(dict.fromkeys(range(3)), tmp_path), "0", source, Reading())  # type: ignore[arg-type]
+    place = ReadSource(None, of(dict.fromkeys(range(3)), tmp_path), "0", source, Reading())  # type: ignore[arg-type]
     found = [(number, row and row["user"]) for number, row in kafka_source._with_batches(place, rows, ends)]
     assert found == [(0, "0/0"), (1, "1/0"), (1, "1/1"), (2, "0/1"), (2, None), (2, "1/2")]
 

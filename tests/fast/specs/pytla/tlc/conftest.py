@@ -8,8 +8,8 @@ import pytest
 from streamproof.specs.pytla.inputs.configuration import Configuration
 from streamproof.specs.pytla.inputs.models import Model
 from streamproof.specs.pytla.inputs.modules import Modules
-from streamproof.specs.pytla.tlc.conclude import Case, conclude
-from streamproof.specs.pytla.tlc.output import Output, listen
+from streamproof.specs.pytla.tlc.conclude import RunFacts, conclude
+from streamproof.specs.pytla.tlc.output import TlcOutput, listen
 from tlc_output import CONFIGURATION, MODULE
 
 
@@ -23,9 +23,9 @@ def concluded(tmp_path):
         model = Model(tmp_path / "M.tla", tmp_path / "M.cfg")
         modules = Modules(files={"M": model.module, "Integers": None})
         modules.take_in("M", MODULE)
-        output = Output(time.monotonic())
+        output = TlcOutput(time.monotonic())
         listen(output, text.splitlines(), None)
         output.ended(exit_code, standard_error)
-        return conclude(Case(model, Configuration(model.configuration), modules, max_distinct), output)
+        return conclude(RunFacts(model, Configuration(model.configuration), modules, max_distinct), output)
 
     return conclude_

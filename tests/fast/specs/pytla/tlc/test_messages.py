@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from streamproof.specs.pytla.tlc.messages import MessageReader
-from streamproof.specs.pytla.tlc.output import KEPT_LINES, Output, listen
+from streamproof.specs.pytla.tlc.output import KEPT_LINES, TlcOutput, listen
 from tlc_output import COUNTS, message
 
 
@@ -52,14 +52,14 @@ def test_progress_is_reported_by_phase_and_report():
         + message(2267, "Finished checking temporal properties in 00s")
         + COUNTS
     )
-    listen(Output(time.monotonic()), text.splitlines(), reported.append)
+    listen(TlcOutput(time.monotonic()), text.splitlines(), reported.append)
     phases = [progress.phase for progress in reported]
     assert phases[:4] == ["initial states", "searching", "temporal properties", "searching"]
     assert (reported[-1].distinct, reported[-1].generated, reported[-1].depth) == (3, 4, 2)
 
 
 def test_of_much_that_a_module_prints_the_start_and_the_end_are_kept():
-    output = Output(time.monotonic())
+    output = TlcOutput(time.monotonic())
     listen(output, (f"<<{number}>>" for number in range(100 * KEPT_LINES)), None)
     assert output.lines[0] == "<<0>>"
     assert output.lines[-1] == f"<<{100 * KEPT_LINES - 1}>>"

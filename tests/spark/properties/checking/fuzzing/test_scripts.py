@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from streamproof.properties.checking.fuzzing.cases import Case
+from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.divergences import FORGOTTEN_TIMES, PRUNED_TIME
 from streamproof.properties.checking.fuzzing.equivalences import A, B, timed, windows
 from streamproof.properties.checking.fuzzing.judging import REFERENCE, Finding
@@ -17,15 +17,15 @@ from streamproof.properties.generators.plans.drawing import COLUMNS, Query
 from streamproof.properties.generators.plans.rows import START_US
 from streamproof.properties.witnesses.plans.running import HowRun
 from streamproof.reference.spark.expressions import column
-from streamproof.reference.spark.plans import Deduplication, Project, Source, Union, Watermark, pruned
+from streamproof.reference.spark.plans import Deduplication, Project, Source, Union, WithWatermark, pruned
 
 
 def test_a_script_prints_both_results_and_exits_with_1(tmp_path: Path) -> None:
-    once = Deduplication((Watermark((Source("a", COLUMNS),), "ts", 0),), ("h", "k"))
+    once = Deduplication((WithWatermark((Source("a", COLUMNS),), "ts", 0),), ("h", "k"))
     plan = Project((once,), (("h", column("h")), ("k", column("k"))))
     keys = {30: "a", 31: "b", 11: "late"}
     rows = [{"h": 0, "k": key, "ts": START_US + second * 1_000_000, "v": None} for second, key in keys.items()]
-    case = Case(Query(plan), tuple({"a": [row]} for row in rows))
+    case = PlanCase(Query(plan), tuple({"a": [row]} for row in rows))
     script = tmp_path / "finding.py"
     script.write_text(
         script_of(Finding(REFERENCE, case, None, case.expected(), case.expected(pruned(plan)), (PRUNED_TIME,)))
@@ -42,7 +42,7 @@ def test_a_query_of_a_script_dies_and_forgets_the_times_of_its_inputs(tmp_path: 
         {name: [{"h": 0, "k": "a", "ts": START_US + at * 1_000_000, "v": None}] for name, at in batch.items()}
         for batch in times
     ]
-    case = Case(Query(windows(Union((timed(A), timed(B))))), tuple(rows))
+    case = PlanCase(Query(windows(Union((timed(A), timed(B))))), tuple(rows))
     dies = replace(case, how=HowRun(deaths={1: "commits"}))
     assert case.expected()[1]
     assert not case.expected(starts=dies.starts)[1]

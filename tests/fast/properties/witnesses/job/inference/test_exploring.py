@@ -25,7 +25,7 @@ from streamproof.properties.witnesses.job.inference.inferring import (
     functions_with_queries,
     inferred_queries,
 )
-from streamproof.properties.witnesses.job.inference.learning import Columns, Lacking
+from streamproof.properties.witnesses.job.inference.learning import KnownColumns, Lacking
 from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
 from streamproof.properties.witnesses.job.scripts.reads import Read
 from streamproof.properties.witnesses.job.scripts.remedies import ON_COMMAND_LINE
@@ -230,8 +230,8 @@ def test_texts_have_the_type_to_which_all_plans_cast_them(explore: Exploring) ->
 
 
 def test_a_column_is_learned_by_the_source_that_can_have_it() -> None:
-    def known(**kinds: str) -> Columns:
-        return Columns(kinds=dict(kinds))
+    def known(**kinds: str) -> KnownColumns:
+        return KnownColumns(kinds=dict(kinds))
 
     both = {"stream": known(a="string"), "table": known()}
     assert learn(Lacking("x"), both, {"stream": None})

@@ -21,10 +21,10 @@ from streamproof.properties.witnesses.job.inference.inputs import (
     plain_name,
 )
 from streamproof.properties.witnesses.job.inference.tracing import (
-    EventTime,
     Payload,
     Place,
     Traced,
+    TracedTime,
     place_of,
     separator_of,
     strftime_of,
@@ -218,32 +218,34 @@ TIME = Place("events", "value")
 @pytest.mark.parametrize(
     ("term", "time"),
     [
-        (T, EventTime(TIME)),
-        (Term("MillisToTimestamp", (T,)), EventTime(TIME, "ms")),
-        (Term("MicrosToTimestamp", (T,)), EventTime(TIME, "us")),
-        (Term("SecondsToTimestamp", (T,)), EventTime(TIME, "s")),
+        (T, TracedTime(TIME)),
+        (Term("MillisToTimestamp", (T,)), TracedTime(TIME, "ms")),
+        (Term("MicrosToTimestamp", (T,)), TracedTime(TIME, "us")),
+        (Term("SecondsToTimestamp", (T,)), TracedTime(TIME, "s")),
         (Term("MillisToTimestamp", (Term("Made"),)), None),
-        (Term("ParseToTimestamp", (T,)), EventTime(TIME)),
-        (Term("GetTimestamp", (T, constant("yyyy-MM-dd"))), EventTime(TIME, "%Y-%m-%d")),
-        (Term("GetTimestamp", (T, constant("EEE"))), EventTime(TIME, None, is_known=False)),
-        (Term("GetTimestamp", (T, T)), EventTime(TIME)),
+        (Term("ParseToTimestamp", (T,)), TracedTime(TIME)),
+        (Term("GetTimestamp", (T, constant("yyyy-MM-dd"))), TracedTime(TIME, "%Y-%m-%d")),
+        (Term("GetTimestamp", (T, constant("EEE"))), TracedTime(TIME, None, is_known=False)),
+        (Term("GetTimestamp", (T, T)), TracedTime(TIME)),
         (Term("ToUnixTimestamp", (Term("Made"), constant("yyyy"))), None),
-        (Term("Divide", (T, constant(1_000))), EventTime(TIME, "ms")),
-        (Term("Divide", (T, Term("Cast", (constant(1_000_000),), "double"))), EventTime(TIME, "us")),
-        (Term("Divide", (T, constant(7))), EventTime(TIME, None, is_known=False)),
-        (Term("IntegralDivide", (T, T)), EventTime(TIME, None, is_known=False)),
-        (Term("IntegralDivide", (T, constant("1000"))), EventTime(TIME, None, is_known=False)),
+        (Term("Divide", (T, constant(1_000))), TracedTime(TIME, "ms")),
+        (Term("Divide", (T, Term("Cast", (constant(1_000_000),), "double"))), TracedTime(TIME, "us")),
+        (Term("Divide", (T, constant(7))), TracedTime(TIME, None, is_known=False)),
+        (Term("IntegralDivide", (T, T)), TracedTime(TIME, None, is_known=False)),
+        (Term("IntegralDivide", (T, constant("1000"))), TracedTime(TIME, None, is_known=False)),
         (Term("Divide", (Term("Made"), constant(1_000))), None),
-        (Term("Cast", (Term("Divide", (T, constant(1_000))),), "timestamp"), EventTime(TIME, "ms")),
-        (Term("FromUnixTime", (T,)), EventTime(TIME, "s")),
-        (Term("FromUnixTime", (Term("Floor", (Term("Divide", (T, constant(1_000))),)),)), EventTime(TIME, "ms")),
+        (Term("Cast", (Term("Divide", (T, constant(1_000))),), "timestamp"), TracedTime(TIME, "ms")),
+        (Term("FromUnixTime", (T,)), TracedTime(TIME, "s")),
+        (Term("FromUnixTime", (Term("Floor", (Term("Divide", (T, constant(1_000))),)),)), TracedTime(TIME, "ms")),
         (Term("FromUnixTime", (Term("Made"),)), None),
-        (Term("TimeWindow", (Term("MillisToTimestamp", (T,)),)), EventTime(TIME, "ms")),
+        (Term("TimeWindow", (Term("MillisToTimestamp", (T,)),)), TracedTime(TIME, "ms")),
         (Term("Floor"), None),
         (Term("Upper", (T,)), None),
     ],
 )
-def test_an_event_time_has_its_place_and_the_form_that_the_source_has_it_in(term: Term, time: EventTime | None) -> None:
+def test_an_event_time_has_its_place_and_the_form_that_the_source_has_it_in(
+    term: Term, time: TracedTime | None
+) -> None:
     assert time_of(term) == time
 
 
@@ -266,10 +268,10 @@ def test_watermarks_windows_and_parsed_times_are_event_times() -> None:
     made = Expression("SecondsToTimestamp", TEAM)
     plan = watermark(project(EVENTS, USER, alias(made, "t", 20), AT), column("t", 20), 5)
     found = follow(Operator("Filter", plan, expressions=[Expression("TimeWindow", AT)]))
-    assert found.times == [EventTime(event("team"), "s")]
-    assert found.other_times == [EventTime(event("at")), EventTime(event("team"), "s")]
+    assert found.times == [TracedTime(event("team"), "s")]
+    assert found.other_times == [TracedTime(event("at")), TracedTime(event("team"), "s")]
     cast = follow(project(EVENTS, alias(Expression("Cast", TEAM, dataType="timestamp"), "t", 20)))
-    assert cast.other_times == [EventTime(event("team"))]
+    assert cast.other_times == [TracedTime(event("team"))]
     other = follow(project(EVENTS, alias(Expression("Cast", TEAM, dataType="long"), "t", 20)))
     assert other.other_times == []
 
@@ -391,7 +393,7 @@ ALL = [event(name) for name in ("n", "at", "team", "user")]
         (plan(groups=[grouped("user", "team"), grouped("team")]), f'Input("{COLUMNS}", key="team")'),
         (plan(groups=[grouped("user"), (frozenset({"others"}), [])]), f'Input("{COLUMNS}", key="user")'),
         (plan(groups=[grouped("user"), grouped()]), f'Input("{COLUMNS}")'),
-        (plan(groups=[grouped("user", "at")], times=[EventTime(event("at"))]), f'Input("{COLUMNS}", key="user")'),
+        (plan(groups=[grouped("user", "at")], times=[TracedTime(event("at"))]), f'Input("{COLUMNS}", key="user")'),
         (plan(groups=[grouped("at", "team")]), f'Input("{COLUMNS}", key="team")'),
         (plan(kept=ALL), f'Input("{COLUMNS}", key="user")'),
         (plan(kept=ALL[:2]), f'Input("{COLUMNS}", key="n")'),
@@ -413,22 +415,22 @@ def test_of_the_columns_that_a_job_without_state_keeps_an_id_is_the_key() -> Non
 @pytest.mark.parametrize(
     ("columns", "query", "said", "guesses"),
     [
-        ("user string, at timestamp", plan(times=[EventTime(event("at"))]), "", 0),
-        ("user string, at timestamp, b timestamp", plan(times=[EventTime(event("b"))]), 'time="b"', 0),
+        ("user string, at timestamp", plan(times=[TracedTime(event("at"))]), "", 0),
+        ("user string, at timestamp, b timestamp", plan(times=[TracedTime(event("b"))]), 'time="b"', 0),
         ("user string, at timestamp, b timestamp", plan(), 'time="at"', 1),
-        ("user string, at timestamp, b timestamp", plan(other_times=[EventTime(event("b"))]), 'time="b"', 0),
-        ("user string, at timestamp, b bigint", plan(other_times=[EventTime(event("b"), "s")]), "", 0),
-        ("user string, at bigint", plan(times=[EventTime(event("at"))]), 'time="at", time_format="s"', 0),
-        ("user string, at bigint", plan(times=[EventTime(event("at"), "ms")]), 'time="at", time_format="ms"', 0),
-        ("user string, at string", plan(times=[EventTime(event("at"))]), 'time="at"', 0),
-        ("user string, at string", plan(times=[EventTime(event("at"), None, False)]), 'time="at"', 1),
-        ("user string, at bigint", plan(other_times=[EventTime(event("at"), "ms")]), 'time="at", time_format="ms"', 0),
-        ("user string, at bigint", plan(other_times=[EventTime(event("at"), None, False)]), "time=False", 0),
+        ("user string, at timestamp, b timestamp", plan(other_times=[TracedTime(event("b"))]), 'time="b"', 0),
+        ("user string, at timestamp, b bigint", plan(other_times=[TracedTime(event("b"), "s")]), "", 0),
+        ("user string, at bigint", plan(times=[TracedTime(event("at"))]), 'time="at", time_format="s"', 0),
+        ("user string, at bigint", plan(times=[TracedTime(event("at"), "ms")]), 'time="at", time_format="ms"', 0),
+        ("user string, at string", plan(times=[TracedTime(event("at"))]), 'time="at"', 0),
+        ("user string, at string", plan(times=[TracedTime(event("at"), None, False)]), 'time="at"', 1),
+        ("user string, at bigint", plan(other_times=[TracedTime(event("at"), "ms")]), 'time="at", time_format="ms"', 0),
+        ("user string, at bigint", plan(other_times=[TracedTime(event("at"), None, False)]), "time=False", 0),
         ("user string", plan(), "time=False", 0),
-        ("user string, o struct<at: timestamp>", plan(times=[EventTime(event("o", "at"))]), 'time="o.at"', 0),
+        ("user string, o struct<at: timestamp>", plan(times=[TracedTime(event("o", "at"))]), 'time="o.at"', 0),
         (
             "user string, o struct<at: bigint>",
-            plan(times=[EventTime(event("o", "at"))]),
+            plan(times=[TracedTime(event("o", "at"))]),
             'time="o.at", time_format="s"',
             0,
         ),
@@ -444,10 +446,10 @@ def test_the_event_time_is_that_of_the_watermark_or_of_windows_or_the_first_time
 
 def test_the_watermark_of_the_checked_query_comes_before_those_of_others() -> None:
     columns = "user string, at timestamp, b timestamp"
-    other = plan(times=[EventTime(event("at"))])
-    assert infer(plan(times=[EventTime(event("b"))]), columns, None, other).input.time == "b"
+    other = plan(times=[TracedTime(event("at"))])
+    assert infer(plan(times=[TracedTime(event("b"))]), columns, None, other).input.time == "b"
     assert infer(plan(), columns, None, other).input.time == "at"
-    assert infer(plan(times=[EventTime(Place("others", "b"))]), columns).input.time == "at"
+    assert infer(plan(times=[TracedTime(Place("others", "b"))]), columns).input.time == "at"
 
 
 def test_a_deduplication_says_what_makes_two_rows_an_event() -> None:
@@ -466,7 +468,7 @@ def test_texts_that_a_job_reads_as_numbers_get_such_texts_and_are_no_keys() -> N
     assert found.input.key == "team"
     of_key = infer(plan(casts=query.casts, groups=[grouped("user")]))
     assert (of_key.input.key, of_key.input.values) == ((), {"user": ("1", "2", "0", "-3")})
-    time = plan(casts={event("team"): frozenset({"date"})}, times=[EventTime(event("team"), "%Y")])
+    time = plan(casts={event("team"): frozenset({"date"})}, times=[TracedTime(event("team"), "%Y")])
     assert infer(time).input.values is None or not infer(time).input.values
 
 
@@ -527,13 +529,13 @@ def test_a_record_s_key_is_a_column_where_rows_are_brought_together_by_it() -> N
 
 def test_a_payload_s_event_time_is_a_field_or_the_record_s_own() -> None:
     parsed = payload(schema="user string, at timestamp, n bigint")
-    assert infer_payload(plan(payloads=parsed, times=[EventTime(within("at"))])).input.time is None
-    assert infer_payload(plan(payloads=parsed, times=[EventTime(event("timestamp"))])).input.time == "timestamp"
-    assert infer_payload(plan(payloads=parsed, times=[EventTime(event("topic"))])).input.time is None
-    number = infer_payload(plan(payloads=parsed, times=[EventTime(within("n"), "ms")]))
+    assert infer_payload(plan(payloads=parsed, times=[TracedTime(within("at"))])).input.time is None
+    assert infer_payload(plan(payloads=parsed, times=[TracedTime(event("timestamp"))])).input.time == "timestamp"
+    assert infer_payload(plan(payloads=parsed, times=[TracedTime(event("topic"))])).input.time is None
+    number = infer_payload(plan(payloads=parsed, times=[TracedTime(within("n"), "ms")]))
     assert (number.input.time, number.input.time_format) == ("n", "ms")
     without = payload(schema="user string")
-    assert infer_payload(plan(payloads=without, times=[EventTime(event("timestamp"))])).input.time is None
+    assert infer_payload(plan(payloads=without, times=[TracedTime(event("timestamp"))])).input.time is None
     assert infer_payload(plan(payloads=without)).input.time is None
 
 
