@@ -43,6 +43,7 @@ from .clock import IS_CLOCK, TIME, Watermarks, clock_behind_watermarks, with_clo
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .declaring import PATCHING
 from .dying import Steps, dying_writer
+from .dying.checkpoints import last_commit, remove, undo_commit, undo_state
 from .dying.memory import Memory
 from .dying.writes import Writes
 from .plan.grouping import Grouping, grouping_of
@@ -354,13 +355,6 @@ def _spread(count: int, most: int) -> list[int]:
     return [*range(1, count + 1, count // most + 1)]
 
 
-def _remove(*files: Path) -> None:
-    """Remove files, with Hadoop's checksums of them."""
-    for path in files:
-        path.unlink(missing_ok=True)
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-
-
 def name_of(job: Job) -> str:
     """Return a job's name in messages: the name of its function, with file and line, and whether it sees Connect."""
     return _place_of(job) + " over Spark Connect" * connect.is_asked()
@@ -588,36 +582,24 @@ class JobQuery(PreparedQuery):
             before, rows = rows, self.rows_in_sink()
             self.with_rows |= {number} if rows > before else set()
             # Where the watermark has moved, Spark has run one more micro-batch without data, and that is the last.
-            last = next((path.name for path in self.commits()[-1:]), "none")
+            last = last_commit(self.checkpoint)
             if middle and (logged := [*self.own.rglob(f"{LOG}/{last}")]):
-                _remove(*logged)
-                self.undo_commit(middle[0]._replace(step=1), number)
+                remove(*logged)
+                self.repeat(middle[0]._replace(step=1), number)
                 self.died_at = f"after it had written its files, and before its log in {LOG} named them"
                 self.drained()
             for crash in [crash for crash in crashes if crash.moment == BETWEEN]:
-                if not self.undo_commit(crash, number):
+                if not self.repeat(crash, number):
                     return  # it keeps no checkpoint that the next start would find
 
-    def undo_commit(self, crash: Crash, number: int) -> bool:
-        """Remove the last micro-batch's commit, as if the query had died before it; return whether there is one."""
-        if not (commits := self.commits()):
+    def repeat(self, crash: Crash, number: int) -> bool:
+        """Let the next start repeat the last micro-batch, as if the query had died; return whether there is one."""
+        if (undone := undo_commit(self.checkpoint)) < 0:
             return False
-        _remove(commits[-1])
         if crash.moment == MIDDLE:
-            self.undo_state(int(commits[-1].name))
+            undo_state(self.checkpoint, undone)
         self.happened.append((crash, number in self.with_rows))
         return True
-
-    def undo_state(self, number: int) -> None:
-        """Remove the state of a micro-batch from every other partition, as if their tasks hadn't come to their end."""
-        for folder in (self.checkpoint / "state").glob("*/*"):
-            if folder.name.isdigit() and int(folder.name) % 2:
-                _remove(*(path for path in folder.rglob(f"{number + 1}*") if re.match(rf"{number + 1}[._]", path.name)))
-
-    def commits(self) -> list[Path]:
-        """Return the commits in the checkpoint, the last micro-batch's last."""
-        found = (self.checkpoint / "commits").glob("[0-9]*")
-        return sorted(found, key=lambda path: int(path.name))
 
     def die_in_rows(self, number: int, planned: Sequence[Crash]) -> None:
         """Let a writer of `foreach` die in a micro-batch, as often as planned; do nothing for another sink."""
@@ -626,16 +608,12 @@ class JobQuery(PreparedQuery):
                 for step in [crash.step] if crash.step else range(1, MOST_ROWS + 1):
                     self.dies_in = number, step
                     self.drained()
-                    if (
-                        self.deaths
-                        or not self.writes_rows
-                        or (self.commits() and int(self.commits()[-1].name) >= number)
-                    ):
+                    if self.deaths or not self.writes_rows or last_commit(self.checkpoint) >= number:
                         return
                     self.with_rows.add(number)
                     self.died_at = f"after {step} of a partition's rows, or all if it has fewer"
                     self.happened.append((crash._replace(step=step), True))
-                    self.undo_state(number)
+                    undo_state(self.checkpoint, number)
         finally:
             self.dies_in = None
 
@@ -865,7 +843,7 @@ class JobQuery(PreparedQuery):
         """Stop the query, and note what it said of the micro-batches that it has committed since it was started."""
         super().stop(query)
         if self.lost_state >= 0:
-            self.undo_state(self.lost_state)
+            undo_state(self.checkpoint, self.lost_state)
             self.lost_state = -1
         # As JSON, for PySpark's own form has no room for a rate of rows in no time at all.
         for committed in (json.loads(progress.json()) for progress in query._jsq.recentProgress()):
@@ -962,7 +940,7 @@ class UpgradedQuery(JobQuery):
                 f"repartition={partitions}: Spark refuses it for the checkpoint of {name_of(self.job)}: {why}: give "
                 "another number than the state has, if the job has any"
             ) from None
-        self.repartitioned = int(self.commits()[-1].name)
+        self.repartitioned = last_commit(self.checkpoint)
 
     def run_earlier(self, earlier: Earlier) -> None:
         """Run the earlier version until the stop."""

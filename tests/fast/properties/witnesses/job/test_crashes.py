@@ -65,14 +65,14 @@ def test_a_crash_takes_back_the_commit_and_one_in_the_middle_half_of_the_tasks_s
     def left() -> set[str]:
         return {str(path.relative_to(tmp_path)) for path in (tmp_path / "state").rglob("*.delta")}
 
-    assert query.undo_commit(Crash(1), 1)
+    assert query.repeat(Crash(1), 1)
     assert (query.happened, [*(tmp_path / "commits").iterdir()]) == ([(Crash(1), True)], [tmp_path / "commits/0"])
     assert left() == states
     (tmp_path / "commits/1").touch()
-    assert query.undo_commit(Crash(1, True, MIDDLE, 1), 1)
+    assert query.repeat(Crash(1, True, MIDDLE, 1), 1)
     assert left() == states - {"state/0/1/2.delta", "state/0/3/2.delta"}
-    assert query.undo_commit(Crash(0, False), 0)
-    assert not query.undo_commit(Crash(0, False), 0)
+    assert query.repeat(Crash(0, False), 0)
+    assert not query.repeat(Crash(0, False), 0)
     query.lost_state, query.callbacks, query.times_ms, query.state_rows = 0, Callbacks(), (), 0
     query.stop(SimpleNamespace(stop=lambda: None, _jsq=SimpleNamespace(recentProgress=list)))  # type: ignore[arg-type]
     assert "state/0/1/1.delta" not in left()
@@ -145,10 +145,9 @@ class Writing:
     def __init__(self, query: Any, folder: Path, dies: bool = True) -> None:
         self.query, self.asked, self.dies = query, [], dies
         query.checkpoint, query.writes_rows, query.dies_in, query.deaths = folder, True, None, 0
-        query.drained, query.undo_state = self.drained, self.undone.append
+        query.drained = self.drained
         (folder / "commits").mkdir()
 
-    undone: list[int] = []  # noqa: RUF012
     asked: list[Any]
 
     def drained(self) -> bool:
@@ -158,14 +157,17 @@ class Writing:
         return True
 
 
-def test_a_writer_of_rows_dies_after_each_number_of_rows_and_its_state_is_lost(query: JobQuery, tmp_path: Path) -> None:
+def test_a_writer_of_rows_dies_after_each_number_of_rows_and_its_state_is_lost(
+    query: JobQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writing = Writing(query, tmp_path)
-    writing.undone.clear()
+    undone: list[Any] = []
+    monkeypatch.setattr(running, "undo_state", lambda checkpoint, number: undone.append((checkpoint, number)))
     query.die_in_rows(3, [Crash(1, False, MIDDLE), Crash(1, False, MIDDLE, 7)])
     steps = [*range(1, MOST_ROWS + 1), 7]
     assert writing.asked == [(3, step) for step in steps]
     assert query.happened == [(Crash(1, False, MIDDLE, step), True) for step in steps]
-    assert (query.with_rows, writing.undone, query.dies_in) == ({3}, [3, 3, 3], None)
+    assert (query.with_rows, undone, query.dies_in) == ({3}, [(tmp_path, 3)] * 3, None)
     assert query.died_at.startswith("after 7 of a partition's rows")
 
 
