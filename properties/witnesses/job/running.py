@@ -40,6 +40,7 @@ from ..spark.session import (
 )
 from .as_in_a_check import as_in_a_check, started_queries
 from .clock import IS_CLOCK, TIME, Watermarks, clock_behind_watermarks, with_clock
+from .committed import Committed, time_of
 from .contract import called, folder_of_checkpoint, frame_of, location, query_of
 from .declaring import PATCHING
 from .dying import Steps, dying_writer
@@ -86,10 +87,7 @@ MOST_CUTS = 6
 MOST_ROWS = 2
 """After how many rows of a partition a writer dies at most, and so how often in a micro-batch."""
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
-CARRIED = (
-    *("available", "checkpoint", "tables", "progress", "committed", "state_rows", "dropped", "stateful"),
-    *("other_times", "at_other_times", "restored_in", "with_rows", "happened", "asked", "planned"),
-)
+CARRIED = (*("available", "checkpoint", "tables", "committed", "with_rows", "happened", "asked", "planned"),)
 """The attributes of a query that its earlier version leaves to the version that goes on."""
 
 
@@ -345,11 +343,6 @@ def session_of(run: RunOptions) -> Iterator[SparkSession]:
         yield spark
 
 
-def _time_of(progress: str) -> datetime:
-    """Return a time of a query's progress; the last that Python has for one beyond it, such as `+56791-06-09…`."""
-    return datetime.max.replace(tzinfo=UTC) if progress.startswith("+") else datetime.fromisoformat(progress)
-
-
 def _spread(count: int, most: int) -> list[int]:
     """Return at most so many numbers from 1 to `count`, at equal distances."""
     return [*range(1, count + 1, count // most + 1)]
@@ -382,7 +375,7 @@ class JobQuery(PreparedQuery):
         dies_in: The number of the micro-batch in which a writer of rows dies, and after how many rows; None: in none.
         writes_rows: Whether the sink writes by `foreach`.
         lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
-        restored_in: The numbers of the micro-batches before which the query was started with state.
+        committed: What its progress has said of the micro-batches that it has committed.
         given: What a sink's functions are given beside the inputs.
         own_settings: The settings of the session that it has made.
         triggers: The triggers that it has asked for, and that the check replaces.
@@ -410,7 +403,7 @@ class JobQuery(PreparedQuery):
         self.runner, self.job, self.mode = runner, runner.job, run.mode
         super().__init__(spark, folder, with_clock(batches, clock), replace(run, stop_after=stops), run.steps)
         self.folder, self.clock, self.seconds = folder, clock, run.seconds
-        self.times_ms, self.at_other_times = times_ms, False
+        self.times_ms, self.committed = times_ms, Committed()
         self.tables: dict[int, pa.Table] = {}
         self.happened: list[tuple[Crash, bool]] = []
         self.given: tuple[Any, ...] = ()
@@ -422,12 +415,8 @@ class JobQuery(PreparedQuery):
         self.divergences: Sequence[str] = ()
         self.static: Sequence[DataFrame] = ()
         self.delays_us: Sequence[int] = ()
-        self.progress: Any = None
-        self.committed, self.state_rows, self.dropped = -1, 0, 0
-        self.stateful = self.other_times = False
         self.with_rows: set[int] = set()
         self.asked: set[int] = set()
-        self.restored_in: set[int] = set()
         self.steps_left: dict[Moment, list[int]] | None = None
         self.died_at = ""
         self.dies_in: tuple[int, int] | None = None
@@ -659,18 +648,18 @@ class JobQuery(PreparedQuery):
     def output_of(self, batches: list[list[Row]], parts: Sequence[Sequence[Row]]) -> Output:
         """Return the rows that the query wrote, with the faults and late rows that it met."""
         covered = {REPEATED} if any(has_rows for _, has_rows in self.happened) else set()
-        if any(number >= restored for restored in self.restored_in for number in self.with_rows):
+        if self.committed.has_restored(self.with_rows):
             covered.add(RESTORED)
         return Output(
             batches,
             parts,
             frozenset(covered),
-            self.stateful,
+            self.committed.stateful,
             self.happened,
             self.died_at,
-            self.dropped,
+            self.committed.dropped,
             self.is_ahead_of_clock(),
-            self.other_times and self.runner.derived_time(self.plan) is not None,
+            self.committed.other_times and self.runner.derived_time(self.plan) is not None,
             self.plan,
             self.used,
             self.own_settings,
@@ -684,7 +673,7 @@ class JobQuery(PreparedQuery):
         Raises:
             BadInput: They haven't.
         """
-        if self.at_other_times:
+        if self.committed.at_other_times:
             raise BadInput(
                 f"pyspark {self.spark.version} lets no check set the clock of a query, so timeouts= can't be had with "
                 "it: check the job on another version, or let it take its timeouts by event time"
@@ -702,8 +691,8 @@ class JobQuery(PreparedQuery):
         """
         if not (self.clock and self.delays_us):
             return False
-        said = (self.progress or {}).get("eventTime", {}).get("watermark")
-        reached = None if said is None else _time_of(said)
+        said = self.committed.watermark
+        reached = None if said is None else time_of(said)
         expected = from_microseconds((self.clock[-1] - self.run.delay_us(self.delays_us)) // 1000 * 1000)
         if reached is None or reached < expected:
             if self.run.trigger != "default" or isinstance(self.job, Sink):
@@ -846,18 +835,8 @@ class JobQuery(PreparedQuery):
             undo_state(self.checkpoint, self.lost_state)
             self.lost_state = -1
         # As JSON, for PySpark's own form has no room for a rate of rows in no time at all.
-        for committed in (json.loads(progress.json()) for progress in query._jsq.recentProgress()):
-            self.progress = committed
-            self.other_times |= self.has_other_times(committed)
-            if self.times_ms:
-                time = from_microseconds(1_000 * self.time_ms(committed["batchId"]))
-                self.at_other_times |= _time_of(committed["timestamp"]) != time
-            if operators := committed.get("stateOperators"):
-                self.stateful, self.committed = True, committed["batchId"]
-                self.state_rows = sum(operator["numRowsTotal"] for operator in operators)
-                self.dropped += sum(operator["numRowsDroppedByWatermark"] for operator in operators)
-        if self.state_rows:
-            self.restored_in.add(self.committed + 1)
+        progress = [json.loads(one.json()) for one in query._jsq.recentProgress()]
+        self.committed.note(progress, self.has_other_times, self.time_ms if self.times_ms else None)
 
     def has_other_times(self, committed: Any) -> bool:
         """Return whether the least event time of a micro-batch differs from the least time of its input's rows."""

@@ -18,6 +18,7 @@ from streamproof.properties.laws.metamorphic.cuts import Cuts
 from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import CHANGED
+from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, JobQuery, Output
@@ -186,8 +187,8 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
     query = object.__new__(JobQuery)
     query.happened = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
     query.died_at = ""
-    query.with_rows, query.restored_in, query.clock, query.delays_us = with_rows, restored_in, (), []
-    query.stateful, query.other_times, query.dropped = True, False, 0
+    query.with_rows, query.clock, query.delays_us = with_rows, (), []
+    query.committed = Committed(stateful=True, restored_in=restored_in)
     query.plan, query.used, query.own_settings, query.triggers, query.divergences = Plan(), TablesUsed(), {}, [], ()
     assert query.output_of([], []).covered == goals
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job import running
 from streamproof.properties.witnesses.job.clock import Watermarks
+from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import (
@@ -73,7 +73,7 @@ def test_a_crash_takes_back_the_commit_and_one_in_the_middle_half_of_the_tasks_s
     assert left() == states - {"state/0/1/2.delta", "state/0/3/2.delta"}
     assert query.repeat(Crash(0, False), 0)
     assert not query.repeat(Crash(0, False), 0)
-    query.lost_state, query.callbacks, query.times_ms, query.state_rows = 0, Callbacks(), (), 0
+    query.lost_state, query.callbacks, query.times_ms, query.committed = 0, Callbacks(), (), Committed()
     query.stop(SimpleNamespace(stop=lambda: None, _jsq=SimpleNamespace(recentProgress=list)))  # type: ignore[arg-type]
     assert "state/0/1/1.delta" not in left()
 
@@ -200,34 +200,6 @@ def test_steps_are_spread_over_all_of_them(count: int, most: int, numbers: list[
     assert _spread(count, most) == numbers
 
 
-def progress(batch: int, **more: Any) -> Any:
-    said = {"batchId": batch, "timestamp": "2026-01-01T00:00:01.000Z", "eventTime": {}, **more}
-    return SimpleNamespace(json=lambda: json.dumps(said))
-
-
-def test_what_a_query_said_of_its_micro_batches_is_noted_when_it_stops(query: JobQuery) -> None:
-    def stopped(*said: Any) -> JobQuery:
-        query.callbacks, query.lost_state, query.times_ms = Callbacks(), -1, ()
-        query.has_other_times = lambda committed: committed["batchId"] == 1  # type: ignore[method-assign]
-        jsq = SimpleNamespace(recentProgress=lambda: said)
-        query.stop(SimpleNamespace(stop=lambda: None, _jsq=jsq))  # type: ignore[arg-type]
-        return query
-
-    query.stateful = query.other_times = False
-    query.committed, query.state_rows, query.dropped, query.restored_in = -1, 0, 0, set()
-    stopped(progress(0))
-    assert (query.stateful, query.other_times, query.committed, query.restored_in) == (False, False, -1, set())
-    operators = [
-        {"numRowsTotal": 2, "numRowsDroppedByWatermark": 1},
-        {"numRowsTotal": 3, "numRowsDroppedByWatermark": 4},
-    ]
-    stopped(progress(1, stateOperators=operators), progress(2, stateOperators=operators[:1]), progress(3))
-    assert (query.stateful, query.other_times, query.committed, query.state_rows) == (True, True, 2, 2)
-    assert (query.dropped, query.restored_in, query.progress["batchId"]) == (6, {3}, 3)
-    stopped(progress(4, stateOperators=[{"numRowsTotal": 0, "numRowsDroppedByWatermark": 0}]))
-    assert (query.other_times, query.dropped, query.restored_in) == (True, 6, {3})
-
-
 @pytest.mark.parametrize(
     ("mode", "rows"), [("append", [["a", "b"], ["c"]]), ("update", [["a", "b"], ["c"]]), ("complete", [["b"], ["c"]])]
 )
@@ -263,7 +235,7 @@ def test_the_watermark_must_have_reached_the_clock_less_its_delay(
 ) -> None:
     query.clock, query.delays_us, query.job = (9_000_000, 10_000_999), [1_000_000, 3_000_000], None  # type: ignore[assignment]
     query.run = RunOptions(trigger=trigger)
-    query.progress = {"eventTime": {} if said is None else {"watermark": said}}
+    query.committed = Committed({"eventTime": {} if said is None else {"watermark": said}})
     if ahead is None:
         with pytest.raises(
             StreamproofError, match=f"the job's watermark has only reached {said} where the check moved"
