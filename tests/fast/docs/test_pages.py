@@ -238,6 +238,17 @@ def test_the_table_of_benchmarks_is_that_of_the_figures_that_are_kept() -> None:
     assert page(text, json.loads(RESULTS.read_text(encoding="utf-8"))) == text
 
 
+def test_the_figures_that_the_page_leaves_out_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.command_line import app as benchmarks
+    from benchmarks.table import RESULTS
+
+    benchmarks(["table", "--all"], standalone_mode=False)
+    printed = capsys.readouterr().out
+    figures = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
+    assert len([figure for figure in figures if "main" in figure]) < len(figures) / 4
+    assert [figure["figure"] for figure in figures if f"{figure['figure']} | " not in printed] == []
+
+
 def test_the_registration_that_is_shown_is_the_one_that_the_tests_check() -> None:
     (block,) = (block for block in blocks_of("docs/own_operator.md") if "sp.register(" in block.text)
     shown = textwrap.indent(block.text.replace("sp.register(", "return sp.register(", 1), "    ")
