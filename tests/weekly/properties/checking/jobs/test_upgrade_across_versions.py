@@ -193,7 +193,7 @@ KINDS: dict[str, tuple[str, Job, Job, dict[str, Any]]] = {
 """Each kind of state: the first PySpark that has it, the old job, the new one, and more arguments."""
 HERE = installed("pyspark")
 VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1")
-"""The releases in the table of docs/upgrades.md."""
+"""The releases that docs/upgrades.md names."""
 
 
 def pairs() -> Iterator[Any]:
