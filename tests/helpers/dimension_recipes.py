@@ -234,10 +234,10 @@ def in_two_steps(begin: str, commit: str) -> Sink:
         database.executescript(STAGE)
         database.executemany("INSERT INTO batch VALUES (?, ?, ?, ?)", rows)
         database.execute(CHANGES)
-        database.executescript(begin)
+        database.execute(begin)
         database.execute(CLOSE)
         database.execute(INSERT)
-        database.executescript(commit)
+        database.execute(commit)
 
     return on_sqlite(OF_LOG_TABLES, write, changes_of)
 
@@ -401,7 +401,7 @@ WRONG = {
         on_sqlite(views(EVERY.replace("op_before IS NULL OR", "true OR")), log), TYPE2, SHOWN, rows=2
     ),
     "SQLite: closed and inserted in two commits": Recipe(
-        in_two_steps("", ""),
+        in_two_steps("SELECT 1", "SELECT 1"),
         OF_LOG,
         r"(?s)^violated: dying in .*in the middle of its output",
         events=LOG,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from check_job_setup import but_for
 from dimension_recipes import RIGHT, WRONG, Recipe
 from postgres_server import postgres_server, programs
 from streamproof import Sink, Violated, check_job, invariants
+from streamproof.properties.witnesses.run_options import MIDDLE
 
 HISTORIES = 100
 
@@ -37,6 +38,12 @@ def judge(recipe: Recipe) -> Any:
             assert isinstance(job, Sink)
             invariants(job, recipe.events, histories=20, without=but_for("a crash"), seconds=240)
         return report
+
+
+@pytest.fixture(autouse=True)
+def dying_in_the_middle(dying_only: Callable[[str], None]) -> None:
+    """Let sinks die between their statements alone: other moments are asked about in test_sink_crashes.py."""
+    dying_only(MIDDLE)
 
 
 @pytest.mark.parametrize("name", RIGHT)
