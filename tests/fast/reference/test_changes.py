@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import defaultdict
 from collections.abc import Mapping
@@ -10,12 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from change_events import drawn, histories, is_consistent, played, profiles_of, reference
+from change_events import by_duckdb, drawn, histories, is_consistent, played, profiles_of, reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import ROOT
 from streamproof import BadInput
-from streamproof.properties.witnesses.duckdb.connection import connect
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.records import Change, Dropped, Record
 from streamproof.reference.definitions.changes import Scd1, Scd2
@@ -23,7 +20,6 @@ from streamproof.reference.scd2 import OPEN
 
 NAMES = ("scd1", "scd2")
 CASES = [(name, profile) for name in NAMES for profile in profiles_of(name)]
-STATEMENTS = {name: (ROOT / "properties" / "operators" / f"{name}.sql").read_text(encoding="utf-8") for name in NAMES}
 
 
 def emitted(name: str, *records: tuple[str, Any, int], **options: Any) -> list[Any]:
@@ -141,52 +137,6 @@ def test_intervals_neither_overlap_nor_leave_gaps_but_for_deletes(profile: str, 
     _, newest = played(reference("scd1"), {name: of for name, of in options.items() if name != "track"}, records)
     current = {key: value for (key, window), (value, _) in table.items() if window is not None and window[1] == OPEN}
     assert current == {key: value for (key, _), (value, _) in newest.items()}
-
-
-def by_duckdb(name: str, options: Mapping[str, Any], many: list[list[Record]]) -> list[dict[Any, Any]]:
-    """Return the table of each history that DuckDB makes of all histories in one statement."""
-    records = [(number, record) for number, one in enumerate(many) for record in one]
-    keys = {key: at for at, key in enumerate(dict.fromkeys((number, record.key) for number, record in records))}
-    sequence, ties, deletes = (options.get(option) for option in ("sequence_by", "ties", "deletes"))
-    rows = []
-    for position, (number, record) in enumerate(records):
-        value, timestamp = record.value, record.timestamp
-        if record.key is None or (value is None and (sequence or ties)):
-            continue
-        deleted = value is None or (deletes is not None and value["op"] == deletes["op"])
-        kept = (
-            value if deleted or "columns" not in options else {column: value[column] for column in options["columns"]}
-        )
-        tracked = None if deleted else json.dumps([value["v"]] if "track" in options else kept)
-        at = keys[number, record.key]
-        rows.append(
-            (
-                position,
-                at,
-                value[sequence] if sequence else timestamp,
-                value[ties] if ties else 0,
-                deleted,
-                tracked,
-                json.dumps(kept),
-            )
-        )
-    with connect() as connection:
-        connection.execute(
-            "CREATE TABLE events (position INT, key INT, sequence INT, tie INT, deleted BOOL, tracked TEXT, kept TEXT)"
-        )
-        if rows:
-            connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        answer = connection.sql(
-            f"SELECT of.*, kept, sequence FROM ({STATEMENTS[name]}) of JOIN events ON position = record"
-        ).fetchall()
-    tables: list[dict[Any, Any]] = [{} for _ in many]
-    named = [*keys]
-    for key, *interval, _, kept, at in answer:
-        number, plain = named[key]
-        start, end = interval or (None, None)
-        window = (start, OPEN if end is None else end) if interval else None
-        tables[number][plain, window] = (json.loads(kept), start if interval else at)
-    return tables
 
 
 @pytest.mark.parametrize(("name", "profile"), [case for case in CASES if "tombstones" not in case[1]])

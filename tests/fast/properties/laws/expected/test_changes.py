@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -202,3 +203,30 @@ def test_bad_input_is_one_clear_line(given: dict[str, Any], events: Input, messa
 def test_a_rule_without_columns_is_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         call()
+
+
+LOG = Input("id string, name string", key="id", name="customers", format="kafka", value="debezium")
+OF_LOG = scd2("id", "ts_ms", "name", deletes="deleted")
+
+
+def versions_of_log(ops: str = "crud") -> Callable[[list[Row]], list[Row]]:
+    """Return the versions that Debezium's envelopes leave: snapshots, changes and deletes; tombstones say nothing."""
+
+    def versions(records: list[Row]) -> list[Row]:
+        events = [json.loads(record["value"]) for record in records if record["value"] is not None]
+        rows = [(event, event["after"] or event["before"]) for event in events if event["op"] in ops]
+        return every_version(
+            [
+                {"id": row["id"], "seq": event["ts_ms"], "op": event["op"].upper(), "name": row["name"]}
+                for event, row in rows
+            ]
+        )
+
+    return versions
+
+
+def test_debezium_s_envelopes_snapshots_and_tombstones_drive_a_rule() -> None:
+    assert check(at_the_end(versions_of_log()), OF_LOG, events=LOG).expecting > 40
+    for ops in ("cud", "cru"):
+        with pytest.raises(Violated):
+            check(at_the_end(versions_of_log(ops)), OF_LOG, events=LOG)
