@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, copy, options
 from streamproof import BadInput, as_batch
+from streamproof.properties.checking.jobs import mutants
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.mutants import (
     ADVICE,
@@ -23,6 +24,7 @@ from streamproof.properties.checking.jobs.mutants import (
     _Memory,
     _MutantCheck,
     _quick,
+    check_mutants,
 )
 from streamproof.properties.laws.expected.oracles import FunctionOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
@@ -171,3 +173,44 @@ def test_what_is_expected_is_shared_by_mutants_whose_histories_are_drawn_alike()
     assert key[0] == (draws.takes_late, draws.closes, draws.out_of_order_us, *draws.distances_us)
     late = _MutantCheck(memory, replace(given, out_of_order="1 hour"), FunctionOracle(users), Variation(given.run))
     assert late.judge.drawn_for != check.judge.drawn_for  # type: ignore[attr-defined]
+
+
+LIMIT = 5
+
+
+def above(batches: Batches) -> Batches:
+    return [[row for row in rows if (row["amount"] or 0) > LIMIT] for rows in batches]
+
+
+class Refusing(Noting):
+    """It refuses a job that does with rows what they can't do, as Spark's runner does."""
+
+    def run(self, *given: Any, **named: Any) -> Output:
+        try:
+            return super().run(*given, **named)
+        except (AttributeError, TypeError) as error:
+            raise BadInput(str(error)) from None
+
+
+@pytest.mark.parametrize("own_session", [True, False])
+def test_each_mutant_of_a_job_s_source_is_checked_and_told(own_session: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "is_own_session", lambda: own_session)
+    started: list[int] = []
+    monkeypatch.setattr(mutants, "use_own_session", started.append)
+    report = check_mutants(options(above, Refusing), as_batch(above), 20)
+    assert report.job.startswith("above (")
+    fates = {one.mutant.partition(": ")[2] or one.mutant: one.fate for one in report.judged}
+    assert fates["`5` → `6`"] == "killed"
+    assert bool(started) == own_session
+    assert {*fates.values()} <= {"killed", "survived", "no difference", "doesn't run"}
+
+
+def test_a_source_that_gives_another_job_when_it_runs_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "is_own_session", lambda: False)
+    number = {"value": 5}
+
+    def changing(batches: Batches) -> Batches:
+        return [[row for row in rows if (row["amount"] or 0) > number["value"]] for rows in batches]
+
+    with pytest.raises(BadInput):
+        check_mutants(options(changing, Noting), as_batch(copy), 20)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import libcst as cst
 import pytest
 from changed_jobs import CLICKS, TOTALS, changes, job_of
 from streamproof import BadInput, Input, Script
 from streamproof.properties.generators.columns.resolving import resolve_all
+from streamproof.properties.witnesses.job.mutations.nodes import text_of
 from streamproof.properties.witnesses.job.mutations.source import JobSource
 
 
@@ -377,3 +379,20 @@ def test_a_number_is_exchanged_for_another_if_no_column_has_its_type(tmp_path: P
     made = list(JobSource.of(job_of(tmp_path, code, "job")).mutants([given.source]))
     exchanged = {(mutant.before, mutant.after) for mutant in made if mutant.kind == "column"}
     assert exchanged == {("'big'", "'small'"), ("'small'", "'tiny'")}  # and "at" for no column that the job isn't given
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("'a'", "a"),
+        ("b'a'", None),
+        ("f'a {b} c'", "a __filled_1__ c"),
+        ("rf'a {b}'", None),
+        (r"f'a\\n {b}'", None),
+        ("f'a {{b'", None),
+        ("f'a }} {b}'", None),
+        ("3", None),
+    ],
+)
+def test_the_text_of_a_string_is_read_where_it_can_be_written_again(code: str, text: str | None) -> None:
+    assert text_of(cst.parse_expression(code)) == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,7 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from streamproof.properties.witnesses.job.rows import flat, plain, rows_of, window_among
+from streamproof.properties.generators.columns.schemas import _of_ddl
+from streamproof.properties.witnesses.job.rows import columns_of, flat, plain, rows_of, window_among
 from streamproof.reference.core.errors import BadInput
 
 NOON = datetime(2024, 7, 15, 12, 0, 0, 123_456, UTC)
@@ -117,3 +119,22 @@ def test_the_rows_of_a_frame_of_duckdb_are_those_of_its_arrow_table() -> None:
             return pa.table({"a": [1, None]})
 
     assert rows_of(Relation()) == [{"a": 1}, {"a": None}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns"),
+    [
+        ("user string, n int", ["user", "n"]),
+        ("user string, w struct<start: timestamp, end: timestamp>, n int", ["user", "start", "end", "n"]),
+        ("w struct<start: timestamp_ntz, end: timestamp_ntz>", ["start", "end"]),
+        ("w struct<start: int, end: int>", ["w"]),
+        ("w struct<start: timestamp, end: int>", ["w"]),
+        ("w struct<start: timestamp, end: timestamp, n: int>", ["w"]),
+        ("a struct<start: timestamp, end: timestamp>, window struct<start: timestamp, end: timestamp>", None),
+        ("start int, w struct<start: timestamp, end: timestamp>", ["start", "w"]),
+    ],
+)
+def test_the_window_of_a_frame_counts_as_its_start_and_its_end(schema: str, columns: list[str] | None) -> None:
+    kinds: Any = _of_ddl(schema)
+    frame: Any = SimpleNamespace(schema=kinds, columns=kinds.names)
+    assert columns_of(frame) == (columns or ["a", "start", "end"])

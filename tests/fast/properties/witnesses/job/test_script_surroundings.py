@@ -129,6 +129,9 @@ USES = {
     "from loguru import logger\n@logger.catch\ndef f(): return 1\nlogger.bind(a=1).info('x')\nassert f() == 1": "",
     "import nosuchmodule": "No module named 'nosuchmodule'",
     "try:\n    import redis\nexcept ImportError:\n    redis = None\nassert redis is None": "",
+    "try:\n    import redis\nexcept:\n    redis = None\nassert redis is None": "",
+    "try:\n    import redis\nexcept ValueError:\n    redis = None\nredis.Redis()": "redis.Redis is called",
+    "try:\n    one = 1\nexcept ImportError:\n    pass\nimport redis\nredis.Redis()": "redis.Redis is called",
     "from importlib.util import find_spec\nassert find_spec('boto3') is None": "",
     "from importlib.util import find_spec\nimport boto3": "",
 }
@@ -210,3 +213,16 @@ def test_modules_that_python_runs_or_that_configure_pytest_are_not_a_script_s(mo
         module.__file__ = "/home/user/own.py"
         monkeypatch.setitem(sys.modules, name, module)
     assert [*users_modules(["conftest", "__main__", "own_of_test", "os", "pytest", "nowhere"])] == ["own_of_test"]
+
+
+def test_a_module_that_a_script_imported_from_elsewhere_is_imported_anew_and_a_test_s_is_not(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, jobs__job="import far_of_script, far_of_test\nfound = far_of_script.seen, far_of_test.seen\n")
+    write(tmp_path, lib__far_of_script="seen = []\n", lib__far_of_test="seen = []\n")
+    sys.path.insert(0, str(tmp_path / "lib"))
+    own = importlib.import_module("far_of_test")
+    (by_script, by_test), (again, same) = run("jobs/job.py")["found"], run("jobs/job.py")["found"]
+    assert again is not by_script
+    assert same is by_test is own.seen
+    assert sys.modules.pop("far_of_test") is own

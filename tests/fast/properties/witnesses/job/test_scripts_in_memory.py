@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 from streamproof import BadInput, Input, Script
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.running import Output, Runner
+from streamproof.properties.witnesses.job.scripts.execution import run
 from streamproof.properties.witnesses.job.scripts.lifting import Lift, ScriptSource
 from streamproof.properties.witnesses.job.scripts.reads import Frames, Read
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
@@ -594,3 +596,75 @@ def test_a_read_of_another_file_format_is_named_as_the_script_says_it(scripted: 
         assert said in refused.value.message
     assert lift.error is not None
     assert "/lake/x" in lift.error.message  # the first is the one that the script's end shows
+
+
+PARTS = """
+for part in (dbutils.fs, dbutils.library, dbutils.data, dbutils.secrets, dbutils.notebook, dbutils.jobs):
+    part.of_platform(1, a=2)
+dbutils.widgets.of_platform()
+dbutils.jobs.taskValues.of_platform()
+get_ipython().run_line_magic("pip", "install x")
+get_ipython().system("ls")
+"""
+
+
+def test_what_a_platform_offers_and_is_not_here_is_noted_by_its_name(scripted: Scripted) -> None:
+    _, script = scripted(HEAD + PARTS + START)
+    names = ("fs", "library", "data", "secrets", "notebook", "jobs", "widgets", "jobs.taskValues")
+    assert [note.partition(": ")[2] for note in script.notes[:-1]] == [
+        *(f"dbutils.{name}.of_platform(…) isn't run" for name in names),
+        "pip install x isn't run",
+        "ls isn't run",
+    ]
+
+
+VALUES = """
+dbutils.widgets.text("day", "monday")
+dbutils.widgets.dropdown("hour", 7, [7, 8])
+dbutils.widgets.remove("day")
+seen += [dbutils.widgets.get("day"), dbutils.widgets.getArgument("hour"), dbutils.widgets.getAll()]
+seen += [dbutils.fs.ls("/"), dbutils.fs.mounts(), dbutils.fs.head("/a"), dbutils.secrets.get("s", "k")]
+seen += [dbutils.secrets.getBytes("s", "k"), dbutils.secrets.list("s"), dbutils.secrets.listScopes()]
+context = dbutils.notebook.entry_point.getDbutils().notebook().getContext()
+seen += [context.notebookPath().get(), context.toJson(), dbutils.notebook.getContext() is dbutils.notebook.entry_point]
+seen += [dbutils.jobs.taskValues.get("t", "k", default=3), dbutils.jobs.taskValues.get("t", "k", 3, 4)]
+dbutils.jobs.taskValues.set("k", 1)
+try:
+    dbutils.notebook.exit("done")
+except SystemExit as ended:
+    seen.append(ended.code)
+"""
+
+
+def test_a_notebook_s_platform_answers_with_stand_ins(scripted: Scripted) -> None:
+    seen: list[Any] = []
+    scripted(HEAD + VALUES + START, globals={"seen": seen}, widgets={"hour": 8})
+    assert seen == [
+        *("monday", "8", {"day": "monday", "hour": "8"}),
+        *([], [], "", "secret"),
+        *(b"secret", [], []),
+        *("", "{}", True),
+        *(3, 4),
+        "done",
+    ]
+
+
+def test_the_lines_of_a_notebook_are_known_where_an_error_is_shown(scripted: Scripted) -> None:
+    cells = [{"cell_type": "code", "source": source} for source in (HEAD, "# the second\n" + START)]
+    _, script = scripted(json.dumps({"cells": cells}), name="job.ipynb")
+    path = str(script.source)
+    lines = [linecache.getline(path, number) for number in range(1, 20)]
+    assert "orders.writeStream.start()\n" in lines
+
+
+def test_a_pipeline_s_statements_are_the_script_s_queries(scripted: Scripted, session: Session) -> None:
+    session.views["orders"] = session.of_table(pa.table({"id": ["a"]}))
+    text = "CREATE STREAMING TABLE copies AS SELECT * FROM STREAM orders;\n"
+    path = scripted.folder / "jobs" / "flows.sql"
+    path.parent.mkdir()
+    path.write_text(text)
+    frames = scripted.frames(scripted.script("1\n"))
+    lift = Lift(ScriptSource(path), session, Frames({"orders": frames[0]}), Frames({}), scripted.folder)
+    run(lift)
+    lift.undo()
+    assert [(write.name, write.frame.columns) for write in lift.writes] == [("copies", ["id", "customer", "at"])]

@@ -11,7 +11,9 @@ from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import duckdb
 import pyarrow as pa
@@ -237,3 +239,128 @@ def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path: Path
     ):
         pass
     assert "secret" not in str(refused.value)
+
+
+class Postgres:
+    """Stands in for psycopg and a database: notes what is run, and has tables with rows."""
+
+    class Error(Exception):
+        pass
+
+    def __init__(self, **tables: list[dict[str, Any]]) -> None:
+        self.tables, self.ran, self.urls = tables, [], []  # type: ignore[var-annotated]
+
+    def connect(self, url: str) -> Any:
+        self.urls.append(url)
+        return self
+
+    def __enter__(self) -> Postgres:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+    def cursor(self, row_factory: Any) -> Any:
+        return self
+
+    def execute(self, statement: Any) -> Any:
+        text = statement.decode() if isinstance(statement, bytes) else statement
+        self.ran.append(text)
+        if "refused" in self.tables and text.startswith("CREATE"):
+            raise self.Error("no rights")
+        if "FROM information_schema" in text:
+            return [(name,) for name in sorted(self.tables)]
+        return self.tables.get(text.partition('"')[2].rstrip('"'), [])
+
+
+def postgres(monkeypatch: pytest.MonkeyPatch, jdbc: bool = False, **tables: list[dict[str, Any]]) -> tuple[Any, Sink]:
+    stand_in: Any = Postgres(**tables)
+    conninfo = SimpleNamespace(
+        conninfo_to_dict=lambda url: {"host": "db", "user": "me", "password": "secret"},
+        make_conninfo=lambda text, **shown: " ".join(f"{name}={value}" for name, value in shown.items()),
+    )
+    for name, module in (("", stand_in), (".rows", SimpleNamespace(dict_row=None)), (".conninfo", conninfo)):
+        monkeypatch.setitem(sys.modules, f"psycopg{name}", module)
+    return stand_in, Sink.postgres(job, table="totals", url="postgresql://me:secret@db", jdbc=jdbc)
+
+
+@pytest.mark.parametrize("jdbc", [False, True])
+def test_a_query_has_a_schema_of_its_own_in_postgres_and_its_rows_are_read_there(
+    jdbc: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in, sink = postgres(monkeypatch, jdbc, totals=[{"n": 1}])
+    with sink.at(tmp_path) as (target, _):
+        lock, made = stand_in.ran
+        schema = made.removeprefix("CREATE SCHEMA ")
+        assert (lock, schema.startswith("streamproof_")) == ("SET lock_timeout = '10s'", True)
+        assert (schema in target, target.startswith("jdbc:")) == (True, jdbc)
+        assert sink.read(target) == [{"n": 1}]
+        assert stand_in.urls[-1] == f"postgresql://me:secret@db?options={quote(f'-c search_path={schema}')}"
+    assert stand_in.ran[-1] == f"DROP SCHEMA {schema} CASCADE"
+
+
+def test_a_table_of_postgres_that_is_not_there_has_no_rows_or_is_refused_beside_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, sink = postgres(monkeypatch)
+    assert sink.read("postgresql://db") == []
+    _, sink = postgres(monkeypatch, other=[])
+    with pytest.raises(BadInput, match="there is no table 'totals', but 'other': name one of them"):
+        sink.read("postgresql://db")
+    _, sink = postgres(monkeypatch, refused=[])
+    with (
+        pytest.raises(BadInput, match=r"PostgreSQL at host=db user=me refuses CREATE SCHEMA .*: no rights"),
+        sink.at(tmp_path),
+    ):
+        pass
+    with pytest.raises(BadInput, match="url is 'db': give one such as"):
+        Sink.postgres(job, table="totals", url="db")
+
+
+def test_a_table_of_iceberg_is_the_one_of_its_name_in_a_catalog_or_in_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoSuchTableError(Exception):
+        pass
+
+    read: list[str] = []
+
+    def from_metadata(path: str) -> Any:
+        read.append(path)
+        if "broken" in path:
+            raise NoSuchTableError("no metadata")
+        return SimpleNamespace(scan=lambda: SimpleNamespace(to_arrow=lambda: pa.table({"n": [1]})))
+
+    errors = SimpleNamespace(NoSuchTableError=NoSuchTableError, ValidationError=NoSuchTableError)
+    tables = SimpleNamespace(StaticTable=SimpleNamespace(from_metadata=from_metadata))
+    for name, module in (("", SimpleNamespace()), (".exceptions", errors), (".table", tables)):
+        monkeypatch.setitem(sys.modules, f"pyiceberg{name}", module)
+
+    def rows(table: str) -> Any:
+        return Sink.iceberg(job, table=table).read(str(tmp_path))
+
+    assert rows("t") == []
+    for name in ("shop/t/metadata/v9", "shop/t/metadata/v10", "shop/t/metadata/vx", "other/broken/metadata/v1"):
+        path = tmp_path / f"{name}.metadata.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    for name in ("t", "shop.t"):
+        assert rows(name) == [{"n": 1}]
+    assert {*read} == {str(tmp_path / "shop/t/metadata/v10.metadata.json")}
+    with pytest.raises(BadInput, match=r"there is no table 'p'; the target has 'other\.broken', 'shop\.t'"):
+        rows("p")
+    with pytest.raises(BadInput, match="pyiceberg can't read the table: no metadata"):
+        rows("broken")
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as database, database:
+        database.execute("CREATE TABLE iceberg_tables (table_namespace, table_name, metadata_location)")
+        database.execute("INSERT INTO iceberg_tables VALUES ('lake', 't', '/of/catalog')")
+    with pytest.raises(BadInput, match="there are several of table 't'"):
+        rows("t")
+    rows("lake.t")
+    assert read[-1] == "/of/catalog"
+    with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:
+        database.execute("CREATE TABLE mine (n)")
+    assert rows("lake.t") == [{"n": 1}]
+    monkeypatch.setitem(sys.modules, "pyiceberg", None)
+    with pytest.raises(MissingTool, match="needs pyiceberg"):
+        rows("t")
