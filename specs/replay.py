@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..reference.core.errors import BadInput
 from ..reference.core.history import Delivery, History
-from .pytla import Trace, TraceStep
+from .pytla import Step, Trace
 from .replays.common import Machine, ModelConstants, ModuleReplay, StateDifference, difference, is_stuttering, steps_of
 from .replays.foreign_key_join import ForeignKeyJoinReplay
 from .replays.foreign_key_kafka import WITHOUT_KEY
@@ -57,7 +57,7 @@ class Disagreement(NamedTuple):
         )
 
     @classmethod
-    def after(cls, behaviour: int, step: TraceStep, found: StateDifference) -> Disagreement:
+    def after(cls, behaviour: int, step: Step, found: StateDifference) -> Disagreement:
         """Return the disagreement after a step.
 
         Args:
@@ -130,12 +130,12 @@ def replay(traces: Iterable[Trace], constants: ModelConstants, module: str) -> R
 class _Reached(NamedTuple):
     """The replay of a behaviour up to a step: the machine after it, and the finding there."""
 
-    step: TraceStep
+    step: Step
     machine: Machine
     found: StateDifference | None
 
 
-def _alike(path: Sequence[_Reached], steps: Sequence[TraceStep]) -> int:
+def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
     """Count the steps at the beginning of a behaviour that have been replayed with the behaviour before it."""
     for number, (reached, step) in enumerate(zip(path, steps, strict=False)):
         if reached.step.state is not step.state or reached.step.action != step.action:

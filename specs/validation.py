@@ -20,7 +20,7 @@ from ..reference.core.records import Value as Row
 from ..reference.definitions.joins import ForeignKeyJoin
 from ..reference.foreign_key_protocol import Protocol, Route, Subscription, digest_of
 from .catalogue import FOLDER
-from .pytla import Function, Model, ModelValue, Progress, StateGraph, TlaValue, Tools, state_graph
+from .pytla import Function, Model, ModelValue, Progress, StateGraph, Tools, Value, state_graph
 from .replays.foreign_key_kafka import WITHOUT_KEY
 from .traces import STEPS, UNKNOWN, Event, EventKind, JoinTrace
 
@@ -144,7 +144,7 @@ def _graph(
 ) -> StateGraph:
     left_keys, right_keys = keys
     first = parts[0].trace
-    constants: dict[str, TlaValue] = {
+    constants: dict[str, Value] = {
         "LeftKeys": frozenset(left_keys),
         "RightKeys": frozenset(right_keys),
         "LeftChanges": max(part.count("left") for part in parts),
@@ -202,7 +202,7 @@ class _Part:
         self.keys = {name: key for names in (self.left_names, self.right_names) for key, name in names.items()}
         self.rows: dict[str, tuple[Function, Row]] = {}
         self.versions: dict[str, int] = {}
-        self.right_rows: dict[TlaValue, Row] = {}
+        self.right_rows: dict[Value, Row] = {}
         for event in trace.events:
             if event.value is None:
                 continue
@@ -213,7 +213,7 @@ class _Part:
             elif event.kind == "right":
                 self.versions.setdefault(_text(event.value), len(self.versions) + 1)
                 self.right_rows[self._right_row(event.key, event.value)] = event.value
-        self.values: dict[TlaValue, Row] = {NONE: None, **dict(self.rows.values()), **self.right_rows}
+        self.values: dict[Value, Row] = {NONE: None, **dict(self.rows.values()), **self.right_rows}
         self.groups = list(_grouped(trace.events)) if trace.order == "total" else []
 
     def count(self, kind: EventKind) -> int:
@@ -226,7 +226,7 @@ class _Part:
         """Return the trace as the module takes it, with a log for each key."""
         logs = self.logs
 
-        def of(log: str, keys: Sequence[TlaValue], write: Callable[[Event], TlaValue]) -> Function:
+        def of(log: str, keys: Sequence[Value], write: Callable[[Event], Value]) -> Function:
             return Function((key, tuple(write(event) for event in logs.get((log, key), ()))) for key in keys)
 
         return _record(
@@ -243,9 +243,9 @@ class _Part:
         )
 
     @cached_property
-    def logs(self) -> dict[tuple[str, TlaValue], list[Event]]:
+    def logs(self) -> dict[tuple[str, Value], list[Event]]:
         """Return the events of each log of the module, in order."""
-        logs: dict[tuple[str, TlaValue], list[Event]] = {}
+        logs: dict[tuple[str, Value], list[Event]] = {}
         for event in self.trace.events:
             if event.kind == "right":
                 logs.setdefault(("right", self.right_names[event.key]), []).append(event)
@@ -256,38 +256,38 @@ class _Part:
                 logs.setdefault((log, self.left_names[event.key]), []).append(event)
         return logs
 
-    def _right_name(self, key: Any) -> TlaValue:
+    def _right_name(self, key: Any) -> Value:
         return NONE if key is None else self.right_names[key]
 
-    def _left_row(self, value: Row) -> TlaValue:
+    def _left_row(self, value: Row) -> Value:
         return (
             NONE
             if value is None
             else self.rows.get(_text(value), (_record({"version": 0, "foreign_key": NONE}), None))[0]
         )
 
-    def _right_row(self, key: Any, value: Row) -> TlaValue:
+    def _right_row(self, key: Any, value: Row) -> Value:
         """Return a right row; if its key isn't known, or it never existed, only the version has a meaning."""
         if value is None:
             return NONE
         named = NONE if key is None or key is UNKNOWN else self.right_names[key]
         return _record({"version": self.versions.get(_text(value), 0), "key": named})
 
-    def _hash(self, event: Event) -> dict[str, TlaValue]:
+    def _hash(self, event: Event) -> dict[str, Value]:
         known = event.of is not UNKNOWN
         return {"hashed": known, "hash": self._left_row(event.of) if known else NONE}
 
     def _subscription(self, event: Event) -> Function:
         assert event.instruction is not None
-        asks: dict[str, TlaValue] = {"key": self.left_names[event.key], "instruction": event.instruction}
+        asks: dict[str, Value] = {"key": self.left_names[event.key], "instruction": event.instruction}
         return _record({**asks, **self._hash(event)})
 
     def _response(self, event: Event) -> Function:
         named = event.foreign_key is not UNKNOWN
-        from_: dict[str, TlaValue] = {"named": named, "from": self._right_name(event.foreign_key) if named else NONE}
+        from_: dict[str, Value] = {"named": named, "from": self._right_name(event.foreign_key) if named else NONE}
         return _record({**from_, **self._hash(event), "value": self._right_row(event.foreign_key, event.value)})
 
-    def _pair(self, event: Event) -> TlaValue:
+    def _pair(self, event: Event) -> Value:
         if event.value is None:
             return NONE
         left, right = event.value
@@ -456,7 +456,7 @@ def _grouped(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event]]]:
         yield group
 
 
-def _record(fields: Mapping[str, TlaValue]) -> Function:
+def _record(fields: Mapping[str, Value]) -> Function:
     return Function(fields.items())
 
 
@@ -464,7 +464,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _int(value: TlaValue) -> int:
+def _int(value: Value) -> int:
     assert isinstance(value, int)
     return value
 

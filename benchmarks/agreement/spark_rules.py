@@ -21,8 +21,6 @@ from streamproof.properties.generators.columns.forms.rows import Row, from_micro
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
 from streamproof.properties.laws.expected.rules import (
     Rule,
-    StaticJoinKind,
-    StreamJoinKind,
     drop_duplicates,
     session_windows,
     static_join,
@@ -37,6 +35,8 @@ from streamproof.properties.witnesses.spark.failures import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
 from streamproof.reference.core.durations import microseconds_of
 from streamproof.reference.core.errors import StreamproofError
+from streamproof.reference.spark.static_join import StaticJoinKind
+from streamproof.reference.spark.stream_join import StreamJoinKind
 
 from ..figures import Figure, Setting, Target, figure
 

@@ -8,7 +8,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Entry, Played
 from ...reference.core.records import Change, Output, Table, bag, fold
-from ..outcomes.outcomes import Difference, Result, canonical, result_differences
+from ..outcomes.outcomes import Difference, FinalResult, canonical, result_differences
 
 
 def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:
@@ -38,7 +38,7 @@ def folded_differences(history: History, played: Played, emitted: Sequence[Seque
         asked = accepted, clock
         if definition.is_stream:
             stream = bag([*stream, *outputs])
-        result: Result = stream if definition.is_stream else fold(outputs, table)
+        result: FinalResult = stream if definition.is_stream else fold(outputs, table)
         meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), definition.unordered)
         folded = canonical(result, definition.unordered)
         # Equal results have no differences; finding differences takes longer.

@@ -16,7 +16,7 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.play import Entry
 from ...reference.core.records import Key, Output, Record, fold
-from ...specs.pytla import Trace, TraceStep
+from ...specs.pytla import Step, Trace
 from ...specs.races import OPERATOR, meant, values_of
 from ...specs.replay import Disagreement, ReplayResult
 from ...specs.replays.common import Action, ModelConstants, difference, steps_of
@@ -99,7 +99,7 @@ class Behaviour:
 
     number: int
     of_module: ForeignKeyJoinReplay
-    steps: Sequence[tuple[TraceStep, Action]]
+    steps: Sequence[tuple[Step, Action]]
 
     def first_disagreement(self, shown: Iterable[ShownTable], waiting: Iterable[Waits]) -> Disagreement | None:
         """Return the first disagreement with the shown values and the waiting messages, after each step."""
@@ -114,7 +114,7 @@ class Behaviour:
         return None
 
     def disagreement(
-        self, result: ShownTable, expected: ShownTable, when: str, after: TraceStep | None = None
+        self, result: ShownTable, expected: ShownTable, when: str, after: Step | None = None
     ) -> Disagreement | None:
         """Return the disagreement of a result with the expected result after a step, by default the last."""
         found = difference({"result": result}, {"result": expected})

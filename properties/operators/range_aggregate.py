@@ -15,7 +15,7 @@ from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import RangeAggregate
 from ..generators.cohorts import clock_before, clock_schedule, record_batches, with_clock_advances
 from ..generators.values import kinds_of_aggregate
-from ..outcomes.outcomes import Difference, Outcome, Result, differences
+from ..outcomes.outcomes import Difference, FinalResult, Outcome, differences
 from ..registration.bindings import (
     OF_COHORT,
     AskedOptions,
@@ -71,7 +71,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
             yield "range of several"
 
 
-def _repeats(ranges: RangeAggregate, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+def _repeats(ranges: RangeAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
     """Expect that the answer to a repeated record sees everything twice."""
     expected = bag(change._replace(value=doubled_value(ranges.aggregate, change.value)) for change in changes_of(once))
     answers: dict[Key | None, list[Any]] = defaultdict(list)

@@ -15,7 +15,7 @@ from ...reference.core.records import Record, Value
 from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import WindowAggregate
 from ..generators.values import kinds_taken
-from ..outcomes.outcomes import Outcome, Result
+from ..outcomes.outcomes import FinalResult, Outcome
 from ..registration.bindings import (
     KEYED,
     OF_COHORT,
@@ -182,7 +182,7 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
         yield "emitted session merged"
 
 
-def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[Result, Result] | None:
+def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult] | None:
     # A record more cuts all later windows of tuples elsewhere.
     return None if windows.unit == "tuple" else doubled(windows, once, twice)
 

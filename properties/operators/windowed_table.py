@@ -17,7 +17,7 @@ from ...reference.definitions.joins import JOINS
 from ...reference.definitions.windows import WindowedTable
 from ..generators.cohorts import clock_before
 from ..generators.values import any_kind, kinds_taken
-from ..outcomes.outcomes import Difference, Outcome, Result, differences
+from ..outcomes.outcomes import Difference, FinalResult, Outcome, differences
 from ..registration.bindings import (
     KEY,
     OF_COHORT,
@@ -287,7 +287,7 @@ def _is_of(table: WindowedTable, emitted: Key, key: Key) -> bool:
     return key == (emitted.rpartition("@")[0] if table.to_stream == "window_in_key" else emitted)
 
 
-def _repeats(table: WindowedTable, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+def _repeats(table: WindowedTable, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
     return (emitted_again() if table.is_stream else doubled)(table, once, twice)
 
 

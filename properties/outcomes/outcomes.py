@@ -17,7 +17,7 @@ from ...reference.core.play import Entry, Played
 from ...reference.core.records import Bag, Change, Dropped, Key, Output, Table, TableKey, Window, bag, fold
 from .equality import EXACT, Equality, typed
 
-Result: TypeAlias = Table | Bag
+FinalResult: TypeAlias = Table | Bag
 OutcomeStep: TypeAlias = tuple[int, Key | None, str]
 """A batch (or arrival), a key, and the kind of output."""
 
@@ -47,12 +47,12 @@ class Outcome:
     history: str
     grain: Grain
     entries: list[Entry] = field(default_factory=list)
-    final: Result | None = None
+    final: FinalResult | None = None
     knows_dropped: bool = True
     is_stream: bool = False
 
     @property
-    def result(self) -> Result:
+    def result(self) -> FinalResult:
         """Return the table at the end, or of a stream the bag of all its results."""
         if self.final is not None:
             return self.final
@@ -157,7 +157,7 @@ def _differ(ours: Sequence[Any], theirs: Sequence[Any], equality: Equality) -> b
 
 
 def result_differences(
-    name: str, when: int | None, left: Result, right: Result, equality: Equality = EXACT
+    name: str, when: int | None, left: FinalResult, right: FinalResult, equality: Equality = EXACT
 ) -> list[Difference]:
     """Return every row on which two tables, or key on which two bags, differ.
 
@@ -175,7 +175,7 @@ def result_differences(
         row for row in ours.keys() | theirs.keys() if _differ(ours.get(row, []), theirs.get(row, []), equality)
     ]
 
-    def shown(result: Result, changes: list[Change]) -> Change | list[Change] | None:
+    def shown(result: FinalResult, changes: list[Change]) -> Change | list[Change] | None:
         return changes if isinstance(result, list) else changes[0] if changes else None
 
     return [
@@ -184,7 +184,7 @@ def result_differences(
     ]
 
 
-def sorted_rows(result: Result) -> list[tuple[TableKey, list[Change]]]:
+def sorted_rows(result: FinalResult) -> list[tuple[TableKey, list[Change]]]:
     """Return the rows of a table in key order, or the results of a bag by key and window."""
     if isinstance(result, dict):
         return [(row, [Change(*row, *result[row])]) for row in sorted(result, key=row_order)]
@@ -200,13 +200,13 @@ def row_order(row: TableKey) -> tuple[bool, str, Window]:
     return (key is not None, key or "", window or (0, 0))
 
 
-def untimed(result: Result) -> Result:
+def untimed(result: FinalResult) -> FinalResult:
     """Return a table without the timestamps of its rows."""
     assert isinstance(result, dict)
     return {row: (value, 0) for row, (value, _) in result.items()}
 
 
-def canonical(result: Result, unordered: bool) -> Result:
+def canonical(result: FinalResult, unordered: bool) -> FinalResult:
     """Return the result with its list values sorted, where their order isn't fixed, and with typed truth values."""
 
     def value_of(value: Any) -> Any:

@@ -15,7 +15,7 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.operator import OPERATORS, Operator, operator_named
 from ...reference.core.records import Key, Record
-from ..outcomes.outcomes import Difference, Outcome, Result
+from ..outcomes.outcomes import Difference, FinalResult, Outcome
 from .bindings import Binding, Native
 from .coverage import Coverage
 from .domain import Domain
@@ -157,7 +157,7 @@ class Registration:
     free_order: Callable[[Any], FreeOrder] = lambda definition: FreeOrder.KEYS
     by_clock: Callable[[Any], bool] = lambda definition: False
     without_late_data: Mapping[str, Options] = field(default_factory=dict)
-    repeats: Callable[[Any, Outcome, Outcome], tuple[Result, Result] | None] | None = None
+    repeats: Callable[[Any, Outcome, Outcome], tuple[FinalResult, FinalResult] | None] | None = None
     keeps_lists_in_order: Callable[[Any], bool] = lambda definition: False
     stamped_by_last: bool = False
     key_independence: KeyIndependence | None = field(default_factory=KeyIndependence)

@@ -7,15 +7,15 @@ from typing import Any
 
 from ...reference.core.records import Change, Value, bag
 from ...reference.definitions.aggregates import Aggregate
-from ..outcomes.outcomes import Outcome, Result
+from ..outcomes.outcomes import FinalResult, Outcome
 
 
-def unchanged(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+def unchanged(definition: Any, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
     """Expect that a table stays the same: a row that comes again changes nothing."""
     return once.result, twice.result
 
 
-def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
     """Expect that every value in a table of aggregates, or of pairs of them, counts twice."""
     result = once.result
     assert isinstance(result, dict)
@@ -24,10 +24,10 @@ def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Res
 
 def emitted_again(
     times: Callable[[Value], int] = lambda value: 2,
-) -> Callable[[Any, Outcome, Outcome], tuple[Result, Result]]:
+) -> Callable[[Any, Outcome, Outcome], tuple[FinalResult, FinalResult]]:
     """Expect that each result of a stream comes `times(value)` times."""
 
-    def again(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+    def again(definition: Any, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
         result = once.result
         assert isinstance(result, list)
         return bag(change for change in result for _ in range(times(change.value))), twice.result

@@ -19,7 +19,7 @@ from .aggregates import Row
 from .expressions import Expression, column
 from .static_join import StaticJoin
 
-Step: TypeAlias = Callable[[Sequence[Sequence[Row]], int, int], Sequence[Row]]
+StepFunction: TypeAlias = Callable[[Sequence[Sequence[Row]], int, int], Sequence[Row]]
 """Takes the rows of each input, and the watermarks for late rows and for eviction (ms); returns the rows."""
 
 
@@ -71,7 +71,7 @@ class Node:
         """Whether a batch without data follows where the watermark of its input has moved."""
         return False
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         """Return the operator without any state."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class WithWatermark(Node):
     def event_times(self) -> tuple[EventTime, ...]:
         return (EventTime(self.column, self.delay_us),)
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         return lambda rows, late_ms, eviction_ms: rows[0]
 
 
@@ -143,7 +143,7 @@ class Project(Node):
         aliases = [(name, made.name) for name, made in self.made if made.function == "column"]
         return tuple(EventTime(name, below[of]) for name, of in aliases if of in below)
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         return lambda rows, late_ms, eviction_ms: [{name: made.of(row) for name, made in self.made} for row in rows[0]]
 
 
@@ -157,7 +157,7 @@ class Filter(Node):
     def needs(self) -> frozenset[str]:
         return self.condition.columns
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         return lambda rows, late_ms, eviction_ms: [row for row in rows[0] if self.condition.of(row) is True]
 
 
@@ -181,7 +181,7 @@ class Explode(Node):
     def event_times(self) -> tuple[EventTime, ...]:
         return tuple(time for time in self.input.event_times if time.column != self.column)
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         return lambda rows, late_ms, eviction_ms: [
             {**row, self.column: value.of(row)} for row in rows[0] for value in self.values
         ]
@@ -191,7 +191,7 @@ class Explode(Node):
 class Union(Node):
     """`union` of two nodes with the same columns."""
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         return lambda rows, late_ms, eviction_ms: [*rows[0], *rows[1]]
 
 
@@ -210,7 +210,7 @@ class Lookup(Node):
     def needs(self) -> frozenset[str]:
         return frozenset(self.join.keys)
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         return lambda rows, late_ms, eviction_ms: self.join.batch(rows[0])
 
 
@@ -225,7 +225,7 @@ class Limit(Node):
     rows: int
     is_stateful: ClassVar[bool] = True
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         left = self.rows
 
         def batch(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
@@ -243,7 +243,7 @@ class Stateful(Node):
 
     is_stateful: ClassVar[bool] = True
 
-    def timed(self, batch: Callable[[Sequence[Row], int, int], list[Row]]) -> Step:
+    def timed(self, batch: Callable[[Sequence[Row], int, int], list[Row]]) -> StepFunction:
         """Return the step of an operator with one input; without a column with a watermark nothing is ever late."""
         has_time = bool(self.input.event_times)
 
@@ -293,7 +293,7 @@ class Aggregation(Stateful):
     def asks_for_batch_without_data(self) -> bool:
         return self.by.mode != "complete"
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         if isinstance(self.by, groups.Groups):
             return self.timed(groups.GroupsState(self.by).batch)
         is_window = isinstance(self.by, windows.Windows)
@@ -328,7 +328,7 @@ class Deduplication(Stateful):
     def asks_for_batch_without_data(self) -> bool:
         return True
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         time = next(iter(self.input.event_times), None)
         column, delay_us = time or (self.input.columns[0], None)
         model = drop_duplicates.DropDuplicates(self.by, column, delay_us, self.within_watermark)
@@ -408,7 +408,7 @@ class Join(Stateful):
         kept = [self.model.state_watermark_ms(side, of_input_ms) for side in sides]
         return min([of_input_ms, *(each for each in kept if each is not None)])
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         state = stream_join.JoinState(self.model)
         nothing = [dict.fromkeys(one.columns) for one in self.inputs]
 

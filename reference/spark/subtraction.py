@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from .aggregates import Row
 from .groups import Groups
-from .plans import Aggregation, Node, Step, rebuilt
+from .plans import Aggregation, Node, StepFunction, rebuilt
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Subtraction(Node):
         """All columns: rows are alike in all of them."""
         return frozenset(self.columns)
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         """Return the operator before any row: each row that isn't in the table is emitted once."""
         seen = {tuple(row[name] for name in self.columns) for row in self.table}
 
@@ -64,7 +64,7 @@ class _Anti(Node):
 
     table: tuple[Row, ...]
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         """Return the operator."""
         known = {tuple(row[name] for name in self.columns) for row in self.table}
         return lambda rows, late_ms, eviction_ms: [

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from ...reference.core.errors import BadInput
 from ..catalogue import field_of, read_json
-from ..pytla import TlaValue, ValueSyntaxError, parse_value
+from ..pytla import Value, ValueSyntaxError, parse_value
 
 Expected = Literal["proved", "not proved"]
 
@@ -42,12 +42,12 @@ class ProofEntry:
     name: str
     module: Path
     says: str
-    sets: Mapping[str, frozenset[TlaValue]]
+    sets: Mapping[str, frozenset[Value]]
     numbers: tuple[str, ...]
-    small: Mapping[str, TlaValue]
-    reach: Mapping[str, TlaValue]
+    small: Mapping[str, Value]
+    reach: Mapping[str, Value]
     counters: tuple[str, ...]
-    constants: Mapping[str, TlaValue]
+    constants: Mapping[str, Value]
     invariant: str
     properties: tuple[str, ...]
     first: str

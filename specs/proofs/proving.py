@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...reference.core.errors import BadInput
-from ..pytla import Function, ModelValue, TlaValue, Tools, Trace, TraceStep
+from ..pytla import Function, ModelValue, Step, Tools, Trace, Value
 from ..pytla.syntax import Syntax, parse_module
 from .entries import ProofEntry
 from .induction import Claim, Condition, Induction
@@ -171,11 +171,11 @@ def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, sy
     steps = []
     for number, (action, state) in enumerate(states, 1):
         known = {name: _known(state[name], model) for name in syntax.variables}
-        steps.append(TraceStep(number, action, known))
+        steps.append(Step(number, action, known))
     return Trace(tuple(steps))
 
 
-def _known(value: Any, model: Any) -> TlaValue:
+def _known(value: Any, model: Any) -> Value:
     """The value that a model gives to what is arbitrary."""
     if is_term(value):
         value = model.eval(value, model_completion=True)

@@ -34,16 +34,16 @@ from .errors import (
 )
 from .graph import StateGraph
 from .inputs.models import Model
-from .results import ActionCoverage, Location, Progress, Simulation, TlcResult, Trace, TraceStep
+from .results import Coverage, Location, Progress, Result, Simulation, Step, Trace
 from .run import check, simulate, state_graph
 from .tlc.tools import Tools, find_jar
 from .tlc_error import TlcError, ValueSyntaxError
-from .values import Function, ModelValue, TlaValue, parse_state, parse_value, to_tla
+from .values import Function, ModelValue, Value, parse_state, parse_value, to_tla
 
 __all__ = [
-    "ActionCoverage",
     "AssumptionFailed",
     "ConfigurationFailed",
+    "Coverage",
     "CyclicGraph",
     "DeadlockReached",
     "Edge",
@@ -60,17 +60,17 @@ __all__ = [
     "OutOfMemory",
     "ParseFailed",
     "Progress",
+    "Result",
     "Simulation",
     "StateGraph",
     "StateSpaceTooLarge",
+    "Step",
     "TimedOut",
-    "TlaValue",
     "TlcCrashed",
     "TlcError",
-    "TlcResult",
     "Tools",
     "Trace",
-    "TraceStep",
+    "Value",
     "ValueSyntaxError",
     "check",
     "find_jar",

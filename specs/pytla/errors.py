@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .results import Progress, TlcResult, Trace
+from .results import Progress, Result, Trace
 from .tlc_error import TlcError, ValueSyntaxError
 
 
@@ -23,7 +23,7 @@ class AssumptionFailed(TlcError):
 class DeadlockReached(TlcError):
     """A state without a successor: `result` has the counts and, in `result.trace`, the way there."""
 
-    def __init__(self, message: str, result: TlcResult, *, file: Path | None = None) -> None:
+    def __init__(self, message: str, result: Result, *, file: Path | None = None) -> None:
         super().__init__(message, file=file)
         self.result = result
 

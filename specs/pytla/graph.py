@@ -10,9 +10,9 @@ from functools import cached_property
 
 from .cover import Acyclic, Edge, cover
 from .errors import CyclicGraph, TlcCrashed, unreadable
-from .results import Trace, TraceStep
+from .results import Step, Trace
 from .tlc_error import ValueSyntaxError
-from .values import TlaValue, parse_state
+from .values import Value, parse_state
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StateGraph:
         edges: The steps. Several actions may lead from one state to the same other state.
     """
 
-    states: Sequence[Mapping[str, TlaValue]]
+    states: Sequence[Mapping[str, Value]]
     initial: tuple[int, ...]
     edges: Sequence[Edge]
 
@@ -157,10 +157,10 @@ class StateGraph:
         ]
 
     def _trace(self, first: int, path: Sequence[int]) -> Trace:
-        steps = [TraceStep(1, "Initial", self.states[first])]
+        steps = [Step(1, "Initial", self.states[first])]
         for number, index in enumerate(path, 2):
             edge = self.edges[index]
-            steps.append(TraceStep(number, edge.action, self.states[edge.target]))
+            steps.append(Step(number, edge.action, self.states[edge.target]))
         return Trace(tuple(steps))
 
     def _cyclic(self, left: set[int]) -> CyclicGraph:
@@ -220,7 +220,7 @@ def read_dot(lines: Iterable[str]) -> StateGraph:
                 texts[index] = node[2]
             if "filled" in node[3] and index not in initial:
                 initial.append(index)
-    known: dict[str, tuple[str, TlaValue]] = {}
+    known: dict[str, tuple[str, Value]] = {}
     states = []
     for text in texts:
         if text is None:

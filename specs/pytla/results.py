@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from .values import TlaValue
+from .values import Value
 
 Outcome = Literal["passed", "invariant", "action property", "temporal property", "deadlock"]
 """The outcome of a run; `deadlock` only in the result that a `DeadlockReached` carries."""
@@ -31,7 +31,7 @@ class Location(NamedTuple):
         )
 
 
-class TraceStep(NamedTuple):
+class Step(NamedTuple):
     """A state of a behaviour, and the action that led to it.
 
     `number` counts from 1. `action` is "Initial" for the first, and None if TLC doesn't name it (simulation).
@@ -40,7 +40,7 @@ class TraceStep(NamedTuple):
 
     number: int
     action: str | None
-    state: Mapping[str, TlaValue]
+    state: Mapping[str, Value]
     location: Location | None = None
 
 
@@ -52,7 +52,7 @@ class Trace:
     returns to (by `loop_action`), and where `stutters` is true it stays in its last state.
     """
 
-    steps: tuple[TraceStep, ...]
+    steps: tuple[Step, ...]
     loop: int | None = None
     stutters: bool = False
     loop_action: str | None = None
@@ -60,11 +60,11 @@ class Trace:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def __iter__(self) -> Iterator[TraceStep]:
+    def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
 
 
-class ActionCoverage(NamedTuple):
+class Coverage(NamedTuple):
     """How often an action was taken: `taken` counts every step, `distinct` only steps to a new state."""
 
     distinct: int
@@ -87,7 +87,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class TlcResult:
+class Result:
     """The answer of a run.
 
     Attributes:
@@ -113,7 +113,7 @@ class TlcResult:
     left_on_queue: int
     depth: int
     seconds: float
-    coverage: Mapping[str, ActionCoverage] = field(default_factory=dict)
+    coverage: Mapping[str, Coverage] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -129,5 +129,5 @@ class Simulation:
     If a property is violated, the simulation ends there, and `result.trace` is the behaviour that violates it.
     """
 
-    result: TlcResult
+    result: Result
     behaviours: tuple[Trace, ...]

@@ -17,13 +17,13 @@ from .graph import StateGraph, read_dot
 from .inputs.configuration import Configuration, check_names, prepare
 from .inputs.models import Model
 from .inputs.modules import read_modules
-from .results import Progress, Simulation, TlcResult, Trace, TraceStep
+from .results import Progress, Result, Simulation, Step, Trace
 from .tlc.conclude import RunFacts, conclude, no_initial_state
 from .tlc.output import TlcOutput, listen
 from .tlc.process import TimeUp, private_folder, started, usable_folder
 from .tlc.tools import Tools, check_jar, find_java
 from .tlc_error import ValueSyntaxError
-from .values import TlaValue, parse_state
+from .values import Value, parse_state
 
 Listener = Callable[[Progress], None]
 
@@ -38,7 +38,7 @@ def check(
     max_distinct: int | None = None,
     coverage: bool = False,
     progress: Listener | None = None,
-) -> TlcResult:
+) -> Result:
     """Explore every state of `model` and return whether its properties hold.
 
     A violated invariant or property is a result. With one worker the trace of an invariant is a shortest one, and
@@ -104,7 +104,7 @@ def simulate(
     arguments = ["-simulate", f"file=walk,num={behaviours}", "-depth", str(depth), "-seed", str(seed)]
     with _executed(model, tools, arguments, timeout, None, None, progress) as (case, output, folder):
         result = conclude(case, output, exhaustive=False)
-        known: dict[str, tuple[str, TlaValue]] = {}
+        known: dict[str, tuple[str, Value]] = {}
         walked = tuple(_read_walk(path, known) for path in sorted(folder.glob("walk_*"), key=_walk_number))
         if result.passed and not walked:
             raise no_initial_state(case)
@@ -225,7 +225,7 @@ def _walk_number(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", path.name)]
 
 
-def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
+def _read_walk(path: Path, known: dict[str, tuple[str, Value]]) -> Trace:
     """Read one behaviour as `-simulate file=` writes it."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if not _CLOSING.search(text):
@@ -237,7 +237,7 @@ def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
     except ValueSyntaxError as error:
         raise unreadable(f"a state of the behaviour {path.name}", error) from None
     return Trace(
-        tuple(TraceStep(number, "Initial" if number == 1 else None, state) for number, state in enumerate(states, 1))
+        tuple(Step(number, "Initial" if number == 1 else None, state) for number, state in enumerate(states, 1))
     )
 
 

@@ -11,10 +11,10 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import ClockAdvance, Cut, Line
 from ...reference.core.operator import Behaviour
 from ...reference.core.records import Output, Record
-from ..pytla import TlaValue, Trace, TraceStep
+from ..pytla import Step, Trace, Value
 
-ModelConstants: TypeAlias = Mapping[str, TlaValue]
-SpecState: TypeAlias = Mapping[str, TlaValue]
+ModelConstants: TypeAlias = Mapping[str, Value]
+SpecState: TypeAlias = Mapping[str, Value]
 AnyBehaviour = TypeVar("AnyBehaviour", bound=Behaviour)
 
 
@@ -100,7 +100,7 @@ class ModuleReplay(ABC):
     def machine(self) -> Machine:
         """Start a reference, with the mutant that the constants name, if they do."""
 
-    def expected(self, step: TraceStep) -> Mapping[str, Any]:
+    def expected(self, step: Step) -> Mapping[str, Any]:
         """Return the model's state after a step, part by part, each named as in a message.
 
         Raises:
@@ -116,7 +116,7 @@ class ModuleReplay(ABC):
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise self._unreadable(step, f"a value is none of the module's ({error!r})") from None
 
-    def action(self, before: TraceStep, after: TraceStep) -> Action:
+    def action(self, before: Step, after: Step) -> Action:
         """Read a step's action from the states before and after it.
 
         Raises:
@@ -135,7 +135,7 @@ class ModuleReplay(ABC):
     def _parts(self, state: Any) -> Mapping[str, Any]: ...
 
     @abstractmethod
-    def _action(self, before: TraceStep, after: TraceStep) -> Action: ...
+    def _action(self, before: Step, after: Step) -> Action: ...
 
     def _mutant(self, constants: ModelConstants, mutants: Iterable[str]) -> str:
         mutant, known = str(constants["Mutant"]), list(mutants)
@@ -143,12 +143,12 @@ class ModuleReplay(ABC):
             raise BadInput(f"no mutant of {self.module} is {mutant!r}: use one of {', '.join(known)}")
         return mutant
 
-    def _unreadable(self, step: TraceStep, why: str) -> BadInput:
+    def _unreadable(self, step: Step, why: str) -> BadInput:
         number = f"step {step.number}" + (f" ({step.action})" if step.action else "")
         return BadInput(f"{number}: {why}: replay the behaviours of {self.module} alone, as TLC gives them")
 
 
-def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[TraceStep, Action]]:
+def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]]:
     """Return the steps of a behaviour with their actions, without the initial state and steps that do nothing.
 
     Raises:
@@ -159,7 +159,7 @@ def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[TraceStep, Ac
             yield after, replay.action(before, after)
 
 
-def is_stuttering(before: TraceStep, after: TraceStep) -> bool:
+def is_stuttering(before: Step, after: Step) -> bool:
     """Whether a step does nothing, as at the end of a behaviour: TLC calls it Finished, or doesn't name it."""
     return after.action in (None, "Finished") and after.state == before.state
 

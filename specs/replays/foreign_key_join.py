@@ -20,7 +20,7 @@ from ...reference.core.records import Change, Key, Output, Record
 from ...reference.core.records import Value as Row
 from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
-from ..pytla import TlaValue, Trace, TraceStep
+from ..pytla import Step, Trace, Value
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, SpecState, steps_of
 from .foreign_key_kafka import KAFKA, WITHOUT_KEY
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
@@ -95,7 +95,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         """Start the protocol: the reference's, or the mutant or the Kafka that the constants name."""
         return ProtocolMachine(self.join, KAFKA[self.code][1] if self.code in KAFKA else MUTANTS[self.code])
 
-    def expected(self, step: TraceStep) -> Mapping[str, Any]:
+    def expected(self, step: Step) -> Mapping[str, Any]:
         """Return the model's state after a step, part by part."""
         known = self._states.get(id(step.state))
         if known is None:
@@ -105,7 +105,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             self._states[id(step.state)] = known
         return known[1]
 
-    def action(self, before: TraceStep, after: TraceStep) -> Action:
+    def action(self, before: Step, after: Step) -> Action:
         """Read a step's action."""
         states = id(before.state), id(after.state)
         known = self._steps.get(states)
@@ -116,7 +116,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             self._steps[states] = known
         return known[2]
 
-    def joined(self, step: TraceStep) -> dict[Key, list[Row]]:
+    def joined(self, step: Step) -> dict[Key, list[Row]]:
         """Return the right result after a step, by the tables alone (the module's `JoinOf`)."""
         parts = self.expected(step)
         return join_of(self.join, parts["left table"], parts["right table"])
@@ -148,25 +148,25 @@ class ForeignKeyJoinReplay(ModuleReplay):
             "shown": dict.fromkeys(result, True),
         }
 
-    def _table(self, table: TlaValue, fields: Sequence[str]) -> dict[Key, Row]:
+    def _table(self, table: Value, fields: Sequence[str]) -> dict[Key, Row]:
         return {key: row for key, value in self._items(table) if (row := self._row(value, fields)) is not None}
 
-    def _routes(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
+    def _routes(self, function: Value) -> list[tuple[Key, Value]]:
         if not isinstance(function, Mapping):
             raise NotInModule(f"{function} is no function of keys")
         return [(WITHOUT_KEY if key == self.none else self._key(key), value) for key, value in function.items()]
 
-    def _items(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
+    def _items(self, function: Value) -> list[tuple[Key, Value]]:
         if not isinstance(function, Mapping):
             raise NotInModule(f"{function} is no function of keys")
         return [(self._key(key), value) for key, value in function.items()]
 
-    def _key(self, key: TlaValue) -> Key:
+    def _key(self, key: Value) -> Key:
         if isinstance(key, (int, frozenset, tuple, Mapping)):
             raise NotInModule(f"the key {key} is neither a string nor a model value")
         return str(key)
 
-    def _row(self, value: TlaValue, fields: Sequence[str]) -> Row:
+    def _row(self, value: Value, fields: Sequence[str]) -> Row:
         if value == self.none:
             return None
         version, key = _fields(value, fields)
@@ -174,23 +174,23 @@ class ForeignKeyJoinReplay(ModuleReplay):
             raise NotInModule(f"the version {version} is no number")
         return {fields[0]: version, fields[1]: None if key == self.none else self._key(key)}
 
-    def _pair(self, value: TlaValue) -> list[Row] | None:
+    def _pair(self, value: Value) -> list[Row] | None:
         if value == self.none:
             return None
         left, right = _fields(value, ("left", "right"))
         return [self._row(left, LEFT_ROW), self._row(right, RIGHT_ROW)]
 
-    def _subscription(self, message: TlaValue) -> Mapping[str, Any]:
+    def _subscription(self, message: Value) -> Mapping[str, Any]:
         key, hashed, instruction = _fields(message, ("key", "hash", "instruction"))
         return {"key": self._key(key), "asks": str(instruction), "hash": self._row(hashed, LEFT_ROW)}
 
-    def _response(self, message: TlaValue) -> Mapping[str, Any]:
+    def _response(self, message: Value) -> Mapping[str, Any]:
         hashed, value = _fields(message, ("hash", "value"))
         return {"brings": self._row(value, RIGHT_ROW), "hash": self._row(hashed, LEFT_ROW)}
 
     # The action of a step.
 
-    def _action(self, before: TraceStep, after: TraceStep) -> Action:
+    def _action(self, before: Step, after: Step) -> Action:
         was, now = (self.expected(step) for step in (before, after))
         old, new = before.state, after.state
         causes: list[tuple[str, Route | None]] = [
@@ -263,13 +263,13 @@ class ForeignKeyJoinReplay(ModuleReplay):
         raise NotInModule("it doesn't show which right row was changed")
 
 
-def _fields(value: TlaValue, names: Sequence[str]) -> list[TlaValue]:
+def _fields(value: Value, names: Sequence[str]) -> list[Value]:
     if not isinstance(value, Mapping) or set(value) != set(names):
         raise NotInModule(f"{value} is no record of {', '.join(names)}")
     return [value[name] for name in names]
 
 
-def _queue(value: TlaValue) -> tuple[TlaValue, ...]:
+def _queue(value: Value) -> tuple[Value, ...]:
     if not isinstance(value, tuple):
         raise NotInModule(f"{value} is no queue")
     return value

@@ -18,7 +18,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Accepted, Change, Dropped, Output, Record, fold
 from ...reference.definitions.windows import SessionWindows
 from ...reference.session_windows import Behaviour, meaning
-from ..pytla import TraceStep
+from ..pytla import Step
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine
 from .session_windows_mutants import MUTANTS, ClockFollows, Revises
 
@@ -71,7 +71,7 @@ class SessionWindowsReplay(ModuleReplay):
         is_right = self.mutant == "none" and self.closed == "final"
         return {**parts, "meant session": emitted} if is_right else parts  # the module's FoldIsMeaning
 
-    def _action(self, before: TraceStep, after: TraceStep) -> Action:
+    def _action(self, before: Step, after: Step) -> Action:
         old, new = before.state, after.state
         came = [*_came(old["accepted"], new["accepted"]), *_came(old["dropped"], new["dropped"])]
         if len(came) > 1:

@@ -15,7 +15,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Change, Record
 from ...reference.definitions.joins import BOTH, StreamStreamJoin
 from ...reference.stream_stream_join import Behaviour
-from ..pytla import TraceStep
+from ..pytla import Step
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine
 from .session_windows_mutants import ClockFollows
 from .stream_stream_join_mutants import MUTANTS
@@ -55,7 +55,7 @@ class StreamStreamJoinReplay(ModuleReplay):
         emitted = [_output(one, state["arrived"]) for one in state["emitted"]]
         return {"clock": state["clock"], "emitted": emitted, **buffered}
 
-    def _action(self, before: TraceStep, after: TraceStep) -> Action:
+    def _action(self, before: Step, after: Step) -> Action:
         old: Any = before.state["arrived"]
         new: Any = after.state["arrived"]
         if len(new) != len(old) + 1 or new[:-1] != old:

@@ -17,7 +17,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Change, Output, Record, fold
 from ...reference.definitions.joins import BOTH, TableTableJoin
 from ...reference.table_table_join import Behaviour
-from ..pytla import ModelValue, TraceStep
+from ..pytla import ModelValue, Step
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine
 from .table_table_join_mutants import MUTANTS, EmitsOnce
 
@@ -53,7 +53,7 @@ class TableTableJoinReplay(ModuleReplay):
             "emitted": [(str(one["key"]), _shown(one["row"])) for one in state["emitted"]],
         }
 
-    def _action(self, before: TraceStep, after: TraceStep) -> Action:
+    def _action(self, before: Step, after: Step) -> Action:
         old: Any = before.state
         new: Any = after.state
         if old["log"] != new["log"]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Change, Key, Value, Window, bag, fold
-from ...outcomes.outcomes import Result
+from ...outcomes.outcomes import FinalResult
 from .relation import Arrivals
 
 
@@ -31,7 +31,7 @@ class _Answer:
         return values_of(self.aggregate, aggregated, self.arrivals.values)
 
 
-def results_of(arrivals: Arrivals, answer: pa.Table) -> list[Result]:
+def results_of(arrivals: Arrivals, answer: pa.Table) -> list[FinalResult]:
     """Return the results of the histories: tables, or of streams bags.
 
     Args:

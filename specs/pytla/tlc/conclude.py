@@ -30,9 +30,9 @@ from ..errors import (
 from ..inputs.configuration import BOUND, ROOT, VALUES, Configuration
 from ..inputs.models import Model
 from ..inputs.modules import Modules
-from ..results import Location, Outcome, TlcResult, Trace, TraceStep
+from ..results import Location, Outcome, Result, Step, Trace
 from ..tlc_error import ValueSyntaxError
-from ..values import TlaValue, parse_state
+from ..values import Value, parse_state
 from .messages import BUG, ERROR, WARNING, TlcMessage
 from .output import TlcOutput
 
@@ -117,7 +117,7 @@ class RunFacts:
         return self.configuration.names("properties") if given is None else given
 
 
-def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> TlcResult:
+def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> Result:
     """Return the result of a run.
 
     Args:
@@ -170,7 +170,7 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> T
 
 def trace_of(messages: Iterable[TlcMessage]) -> Trace | None:
     """Return the behaviour that the messages report, or None."""
-    steps: list[TraceStep] = []
+    steps: list[Step] = []
     loop, loop_action, stutters = None, None, False
     for message in messages:
         if message.code in (STATE, STATE_NAMELESS):
@@ -179,20 +179,18 @@ def trace_of(messages: Iterable[TlcMessage]) -> Trace | None:
             if header is None:
                 continue
             action, location = _action(header[2]) if header[2] else (None, None)
-            steps.append(
-                TraceStep(int(header[1]), action, _state(header[3].strip() + "\n" + state, header[1]), location)
-            )
+            steps.append(Step(int(header[1]), action, _state(header[3].strip() + "\n" + state, header[1]), location))
         elif message.code == STUTTERING:
             stutters = True
         elif message.code == BACK and (back := _BACK.match(message.text)):
             loop, loop_action = int(back[1]), _action(back[2])[0] if back[2] else None
         elif message.code in (INVARIANT_INITIALLY, PROPERTY_INITIALLY):
             _, _, state = message.text.partition("\n")
-            steps.append(TraceStep(1, "Initial", _state(state, "1")))
+            steps.append(Step(1, "Initial", _state(state, "1")))
     return Trace(tuple(steps), loop, stutters, loop_action) if steps else None
 
 
-def _state(text: str, number: str) -> Mapping[str, TlaValue]:
+def _state(text: str, number: str) -> Mapping[str, Value]:
     try:
         return parse_state(text)
     except ValueSyntaxError as error:
@@ -212,9 +210,9 @@ def _location(text: str) -> Location | None:
     return None if found is None else Location(found[5], *(int(found[group]) for group in range(1, 5)))
 
 
-def _result(output: TlcOutput, outcome: Outcome, violated: str | None, trace: Trace | None) -> TlcResult:
+def _result(output: TlcOutput, outcome: Outcome, violated: str | None, trace: Trace | None) -> Result:
     reported = output.progress
-    return TlcResult(
+    return Result(
         outcome,
         violated,
         trace,
@@ -228,9 +226,7 @@ def _result(output: TlcOutput, outcome: Outcome, violated: str | None, trace: Tr
     )
 
 
-def _violated(
-    case: RunFacts, output: TlcOutput, message: TlcMessage, outcome: Outcome, trace: Trace | None
-) -> TlcResult:
+def _violated(case: RunFacts, output: TlcOutput, message: TlcMessage, outcome: Outcome, trace: Trace | None) -> Result:
     if outcome == "deadlock":
         length = f"after {len(trace)} states " if trace is not None else ""
         raise DeadlockReached(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from streamproof.specs.pytla import Function, ModelValue, TlaValue, Trace, TraceStep, parse_state
+from streamproof.specs.pytla import Function, ModelValue, Step, Trace, Value, parse_state
 from streamproof.specs.steps import called, changes, ending, read_module, readable_steps
 
 MODULE = r"""---- MODULE Queues ----
@@ -46,7 +46,7 @@ def module(tmp_path: Path) -> Path:
 
 
 def name_of(module: Path, action: str, before: str, after: str) -> str:
-    step = TraceStep(2, action, parse_state(after), None)
+    step = Step(2, action, parse_state(after), None)
     return called(step, changes(parse_state(before), step.state), read_module(module))
 
 
@@ -129,7 +129,7 @@ def test_variables_are_shown_as_they_are_declared(module: Path) -> None:
     text = read_module(module)
     assert text.variables == ("waiting", "table", "count")
     states = [parse_state(f"/\\ count = {at}\n/\\ table = {at}\n/\\ waiting = {at}") for at in (1, 2)]
-    trace = Trace(tuple(TraceStep(at, "Tick", state, None) for at, state in enumerate(states, 1)))
+    trace = Trace(tuple(Step(at, "Tick", state, None) for at, state in enumerate(states, 1)))
     assert [change.variable for change in readable_steps(trace, text)[0].changes] == ["waiting", "table", "count"]
 
 
@@ -138,8 +138,8 @@ def test_a_module_that_is_not_there_has_no_definitions(tmp_path: Path) -> None:
 
 
 def test_steps_are_shown_from_the_second_state_on(module: Path) -> None:
-    states: list[Mapping[str, TlaValue]] = [{"table": Function({"k": number})} for number in (0, 1, 1)]
-    trace = Trace(tuple(TraceStep(at, "Change", state, None) for at, state in enumerate(states, 1)))
+    states: list[Mapping[str, Value]] = [{"table": Function({"k": number})} for number in (0, 1, 1)]
+    trace = Trace(tuple(Step(at, "Change", state, None) for at, state in enumerate(states, 1)))
     steps = readable_steps(trace, read_module(module))
     assert [(step.number, step.action, len(step.changes)) for step in steps] == [
         (2, 'Change("k", 1)', 1),
@@ -148,7 +148,7 @@ def test_steps_are_shown_from_the_second_state_on(module: Path) -> None:
 
 
 def test_an_endless_counterexample_says_how_it_goes_on() -> None:
-    steps = (TraceStep(1, "Initial", {"x": ModelValue("None")}, None), TraceStep(2, "Next", {"x": 1}, None))
+    steps = (Step(1, "Initial", {"x": ModelValue("None")}, None), Step(2, "Next", {"x": 1}, None))
     assert ending(Trace(steps)) == ""
     assert ending(Trace(steps, stutters=True)) == "then nothing more happens, for ever (stuttering)"
     assert ending(Trace(steps, loop=1)) == "then back to step 1, and so on for ever"

@@ -7,14 +7,12 @@ own rules as a reference model, from `reference/spark`. `>>` puts one rule after
 from .aggregations import session_windows, windows
 from .duplicates import drop_duplicates
 from .rule import Rule
-from .static_joins import StaticJoinKind, static_join
-from .stream_joins import StreamJoinKind, stream_join
+from .static_joins import static_join
+from .stream_joins import stream_join
 from .unions import union
 
 __all__ = [
     "Rule",
-    "StaticJoinKind",
-    "StreamJoinKind",
     "drop_duplicates",
     "session_windows",
     "static_join",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from .....reference.core.errors import BadInput
 from .....reference.spark.plans import Lookup
-from .....reference.spark.static_join import StaticJoin
+from .....reference.spark.static_join import StaticJoin, StaticJoinKind
 from ....system.arguments import checked
 from ....witnesses.job.rows import rows_of
 from ....witnesses.run_options import Mode
@@ -26,8 +26,6 @@ from .declared import (
     result_columns,
 )
 from .rule import Rule, Stream
-
-StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
 
 
 @checked

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from .....reference.core.errors import BadInput
 from .....reference.spark import stream_join as joins
 from .....reference.spark.expressions import Expression, column
 from .....reference.spark.plans import Join, Project
+from .....reference.spark.stream_join import StreamJoinKind
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
 from .declared import (
@@ -34,7 +35,6 @@ from .rule import Rule, Stream
 Sides: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """Columns of the left and of the right input, in the same order."""
 SIDES: tuple[joins.Side, joins.Side] = ("left", "right")
-StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
 
 
 ColumnOrigins: TypeAlias = Mapping[str, tuple[str, ...]] | None

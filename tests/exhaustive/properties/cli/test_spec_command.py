@@ -20,13 +20,13 @@ from streamproof.specs import catalogue, checking, pytla, replay
 from streamproof.specs.pytla import (
     Edge,
     ModelValue,
+    Result,
     Simulation,
     StateGraph,
-    TlaValue,
-    TlcResult,
+    Step,
     Tools,
     Trace,
-    TraceStep,
+    Value,
 )
 from streamproof.specs.pytla import Model as TlaModel
 from streamproof.specs.replay import Disagreement, ReplayResult
@@ -71,9 +71,9 @@ LATE = {
 STOPPED = {**LATE, "path": "Clock_stopped.cfg", "result": "deadlock failure", "traceLength": 4, "size": "large"}
 NOON = Trace(
     (
-        TraceStep(1, "Initial", {"hour": 10}, None),
-        TraceStep(2, "Tick", {"hour": 11}, None),
-        TraceStep(3, "Tick", {"hour": 12}, None),
+        Step(1, "Initial", {"hour": 10}, None),
+        Step(2, "Tick", {"hour": 11}, None),
+        Step(3, "Tick", {"hour": 12}, None),
     )
 )
 
@@ -102,11 +102,9 @@ def expect(folder: Path, *models: dict[str, Any]) -> None:
     (folder / "manifest.json").write_text(json.dumps({"specifications": [entry]}))
 
 
-def result(
-    outcome: Any = "passed", violated: str | None = None, trace: Trace | None = None, **counts: int
-) -> TlcResult:
+def result(outcome: Any = "passed", violated: str | None = None, trace: Trace | None = None, **counts: int) -> Result:
     found = {"distinct": 4, "generated": 5, "left_on_queue": 0, "depth": 4, **counts}
-    return TlcResult(outcome, violated, trace, seconds=0.5, **found)
+    return Result(outcome, violated, trace, seconds=0.5, **found)
 
 
 VIOLATED = result("invariant", "BeforeNoon", NOON)
@@ -124,10 +122,10 @@ class Asked(NamedTuple):
 def tlc(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Asked]]:
     """Makes TLC answer something, an exception or a result for each model in turn; gives what it was asked."""
 
-    def answers(*given: TlcResult | Exception) -> list[Asked]:
+    def answers(*given: Result | Exception) -> list[Asked]:
         waiting, asked = list(given), []
 
-        def check(model: TlaModel, tools: Tools, **options: Any) -> TlcResult:
+        def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
             asked.append(Asked(model, options))
             answer = waiting.pop(0)
             if isinstance(answer, BaseException):
@@ -213,7 +211,7 @@ AT_NOON = {"distinct": 13, "generated": 13, "depth": 13}
     ],
 )
 def test_what_is_not_as_expected_is_a_violation(
-    command: Command, tlc: Any, model: str, found: TlcResult, text: str
+    command: Command, tlc: Any, model: str, found: Result, text: str
 ) -> None:
     tlc(found)
     said = command("check", model)
@@ -237,7 +235,7 @@ def test_models_checked_at_a_time_are_reported_in_their_order(
     tlc()
     late_is_done = Event()
 
-    def check(model: TlaModel, tools: Tools, **options: Any) -> TlcResult:
+    def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
         if model.configuration.stem == "Clock_late":
             late_is_done.set()
             return VIOLATED
@@ -255,7 +253,7 @@ def test_models_checked_at_a_time_are_reported_in_their_order(
 def test_an_error_in_one_of_many_ends_the_check(command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any) -> None:
     tlc()
 
-    def check(model: TlaModel, tools: Tools, **options: Any) -> TlcResult:
+    def check(model: TlaModel, tools: Tools, **options: Any) -> Result:
         raise pytla.ParseFailed(f"wrong in {model.configuration.stem}")
 
     monkeypatch.setattr(pytla, "check", check)
@@ -269,7 +267,7 @@ def test_java_compiles_less_for_small_models_alone(
     options = []
     tlc()
 
-    def check(model: TlaModel, tools: Tools, **given: Any) -> TlcResult:
+    def check(model: TlaModel, tools: Tools, **given: Any) -> Result:
         options.append(tools.options)
         return result()
 
@@ -474,12 +472,12 @@ def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> list[Disagreement
     """Lets the behaviours of the clock be replayed, as histories of session windows; they disagree as chosen."""
     found: list[Disagreement] = []
 
-    def answer(traces: Iterable[Trace], constants: Mapping[str, TlaValue], module: str) -> ReplayResult:
+    def answer(traces: Iterable[Trace], constants: Mapping[str, Value], module: str) -> ReplayResult:
         assert (module, constants) == ("Clock", {"Hours": 3, "Broken": False})
         taken = list(traces)
         return ReplayResult(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found))
 
-    def history_of(trace: Trace, constants: Mapping[str, TlaValue], module: str) -> History:
+    def history_of(trace: Trace, constants: Mapping[str, Value], module: str) -> History:
         lines = tuple(Record("events", "a", step.action, step.number) for step in trace.steps[1:])
         return History("session_windows", {"gap_ms": 10}, lines)
 

@@ -14,7 +14,7 @@ from streamproof.properties.report.github import commands
 from streamproof.properties.report.junit import junit
 from streamproof.properties.report.page import html, text
 from streamproof.specs.checking import ModelResult
-from streamproof.specs.pytla import Model, Trace, TraceStep
+from streamproof.specs.pytla import Model, Step, Trace
 
 CLOCK = """\
 ---- MODULE Clock ----
@@ -36,7 +36,7 @@ def chosen(tmp_path: Path) -> ChosenModel:
 
 
 def failing(chosen: ChosenModel, verdict: Any = "violated") -> CheckedModel:
-    steps = [TraceStep(number + 1, None if number == 0 else "Pass", {"hour": number}) for number in range(3)]
+    steps = [Step(number + 1, None if number == 0 else "Pass", {"hour": number}) for number in range(3)]
     found = ModelResult("safety failure", "NeverNoon", Trace(tuple(steps)), 3, 4, 3, 0.5)
     return CheckedModel(chosen, found, [], verdict)
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from plan_mutants import pairs
-from streamproof.properties.checking.fuzzing.mutants import MUTANTS, Mutant
+from plan_mutants import MUTANTS, pairs
+from plan_mutants.making import Mutant
 
 PAIRS = 10
 

@@ -244,8 +244,6 @@ TIME = Place("events", "value")
     ],
 )
 def test_an_event_time_has_its_place_and_the_form_that_its_source_has(term: Term, time: TracedTime | None) -> None:
-    term: Term, time: TracedTime | None
-) -> None:
     assert time_of(term) == time
 
 

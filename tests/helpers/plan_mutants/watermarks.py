@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from .....reference.spark.execution import Batch, ExecutedBatch, Execution
-from .....reference.spark.plans import (
+from streamproof.reference.spark.execution import Batch, ExecutedBatch, Execution
+from streamproof.reference.spark.plans import (
     Aggregation,
     Deduplication,
     EventTime,
@@ -21,7 +21,8 @@ from .....reference.spark.plans import (
     WithWatermark,
     rebuilt,
 )
-from .....reference.spark.stream_join import LEFT_FIRST
+from streamproof.reference.spark.stream_join import LEFT_FIRST
+
 from .making import Method, Mutant, returning
 
 

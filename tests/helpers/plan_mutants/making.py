@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-from .....reference.spark.expressions import Expression
-from .....reference.spark.plans import Node
+from streamproof.reference.spark.expressions import Expression
+from streamproof.reference.spark.plans import Node
 
 Method: TypeAlias = Callable[..., Any]
 

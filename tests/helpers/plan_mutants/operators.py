@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .....reference.spark import drop_duplicates, groups, processor, session_windows, stream_join, windows
-from .....reference.spark.aggregates import AggregateFunction
-from .....reference.spark.plans import Aggregation, Explode, Filter, Limit, Union
-from .....reference.spark.static_join import StaticJoin
-from .....reference.spark.subtraction import Subtraction
+from streamproof.reference.spark import drop_duplicates, groups, processor, session_windows, stream_join, windows
+from streamproof.reference.spark.aggregates import AggregateFunction
+from streamproof.reference.spark.plans import Aggregation, Explode, Filter, Limit, Union
+from streamproof.reference.spark.static_join import StaticJoin
+from streamproof.reference.spark.subtraction import Subtraction
+
 from .making import Method, Mutant, declared, filtered, function, returning, shifted
 
 
@@ -72,8 +73,8 @@ def _kept(right: Method) -> Method:
 
 
 ALWAYS = 10**15  # milliseconds
-W, S, G, D = windows.WindowsState, session_windows.SessionsState, groups.GroupsState, drop_duplicates.DuplicatesState
-J = stream_join.JoinState
+W, S, G = windows.WindowsState, session_windows.SessionsState, groups.GroupsState
+D, J = drop_duplicates.DuplicatesState, stream_join.JoinState
 P = processor.ProcessorState
 OF_ROWS = (
     function("a null equals a null", "=", lambda one, other: one == other),

@@ -1,4 +1,4 @@
-"""How many pairs of a drawn plan and a history show a mutant of the reference of plans."""
+"""Bugs planted in the reference of plans, and how many pairs of a drawn plan and a history show each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from streamproof.properties.checking.fuzzing.cases import Bags, PlanCase
-from streamproof.properties.checking.fuzzing.mutants import Mutant
 from streamproof.properties.generators.plans.drawing import Query, draw_query
 from streamproof.properties.generators.plans.rows import CLOCK, draw_rows
 from streamproof.reference.spark import drop_duplicates
 from streamproof.reference.spark.plans import Aggregation, Deduplication, Limit, Node
 
+from .making import Mutant
+from .operators import OF_OPERATORS
+from .watermarks import OF_EXECUTION
+
+MUTANTS = (*OF_OPERATORS, *OF_EXECUTION)
 MOST_ALONE = 5
 
 
