@@ -490,3 +490,27 @@ def test_every_rule_is_spark_s_and_refuses_another_system_s(declared: Any) -> No
     declared(semantics="spark")
     with pytest.raises(BadInput, match="semantics is 'flink', and a job is checked by Spark's own rules"):
         declared(semantics="flink")
+
+
+def test_a_table_without_rows_adds_its_columns_all_the_same() -> None:
+    empty = pa.table({"user": pa.array([], pa.string()), "name": pa.array([], pa.string())})
+    (found,) = expected(static_join(empty, "user", "left"), history([row(1)])).rows
+    assert found == [{**row(1), "name": None}]
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        (lambda: drop_duplicates("user", "soon"), "drop_duplicates: delay is 'soon'"),
+        (lambda: windows("1 second", delay="soon"), "windows: delay is 'soon'"),
+        (lambda: windows("soon"), "windows: size is 'soon'"),
+        (lambda: windows("1 minute", "soon"), "windows: slide is 'soon'"),
+        (lambda: session_windows("1 second", "soon"), "session_windows: delay is 'soon'"),
+        (lambda: stream_join("inner", "user", "soon"), "stream_join: before is 'soon'"),
+        (lambda: stream_join("inner", "user", None, "soon"), "stream_join: after is 'soon'"),
+        (lambda: union(["a", "b"], "soon"), "union: delay is 'soon'"),
+    ],
+)
+def test_a_duration_that_is_none_is_named_with_its_rule(declared: Any, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        declared()

@@ -71,7 +71,7 @@ def ran(checks: Upgrades) -> list[Any]:
 
 def test_one_run_from_the_start_serves_the_upgrades_after_all_batches() -> None:
     checks = upgrades(copy, copy)
-    assert checks.report(40, ()).histories == 40
+    assert checks.report(20, ()).histories == 20
     from_start = (None, copy, (0, 1, 2))
     assert ran(checks) == [(copy, copy, (0,)), from_start, (copy, copy, (1,)), (copy, copy, (2,))]
 
@@ -79,7 +79,7 @@ def test_one_run_from_the_start_serves_the_upgrades_after_all_batches() -> None:
 @pytest.mark.parametrize("expect", [None, lambda old, new: new], ids=["from the start", "both"])
 def test_a_run_from_the_start_has_no_other_stop_if_that_would_run_another_batch(expect: Any) -> None:
     checks = upgrades(copy, copy, expect, replace(RUN, trigger="available_now"))
-    assert checks.report(40, ()).histories == 40
+    assert checks.report(20, ()).histories == 20
     each_cut = [[(copy, copy, (cut,)), *[(None, copy, (cut,))] * (1 if expect is None else 2)] for cut in range(3)]
     assert ran(checks) == [run for cut in each_cut for run in cut]
 
@@ -90,7 +90,7 @@ def test_a_function_is_given_the_outputs_of_both_versions_each_run_once_from_the
         return doubled(old)
 
     checks = upgrades(copy, doubled, doubles)
-    assert checks.report(40, ()).between == ("the function doubles", "job")
+    assert checks.report(20, ()).between == ("the function doubles", "job")
     from_start = [(None, copy, (0, 1, 2)), (None, doubled, (0, 1, 2))]
     assert ran(checks) == [
         (copy, doubled, (0,)),
@@ -105,9 +105,9 @@ def test_a_function_that_expects_other_rows_or_returns_no_lists_is_named() -> No
         return [[] for _ in new]
 
     with pytest.raises(Violated, match="the function nothing expects no such row"):
-        upgrades(copy, doubled, nothing).report(40, ())
+        upgrades(copy, doubled, nothing).report(20, ())
     with pytest.raises(BadInput, match=r"given the rows of \d batches, and returned int: return a list of rows for"):
-        upgrades(copy, copy, lambda old, new: 1).report(40, ())
+        upgrades(copy, copy, lambda old, new: 1).report(20, ())
 
 
 def not_continued() -> NotContinued:
@@ -129,9 +129,9 @@ class Failing(UpgradedRunner):
 
 def test_a_job_that_can_not_go_on_is_refused_and_one_that_can_not_run_at_all_has_failed() -> None:
     with pytest.raises(UpgradeRefused, match=r"doubled.* can't go on from the checkpoint of .*copy.*: the state is of"):
-        upgrades(copy, doubled, runner=Failing).report(40, ())
+        upgrades(copy, doubled, runner=Failing).report(20, ())
     with pytest.raises(QueryFailed, match="it can't run at all") as failed:
-        upgrades(doubled, copy, runner=Failing).report(40, ())
+        upgrades(doubled, copy, runner=Failing).report(20, ())
     assert not isinstance(failed.value, UpgradeRefused)
 
 
@@ -141,7 +141,7 @@ def test_a_report_has_the_least_of_all_upgrades_and_the_limits_of_each() -> None
         assert isinstance(check.judge, UpgradeJudge)
         check.judge.moved = 2**number
         check.judge.met.settings = {f"of.check.{number}": "1"}
-    report = checks.report(40, ())
+    report = checks.report(20, ())
     assert [*report.laws] == [f"an upgrade after batch {cut}" for cut in range(3)]
     begins = [*(f"Upgraded after batch {cut}: rows" for cut in range(3)), "In 7 comparisons rows come in another batch"]
     assert [line.startswith(begin) for line, begin in zip(report.counted, begins, strict=True)] == [True] * 4
@@ -150,14 +150,14 @@ def test_a_report_has_the_least_of_all_upgrades_and_the_limits_of_each() -> None
 
 def test_a_counterexample_is_saved_run_first_and_refused_by_other_checks(tmp_path: Path) -> None:
     with pytest.raises(Violated, match="give upgrade these examples") as found:
-        upgrades(first_of_user, first_of_user, folder=tmp_path).report(40, ())
+        upgrades(first_of_user, first_of_user, folder=tmp_path).report(20, ())
     assert found.value.path is not None
     assert len(found.value.counterexample.history.arrivals) == 2
     saved = [found.value.path / "history.jsonl"]
     for examples, folder in (((), tmp_path), (saved, None)):
         checks = upgrades(first_of_user, first_of_user, folder=folder)
         with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
-            checks.report(40, examples)
+            checks.report(20, examples)
         first, *twice = [run for run in ran(checks) if run[0] is not None]
         assert first == (first_of_user, first_of_user, (0,))
         assert len(twice) == 2  # two runs alike tell columns that are others in each run
