@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
@@ -22,13 +22,11 @@ from .domain import Domain
 from .kafka import Kafka
 from .options import OptionSpace
 from .protocol import MessageProtocol
+from .sql import Options as Options
 from .sql import Sql
 
 if TYPE_CHECKING:
     from .mutants import Mutant
-
-Options: TypeAlias = Mapping[str, Any]
-"""Options of an operator, as in a history file; durations in ms."""
 
 
 class FreeOrder(Enum):

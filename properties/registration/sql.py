@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from ...reference.core.records import Change, Key, Record, Value
 
 Options: TypeAlias = Mapping[str, Any]
+"""Options of an operator, as in a history file; durations in ms."""
 
 AGGREGATES = {
     "count": "count(value.position)",

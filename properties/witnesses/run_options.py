@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ...reference.core.errors import BadInput
+from ...reference.spark.aggregates import Mode as Mode
 
 WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 """The setting by which a query makes its watermark from several, which its checkpoint keeps."""
 Trigger: TypeAlias = Literal["default", "available_now"]
 """`default`: a batch without data follows each batch that moves the watermark; `available_now`: only the last."""
-Mode: TypeAlias = Literal["append", "update", "complete"]
 Moment: TypeAlias = Literal[
     "before its output",
     "in the middle of its output",

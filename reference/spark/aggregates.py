@@ -7,9 +7,12 @@ A list or set has no order in Spark; here it is sorted, as by `sort_array`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Row: TypeAlias = Mapping[str, Any]
+"""A row: its values by the names of the columns."""
+Mode: TypeAlias = Literal["append", "update", "complete"]
+"""The output modes of a query."""
 
 
 class AggregateFunction(NamedTuple):

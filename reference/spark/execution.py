@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from .aggregates import Row
-from .plans import Node, Source, WithWatermark
+from .plans import Node, Scan, WithWatermark
 
 Batch: TypeAlias = Mapping[str, Sequence[Row]]
 """The rows of each input by its name, event times in microseconds since 1970; one without new data is missing."""
@@ -60,7 +60,7 @@ class Execution:
         self.choose, self.without_data, self.starts = min if policy == "min" else max, without_data, starts
         self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each with the places of those below it
         self._place(plan)
-        self.steps = [None if isinstance(node, Source) else node.start() for node, _ in self.nodes]
+        self.steps = [None if isinstance(node, Scan) else node.start() for node, _ in self.nodes]
         self.largest_ms = {place: 0 for place, (node, _) in enumerate(self.nodes) if isinstance(node, WithWatermark)}
         self.watermark_ms = self.before_ms = 0
 
@@ -102,8 +102,8 @@ class Execution:
         rows: list[Sequence[Row]] = []
         for place, (node, below) in enumerate(self.nodes):
             step = self.steps[place]
-            if isinstance(node, Source) or step is None:
-                rows.append((batch or {}).get(node.name, ()) if isinstance(node, Source) else ())
+            if isinstance(node, Scan) or step is None:
+                rows.append((batch or {}).get(node.name, ()) if isinstance(node, Scan) else ())
                 continue
             rows.append(step([rows[one] for one in below], late_ms[place], eviction_ms[place]))
             if isinstance(node, WithWatermark):

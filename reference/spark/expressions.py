@@ -10,11 +10,9 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 from .aggregates import Row
-
-Value: TypeAlias = Any
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,9 @@ class Expression:
     function: str
     inputs: tuple[Expression, ...] = ()
     name: str = ""
-    value: Value = None
+    value: Any = None
 
-    def of(self, row: Row) -> Value:
+    def of(self, row: Row) -> Any:
         """Return its value for a row; None for null."""
         if self.function == "column":
             return row[self.name]
@@ -52,12 +50,12 @@ def column(name: str) -> Expression:
     return Expression("column", name=name)
 
 
-def constant(value: Value) -> Expression:
+def constant(value: Any) -> Expression:
     """Return the expression of a constant."""
     return Expression("constant", value=value)
 
 
-def _strict(function: Callable[..., Value]) -> Callable[..., Value]:
+def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that is null where one of its values is."""
     return lambda *values: None if None in values else function(*values)
 
@@ -74,13 +72,13 @@ def _and(*values: bool | None) -> bool | None:
     return _not(_or(*map(_not, values)))
 
 
-def _case(*values: Value) -> Value:
+def _case(*values: Any) -> Any:
     """Return the value behind the first condition that is true, otherwise the last value."""
     *pairs, other = values
     return next((then for when, then in zip(pairs[::2], pairs[1::2], strict=True) if when), other)
 
 
-FUNCTIONS: Mapping[str, Callable[..., Value]] = {
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "=": _strict(operator.eq),
     "<>": _strict(operator.ne),
     "<": _strict(operator.lt),

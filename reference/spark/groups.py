@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from .aggregates import AggregateFunction, Row
+from .aggregates import AggregateFunction, Mode, Row
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Groups:
     columns: tuple[str, ...]
     time: str | None
     aggregates: Mapping[str, AggregateFunction]
-    mode: Literal["append", "update", "complete"] = "append"
+    mode: Mode = "append"
 
 
 class GroupsState:

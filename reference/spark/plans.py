@@ -87,7 +87,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Source(Node):
+class Scan(Node):
     """An input of the query.
 
     Attributes:
@@ -361,7 +361,7 @@ class Processing(Stateful):
     def asks_for_batch_without_data(self) -> bool:
         return True
 
-    def start(self) -> Step:
+    def start(self) -> StepFunction:
         time = next((time.column for time in self.input.event_times), None)
         return self.timed(processor.ProcessorState(replace(self.by, time=time)).batch)
 
@@ -447,7 +447,7 @@ def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
         wanted: The columns that are taken from it; None: all.
     """
     wanted = frozenset(node.columns) if wanted is None else wanted
-    if isinstance(node, Source):
+    if isinstance(node, Scan):
         return node
     if isinstance(node, Project):
         node = replace(node, made=tuple(one for one in node.made if one[0] in wanted))

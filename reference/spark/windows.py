@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from .aggregates import AggregateFunction, Row
+from .aggregates import AggregateFunction, Mode, Row
 
 Group: TypeAlias = tuple[tuple[Any, ...], int]
 
@@ -35,7 +35,7 @@ class Windows:
     slide_us: int
     start_us: int
     aggregates: Mapping[str, AggregateFunction]
-    mode: Literal["append", "update", "complete"] = "append"
+    mode: Mode = "append"
 
     def starts(self, time_us: int) -> list[int]:
         """Return the starts of the windows that a time falls into, the last first."""

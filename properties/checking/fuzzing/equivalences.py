@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ....reference.spark.aggregates import AggregateFunction
+from ....reference.spark.aggregates import AggregateFunction, Mode
 from ....reference.spark.expressions import Expression, column, constant
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import (
@@ -22,7 +22,7 @@ from ....reference.spark.plans import (
     Lookup,
     Node,
     Project,
-    Source,
+    Scan,
     Union,
     WithWatermark,
 )
@@ -30,12 +30,12 @@ from ....reference.spark.session_windows import SessionWindows
 from ....reference.spark.static_join import StaticJoin, StaticJoinKind
 from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin, StreamJoinKind
 from ....reference.spark.windows import Windows
-from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Mode, Query, is_, keep, subtraction
+from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Query, is_, keep, subtraction
 from .cases import PlanCase
 from .relations import EQUIVALENCE, Relation
 
 COUNT = {"v": AggregateFunction("count", None)}
-A, B, C = (Source(name, COLUMNS) for name in ("a", "b", "c"))
+A, B, C = (Scan(name, COLUMNS) for name in ("a", "b", "c"))
 
 
 def timed(node: Node, seconds: int = 0) -> Node:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from ....reference.spark.plans import Lookup, Node, Source
+from ....reference.spark.plans import Lookup, Node, Scan
 from ....reference.spark.subtraction import Subtraction
 from ...generators.columns.forms.rows import from_microseconds
 from ...generators.plans.drawing import TABLE, Query
@@ -127,7 +127,7 @@ def _title(finding: Finding) -> str:
 
 def _configuration(case: PlanCase, other: PlanCase, settings: Mapping[str, str]) -> dict[str, str]:
     common = {name: value for name, value in case.how.settings.items() if other.how.settings.get(name) == value}
-    of_query = settings_of(case.query).items() - settings_of(Query(Source("a", ()))).items()
+    of_query = settings_of(case.query).items() - settings_of(Query(Scan("a", ()))).items()
     return {**settings, **_ALWAYS, **dict(sorted(of_query)), **common}
 
 

@@ -16,7 +16,7 @@ from ....reference.spark.plans import (
     Join,
     Node,
     Project,
-    Source,
+    Scan,
     WithWatermark,
     rebuilt,
 )
@@ -196,7 +196,7 @@ def _without(batch: Batch, at: int, dropped: set[tuple[int, str, int]]) -> Batch
 def _smaller(plan: Node) -> Iterator[Node]:
     """Yield plans with one node less, or with a simpler node."""
     for node in plan.walk():
-        if isinstance(node, Source):
+        if isinstance(node, Scan):
             if node.name != NAMES[0]:
                 yield _replaced(plan, node, replace(node, name=NAMES[0]))
             continue

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ....reference.spark import static_join, stream_join
-from ....reference.spark.aggregates import AggregateFunction
+from ....reference.spark.aggregates import AggregateFunction, Mode
 from ....reference.spark.expressions import Expression, column, constant
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import (
@@ -26,7 +26,7 @@ from ....reference.spark.plans import (
     Node,
     Processing,
     Project,
-    Source,
+    Scan,
     Union,
     WithWatermark,
 )
@@ -37,7 +37,6 @@ from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin
 from ....reference.spark.subtraction import Subtraction
 from ....reference.spark.windows import Windows
 
-Mode: TypeAlias = Literal["append", "update", "complete"]
 Policy: TypeAlias = Literal["min", "max"]
 SECOND_US = 1_000_000
 COLUMNS = ("h", "k", "ts", "v")
@@ -66,7 +65,7 @@ class Query:
     @property
     def inputs(self) -> list[str]:
         """The names of the inputs."""
-        return sorted({node.name for node in self.plan.walk() if isinstance(node, Source)})
+        return sorted({node.name for node in self.plan.walk() if isinstance(node, Scan)})
 
     @property
     def stateful(self) -> list[Node]:
@@ -133,7 +132,7 @@ class _Drawer:
         mode: Mode = "append" if self.chance(0.8) else self.choice(("update", "complete"))
         left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # the stateful operators to come
         everywhere = self.chance(0.8)
-        branches = [self.branch(Source(name, COLUMNS), everywhere) for name in names]
+        branches = [self.branch(Scan(name, COLUMNS), everywhere) for name in names]
         if len(branches) == 1 and self.chance(0.15):  # a stream with itself
             branches.append(self.stateless(branches[0], 0.6))
         while len(branches) > 1:

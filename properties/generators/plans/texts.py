@@ -18,7 +18,7 @@ from ....reference.spark.plans import (
     Node,
     Processing,
     Project,
-    Source,
+    Scan,
     Union,
     WithWatermark,
 )
@@ -89,7 +89,7 @@ def pyspark(node: Node, variables: Mapping[int, str] | None = None) -> str:
     held = variables or {}
     below = [held.get(id(one)) or pyspark(one, held) for one in node.inputs]
     match node:
-        case Source():
+        case Scan():
             return node.name
         case Union():
             return f"{below[0]}.union({below[1]})"
@@ -198,11 +198,11 @@ def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None 
     lines: list[str] = []
 
     def put(node: Node) -> None:
-        if id(node) in held or isinstance(node, Source):
+        if id(node) in held or isinstance(node, Scan):
             return
         for one in node.inputs:
             put(one)
-        inputs = [one for one in node.inputs if not isinstance(one, Source)]
+        inputs = [one for one in node.inputs if not isinstance(one, Scan)]
         for one in sorted(inputs, key=lambda one: -len(pyspark(one, held))):
             shared = sum(one is below for parent in plan.walk() for below in parent.inputs) > 1
             if id(one) not in held and (shared or len(pyspark(node, held)) > most):

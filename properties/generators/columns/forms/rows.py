@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
 
-Row: TypeAlias = Mapping[str, Any]
+from .....reference.spark.aggregates import Row as Row
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -47,7 +47,7 @@ class Stream:
     @property
     def is_input(self) -> bool:
         """Whether it is an input of the job's, which no rule has read."""
-        return isinstance(self.plan.input if isinstance(self.plan, plans.WithWatermark) else self.plan, plans.Source)
+        return isinstance(self.plan.input if isinstance(self.plan, plans.WithWatermark) else self.plan, plans.Scan)
 
     def shown(self, row: Row) -> Row:
         """Return a row with its own columns alone, and times as times."""
@@ -131,7 +131,7 @@ class Rule(Oracle):
         return [*map(self._as_result, expected)] if self.result else expected
 
     def _input(self, source: Source) -> Stream:
-        plan: plans.Node = plans.Source(source.name, tuple(source.schema.names))
+        plan: plans.Node = plans.Scan(source.name, tuple(source.schema.names))
         if (delay_us := self.delays_us.get(source.name, self.delays_us.get(""))) is not None:
             plan = plans.WithWatermark((plan,), source.time, delay_us)
         times, inputs = frozenset({source.time}), frozenset({source.name})
@@ -154,7 +154,7 @@ class Rule(Oracle):
             batches.append(rows)
             largest_us.append({})
             for place, node in watermarks.items():
-                below = [by_name[one.name].latest_us(batch) for one in node.walk() if isinstance(one, plans.Source)]
+                below = [by_name[one.name].latest_us(batch) for one in node.walk() if isinstance(one, plans.Scan)]
                 own = max((time_us for time_us in below if time_us is not None), default=None)
                 largest_us[-1][place] = history.clock[number] if history.clock else own
         by_force = run.empty_batches and run.trigger == "default"

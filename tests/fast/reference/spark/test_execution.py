@@ -18,7 +18,7 @@ from streamproof.reference.spark.plans import (
     Limit,
     Node,
     Project,
-    Source,
+    Scan,
     Union,
     WithWatermark,
 )
@@ -29,8 +29,8 @@ S = 1_000_000
 COUNT = {"n": AggregateFunction("count", None)}
 
 
-def source(name: str = "a") -> Source:
-    return Source(name, ("k", "ts"))
+def source(name: str = "a") -> Scan:
+    return Scan(name, ("k", "ts"))
 
 
 def timed(name: str = "a", delay_us: int = 0) -> WithWatermark:

@@ -21,7 +21,7 @@ from streamproof.reference.spark.plans import (
     Node,
     Processing,
     Project,
-    Source,
+    Scan,
     Union,
     WithWatermark,
     pruned,
@@ -34,7 +34,7 @@ from streamproof.reference.spark.stream_join import StreamJoin
 from streamproof.reference.spark.windows import Windows
 
 S = 1_000_000
-EVENTS = Source("a", ("k", "ts", "v"))
+EVENTS = Scan("a", ("k", "ts", "v"))
 TIMED = WithWatermark((EVENTS,), "ts", 5 * S)
 COUNT = {"n": AggregateFunction("count", None)}
 V_PLUS_1 = Expression("+", (column("v"), constant(1)))

@@ -15,9 +15,9 @@ from streamproof.properties.checking.fuzzing.scripts import script_of
 from streamproof.properties.generators.plans.drawing import COLUMNS, Query, draw_query
 from streamproof.properties.generators.plans.rows import START_US, draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun
-from streamproof.reference.spark.plans import Deduplication, Limit, Source, WithWatermark
+from streamproof.reference.spark.plans import Deduplication, Limit, Scan, WithWatermark
 
-PLAN = Deduplication((WithWatermark((Source("a", COLUMNS),), "ts", 0),), ("h", "k"))
+PLAN = Deduplication((WithWatermark((Scan("a", COLUMNS),), "ts", 0),), ("h", "k"))
 ROW = {"h": 0, "k": None, "ts": START_US + 500_000, "v": 1}
 SMALL = PlanCase(Query(PLAN), ({"a": [ROW]}, {"a": [ROW, ROW]}))
 

@@ -15,7 +15,7 @@ from streamproof.properties.checking.fuzzing.shrinking import shrunk
 from streamproof.properties.generators.plans.drawing import COLUMNS, CONDITIONS, Query, keep
 from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.reference.spark.expressions import column
-from streamproof.reference.spark.plans import Deduplication, Filter, Project, Source, WithWatermark, pruned
+from streamproof.reference.spark.plans import Deduplication, Filter, Project, Scan, WithWatermark, pruned
 
 
 class PrunedAlways:
@@ -32,7 +32,7 @@ class PrunedAlways:
 
 def findings() -> Iterator[Finding]:
     """Yield a finding of each seed in which the mutant differs."""
-    within = Deduplication((WithWatermark((Source("a", COLUMNS),), "ts", 5_000_000),), ("h", "k"))
+    within = Deduplication((WithWatermark((Scan("a", COLUMNS),), "ts", 5_000_000),), ("h", "k"))
     for seed in count():
         generator = random.Random(seed)
         plan = keep(Filter((keep(within, v=column("v")),), generator.choice(CONDITIONS)))
@@ -53,7 +53,7 @@ def test_a_shrunk_finding_is_small_and_its_script_has_at_most_25_lines(finding: 
     rows = [row for batch in smallest.case.batches for rows in batch.values() for row in rows]
     assert len(smallest.case.histories) <= 1
     assert len(rows) <= 4
-    assert len(nodes) <= 5 + 3 * sum(isinstance(node, Source) for node in nodes)
+    assert len(nodes) <= 5 + 3 * sum(isinstance(node, Scan) for node in nodes)
     assert all(row["ts"] % 1_000_000 == 0 for row in rows)
     assert len(script_of(smallest).splitlines()) <= 25
     assert judge.asked <= 150

@@ -17,11 +17,11 @@ from streamproof.properties.generators.plans.drawing import COLUMNS, Query
 from streamproof.properties.generators.plans.rows import START_US
 from streamproof.properties.witnesses.plans.running import HowRun
 from streamproof.reference.spark.expressions import column
-from streamproof.reference.spark.plans import Deduplication, Project, Source, Union, WithWatermark, pruned
+from streamproof.reference.spark.plans import Deduplication, Project, Scan, Union, WithWatermark, pruned
 
 
 def test_a_script_prints_both_results_and_exits_with_1(tmp_path: Path) -> None:
-    once = Deduplication((WithWatermark((Source("a", COLUMNS),), "ts", 0),), ("h", "k"))
+    once = Deduplication((WithWatermark((Scan("a", COLUMNS),), "ts", 0),), ("h", "k"))
     plan = Project((once,), (("h", column("h")), ("k", column("k"))))
     keys = {30: "a", 31: "b", 11: "late"}
     rows = [{"h": 0, "k": key, "ts": START_US + second * 1_000_000, "v": None} for second, key in keys.items()]
