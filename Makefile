@@ -76,7 +76,7 @@ wheel-check: $(TESTS) ## Build sdist and wheel, and run the gate from the wheel 
 	rm -rf build/wheel-check dist && mkdir -p build/wheel-check
 	$(BIN)/python -m build --outdir dist .
 	$(PYTHON) -m venv build/wheel-check/.venv
-	build/wheel-check/.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --constraint constraints.txt dist/streamproof-*.whl
+	build/wheel-check/.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --constraint constraints.txt "$$(ls dist/streamproof-*.whl)[spark]"
 	cd build/wheel-check && env -u PYTHONPATH .venv/bin/streamproof check session_windows --histories 50; code=$$?; echo "exit $$code"; test $$code -eq 0 -o $$code -eq 2
 
 # Needs the package index for what it installs, and nothing else of the network.
@@ -123,7 +123,7 @@ $(STAMP): pyproject.toml constraints.txt
 # It comes as source: its wheel is made only to be unpacked, and compressing the jars in it would take 10 s.
 	@$(INSTALL) --no-compile --config-settings=--build-option=--compression=stored pyspark
 	@echo "Installing streamproof and what else it runs with: 130 MB are fetched"
-	@$(INSTALL) --no-compile --editable '.[data,kafka,specs]'
+	@$(INSTALL) --no-compile --editable '.[data,kafka,spark,specs]'
 	@$(BIN)/python -c 'import $(IMPORTED)'
 	@$(BIN)/python -c 'from streamproof.specs.java import find_java; find_java()' 2>/dev/null || { echo "No Java 17 or newer on this machine: installing one into $(VENV)"; $(INSTALL) --editable '.[java]'; }
 	@touch $@

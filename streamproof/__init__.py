@@ -213,7 +213,10 @@ def __getattr__(name: str) -> Any:
 
         found: Any = version("streamproof")
     elif name in _HOME:
-        found = getattr(import_module(_HOME[name], __name__), name)
+        from .reference.core.errors import needing_spark
+
+        with needing_spark():
+            found = getattr(import_module(_HOME[name], __name__), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

@@ -8,7 +8,7 @@ import traceback
 from importlib.metadata import version
 from pathlib import Path
 
-from ...reference.core.errors import BadInput, MissingTool, StreamproofError
+from ...reference.core.errors import BadInput, MissingTool, StreamproofError, missing_spark
 from ...specs.java import low_limits
 from ..system.standard_streams import OutputLost
 from ..system.visible import first_line
@@ -28,6 +28,8 @@ def explained(error: Exception) -> StreamproofError:
     """
     if isinstance(error, BadInput | MissingTool | OutputLost):
         return error
+    if (missing := missing_spark(error)) is not None:  # before what is asked of Spark's client
+        return missing
     dead = spark_session.why_jvm_died(error) or kafka_jvm.why_kafka_died(error)
     if dead is not None:
         return StreamproofError(dead)

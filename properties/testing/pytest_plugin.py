@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ...reference.core.errors import needing_spark
 from ..system.progress import telling
 from ..system.visible import visible
 from ..witnesses.spark.platform.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
@@ -180,7 +181,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> SparkSession:
     """The Spark session that jobs are checked in; a fixture `spark` of the suite's own takes its place."""
-    from ..witnesses.spark.session import session_of_jobs
+    with needing_spark():
+        from ..witnesses.spark.session import session_of_jobs
 
     return session_of_jobs(**_cluster(pytestconfig))
 
@@ -188,7 +190,8 @@ def spark(pytestconfig: pytest.Config) -> SparkSession:
 @pytest.fixture(scope="session")
 def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.check_job`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..checking.jobs.job import check_job
+    with needing_spark():
+        from ..checking.jobs.job import check_job
 
     return _in_test(pytestconfig, check_job)
 
@@ -196,7 +199,8 @@ def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.invariants`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..checking.jobs.job import invariants
+    with needing_spark():
+        from ..checking.jobs.job import invariants
 
     return _in_test(pytestconfig, invariants)
 
@@ -204,7 +208,8 @@ def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def upgrade(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.upgrade`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..checking.jobs.job import upgrade
+    with needing_spark():
+        from ..checking.jobs.job import upgrade
 
     return _in_test(pytestconfig, upgrade)
 

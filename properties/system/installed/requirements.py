@@ -12,7 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from ....spark_impl.runtime.required import OLDEST
+from ....reference.core.errors import install_command
+from ....spark_impl.runtime.required import OLDEST, platform_version
 
 Status = Literal["ok", "missing", "wrong", "optional"]
 
@@ -77,7 +78,8 @@ def package(name: str) -> Diagnosis:
     remedy = f"{pip()} install '{wanted}'"
     found = installed(name)
     if not found:
-        return Diagnosis(name, "missing", "not installed", remedy)
+        by_extra = install_command("spark") if name == "pyspark" else remedy
+        return Diagnosis(name, "missing", "not installed", by_extra)
     if release(found) < release(lowest) or (too_new is not None and release(found) >= release(too_new)):
         supported = f": {listed(PYSPARKS)} are supported" if name == "pyspark" else ""
         by = f" by PySpark {minor_of('pyspark')}" if name == "pyarrow" and too_new is not None else ""
@@ -110,7 +112,7 @@ def installed(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return ""
+        return platform_version() if name == "pyspark" else ""
 
 
 def minor_of(name: str) -> str:

@@ -7,6 +7,7 @@ from collections import namedtuple
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from paths import ROOT
@@ -14,6 +15,7 @@ from streamproof.properties.cli.commands import doctor
 from streamproof.properties.cli.commands.doctor import EXTRAS, Diagnosis, diagnose, package
 from streamproof.properties.system.installed import requirements
 from streamproof.reference.core.errors import BadInput, MissingTool
+from streamproof.spark_impl.runtime import required
 
 JAVA = cache(doctor.find_java)
 """Starts Java once: each diagnosis asks for it."""
@@ -36,6 +38,7 @@ def installed(monkeypatch):
 
         for module in (doctor, requirements):
             monkeypatch.setattr(module, "version", version)
+        monkeypatch.setattr(required, "find_spec", lambda name: None)
 
     return say
 
@@ -127,7 +130,30 @@ def test_the_remedy_names_the_bounds_and_this_interpreter(installed):
 def test_the_bounds_are_those_of_the_project_file(name):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lowest, too_new = requirements.PACKAGES[name]
-    assert f"{name}>={lowest}" + (f",<{too_new}" if too_new else "") in project["dependencies"]
+    where = project["optional-dependencies"]["spark"] if name == "pyspark" else project["dependencies"]
+    assert f"{name}>={lowest}" + (f",<{too_new}" if too_new else "") in where
+
+
+def test_no_dependency_brings_pyspark_so_that_a_platform_keeps_its_own():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert [one for one in project["dependencies"] if "spark" in one] == []
+
+
+def test_the_remedy_for_no_pyspark_is_the_extra(installed, unpacked):
+    installed()
+    wanted = f"{sys.executable} -m pip install 'streamproof[spark]'"
+    assert [(one.name, one.remedy) for one in diagnose() if one.name in ("pyspark", "RocksDB state store")] == [
+        ("pyspark", wanted),
+        ("RocksDB state store", wanted),
+    ]
+
+
+def test_a_platform_s_pyspark_that_pip_does_not_know_is_found_by_its_file(installed, monkeypatch, tmp_path):
+    installed()
+    (tmp_path / "version.py").write_text("__version__: str = '4.1.2+platform'\n")
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(required, "find_spec", lambda name: spec)
+    assert package("pyspark").found == "4.1.2+platform: for jobs of your own; the ten operators need 4.3"
 
 
 def test_a_missing_java_is_reported_by_what_was_tried(monkeypatch):
