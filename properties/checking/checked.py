@@ -61,6 +61,7 @@ class Checked:
         notes: Further remarks, a sentence each.
         unfinished: `not begun` or `not finished`, if the check wasn't finished.
         counted: The unit that `histories` counts.
+        not_checked: The parts that were not checked, each with the way to check it.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Checked:
     notes: Sequence[str] = ()
     unfinished: str = ""
     counted: Literal["histories", "distinct states"] = "histories"
+    not_checked: Sequence[str] = ()
 
     @property
     def counts(self) -> str:

@@ -52,7 +52,7 @@ KafkaVersion = Annotated[
 ]
 ReportFolder = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Write report.html, report.txt, report.json and junit.xml into this folder."),
+    typer.Option(metavar="FOLDER", help="Write report.html, .txt, .json and .sarif, and junit.xml into this folder."),
 ]
 
 of_job = partial(typer.Option, rich_help_panel="A job of your own")

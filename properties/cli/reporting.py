@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...reference.core.errors import BadInput, StreamproofError
 from ..system import signals
+from ..system.standard_streams import output_alone
 from .terminal import messages, results
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ GITHUB = ("GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS")
 
 
 @contextmanager
-def reporting(folder: Path | None, content: Callable[[str], Content]) -> Iterator[None]:
+def reporting(folder: Path | None, content: Callable[[str], Content], *, as_json: bool = False) -> Iterator[None]:
     """Write a report of a block's checks, and on GitHub a summary and annotations.
 
     The report is written before the block begins too: a folder that can't be written is refused, and if the process is
@@ -31,6 +32,7 @@ def reporting(folder: Path | None, content: Callable[[str], Content]) -> Iterato
     Args:
         folder: The folder; None for no report.
         content: Returns the report so far, given in words why the block ended early; empty if it didn't.
+        as_json: Whether the report is printed as JSON at the end, and nothing else on standard output.
 
     Raises:
         BadInput: The folder can't be written.
@@ -43,22 +45,29 @@ def reporting(folder: Path | None, content: Callable[[str], Content]) -> Iterato
             write_content(folder, content(RUNNING))
         except BadInput as error:
             raise BadInput(f"--report: {error}") from None
-    try:
-        yield
-    except BaseException as error:
+    with output_alone() if as_json else nullcontext() as print_json:
         try:
-            _write(folder, content, _why(error))
-        except StreamproofError as second:  # the first error is the one to report
-            messages.out(f"error: {second.message}", style="red")
-        raise
-    _write(folder, content, "")
+            yield
+        except BaseException as error:
+            try:
+                _write(folder, content, _why(error), print_json)
+            except StreamproofError as second:  # the first error is the one to report
+                messages.out(f"error: {second.message}", style="red")
+            raise
+        _write(folder, content, "", print_json)
 
 
-def _write(folder: Path | None, content: Callable[[str], Content], ended: str) -> None:
+def _write(
+    folder: Path | None, content: Callable[[str], Content], ended: str, print_json: Callable[[str], None] | None
+) -> None:
     on_github = any(os.environ.get(name) for name in GITHUB)
-    if folder is None and not on_github:
+    if folder is None and not on_github and print_json is None:
         return
     said = content(ended)
+    if print_json is not None:
+        from ..report.writing import to_json
+
+        print_json(to_json(said))
     if on_github:
         from ..report.github import announce
 

@@ -13,13 +13,16 @@ from itertools import zip_longest
 from ...reference.core.records import Change, Dropped, Output
 from ..outcomes.notation import both_shown
 from ..outcomes.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
+from ..system.installed.requirements import installed
 from .counterexample import ALONE, Counterexample
 
 
 @cache  # five files of metadata, read anew for each counterexample otherwise
 def versions() -> str:
     """Return the versions that a counterexample depends on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "duckdb", "hypothesis", "pandas", "pyarrow"))
+    packages = ", ".join(
+        f"{name} {installed(name)}" for name in ("pyspark", "duckdb", "hypothesis", "pandas", "pyarrow")
+    )
     return f"streamproof {version('streamproof')}, {packages}, Python {platform.python_version()}"
 
 

@@ -1,21 +1,24 @@
 """The content of a report as plain data: counts and verdicts of laws, and counterexamples.
 
-It is made from the check of an operator, a user's job or a specification, and written as HTML, text, JSON and JUnit
-XML. It has only counts of histories, except for counterexamples. Texts are as users wrote them: the writers escape
-them.
+It is made from the check of an operator, a user's job or a specification, and written as HTML, text, JSON, JUnit
+XML and SARIF. It has only counts of histories, except for counterexamples. Texts are as users wrote them: the writers
+escape them.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..checking.checked import Checked, VerdictName
 from ..counterexamples.text import ComparedLine, versions
 
 Unit: TypeAlias = Literal["ms", "us"]
+_LINE_OF_FILE = re.compile(r"\(([^()]+):(\d+)\)")
+_SCRIPT = re.compile(r"[^,]+?\.(?:py|ipynb|sql|ya?ml)(?=$|[, ])")
 StepKind: TypeAlias = Literal["record", "tombstone", "advance", "delivery"]
 
 
@@ -87,6 +90,21 @@ class Vote:
 
 
 @dataclass(frozen=True)
+class FoundRow:
+    """A row of a job's result.
+
+    Attributes:
+        when: The batch, as `batch 0`; or `at the end`.
+        side: The side that has it: `only expected`, `only emitted` or `both`.
+        row: Its values by column, as a job's history file has them.
+    """
+
+    when: str
+    side: str
+    row: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Found:
     """A counterexample.
 
@@ -106,6 +124,10 @@ class Found:
         unconfirmed: The reason why it isn't confirmed, if it isn't.
         path: The path where it is saved; empty if it isn't.
         seed: The seed that it was drawn from.
+        file: The job's file; empty if it isn't known.
+        line: The job's line in the file; None if it isn't known.
+        arrivals: The lines of the history, as objects.
+        rows: The expected and the emitted rows; empty for an operator.
     """
 
     subject: str
@@ -123,6 +145,10 @@ class Found:
     unconfirmed: str = ""
     path: str = ""
     seed: int | None = None
+    file: str = ""
+    line: int | None = None
+    arrivals: Sequence[Mapping[str, Any]] = ()
+    rows: Sequence[FoundRow] = ()
 
     @property
     def first(self) -> ComparedLine | None:
@@ -182,6 +208,14 @@ class Content:
         counts = Counter(check.verdict for check in self.checks)
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
         return f"{len(self.checks)} checks, {said or 'none begun'}"
+
+
+def place_of(job: str) -> tuple[str, int | None]:
+    """Return the file and the line in a job's name, as of `visits (jobs.py:9)`, or a script's path; else no file."""
+    if (found := _LINE_OF_FILE.search(job)) is not None:
+        return found[1], int(found[2])
+    script = _SCRIPT.match(job)
+    return ("", None) if script is None else (script[0], None)
 
 
 def content_of(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import History
@@ -17,13 +18,13 @@ from ..counterexamples.counterexample import ALONE, Counterexample
 from ..counterexamples.of_jobs import JobCounterexample
 from ..counterexamples.text import ComparedLine, compared_rows, test_to_paste
 from ..generators.columns.formatting import shown_row
-from ..generators.columns.histories.text import pasted, to_text
+from ..generators.columns.histories.text import json_row, pasted, to_text
 from ..laws.base import REFERENCE
 from ..outcomes.outcomes import Grain, Outcome, differences
 from ..system.arguments import checked, folder_at
 from ..system.visible import visible
 from ..witnesses.by_name import WITNESSES, witness_named
-from .content import Content, Found, Vote, content_of
+from .content import Content, Found, FoundRow, Vote, content_of, place_of
 from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
@@ -37,7 +38,7 @@ NAMES = {"the reference": "reference", "Spark": "spark", "Spark's own operator":
 
 @checked
 def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> Path:
-    """Write the outcomes of checks of jobs as a report: a page that stands alone, text, JSON and JUnit XML.
+    """Write the outcomes of checks of jobs as a report: a page that stands alone, text, JSON, JUnit XML and SARIF.
 
     Args:
         folder: The folder to write into; a report that is there is replaced.
@@ -114,6 +115,8 @@ def counterexample_found(
             ")",
             "",
         ]
+        history = to_text(counterexample.history, counterexample.sources)
+        file, line = place_of(counterexample.job)
         return Found(
             subject,
             counterexample.oracle,
@@ -124,10 +127,14 @@ def counterexample_found(
             timeline_of_job(counterexample),
             _rows_compared(counterexample),
             _sides(counterexample.oracle, counterexample.job),
-            to_text(counterexample.history, counterexample.sources),
+            history,
             test="\n".join(lines),
             path=path,
             seed=counterexample.seed,
+            file=file,
+            line=line,
+            arrivals=_arrivals(history),
+            rows=[FoundRow(one.when, one.side, json_row(one.row)) for one in counterexample.results],
         )
     (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
     # For a variant, the original's outcome may be expected, which has other arrivals.
@@ -136,6 +143,7 @@ def counterexample_found(
     first = counterexample.differences[0] if counterexample.differences else None
     when = None if first is None else first.when
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
+    history = counterexample.history.to_text()
     return Found(
         subject,
         counterexample.law,
@@ -146,13 +154,19 @@ def counterexample_found(
         timeline_of(counterexample.history, when, by_arrival, of_history),
         compared_rows(expected, actual, {difference.key for difference in counterexample.differences}),
         [*_sides(expected_by, actual_by), *_votes(counterexample, ask)],
-        counterexample.history.to_text(),
+        history,
         "" if counterexample.original is None else counterexample.original.to_text(),
         test_to_paste(counterexample) or "",
         "" if counterexample.confirmed else counterexample.unconfirmed or ALONE,
         path,
         counterexample.seed,
+        arrivals=_arrivals(history),
     )
+
+
+def _arrivals(history: str) -> list[dict[str, Any]]:
+    """Return the lines of a history file, behind its header."""
+    return [json.loads(line) for line in history.splitlines()[1:]]
 
 
 def _sides(expected_by: str, actual_by: str) -> list[Vote]:

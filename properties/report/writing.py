@@ -1,4 +1,4 @@
-"""Write a report into a folder, as HTML, text, JSON and JUnit XML; each file whole or not at all."""
+"""Write a report into a folder, as HTML, text, JSON, JUnit XML and SARIF; each file whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..system.outputs import OutputKind, require_replaceable
 from .content import Content
 from .junit import junit
 from .page import html, text
+from .sarif import sarif
 
 FORMAT = 1
 """The version of `report.json`."""
@@ -47,6 +48,7 @@ FORMATS = {
     "report.txt": ReportFormat(text, "streamproof report: "),
     "report.json": ReportFormat(to_json, '{"streamproof_report": '),
     "junit.xml": ReportFormat(junit, '<testsuites name="streamproof"'),
+    "report.sarif": ReportFormat(sarif, '"name": "streamproof"'),
 }
 """The files of a report by their names: a further format is a line here."""
 

@@ -10,6 +10,8 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ...reference.core.errors import StreamproofError
@@ -43,6 +45,32 @@ def prepare_streams() -> None:
         raise OutputLost(
             "standard output is closed, but results are reported there: open it, or redirect it to /dev/null"
         )
+
+
+@contextmanager
+def output_alone() -> Iterator[Callable[[str], None]]:
+    """Keep standard output for one text: what else is written there, also by processes that are started, is a message.
+
+    Yields:
+        A function that takes the text, which is written at the end of the block; of several the last.
+    """
+    output, texts, kept = sys.stdout, [""], None
+    output.flush()
+    with suppress(OSError, ValueError):  # within another program it may be no file
+        descriptor, messages = output.fileno(), sys.stderr.fileno()
+        kept = os.dup(descriptor)
+        os.dup2(messages, descriptor)
+    sys.stdout = sys.stderr
+    try:
+        yield texts.append
+    finally:
+        sys.stderr.flush()
+        sys.stdout = output
+        if kept is not None:
+            os.dup2(kept, output.fileno())
+            os.close(kept)
+        output.write(texts[-1])
+        output.flush()
 
 
 def _open_descriptors() -> None:

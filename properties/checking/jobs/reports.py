@@ -128,4 +128,4 @@ class JobReport(Shown):
         laws = [LawCount(law, says, self.between, "conforms", count) for law, count in self.laws.items()]
         expecting = [f"Rows were expected on {self.expecting:,} of them."] if self.expecting else []
         notes = [*expecting, *self._limits, *self._notes]
-        return Checked(self.job, "conforms", laws, self.histories, notes=notes)
+        return Checked(self.job, "conforms", laws, self.histories, notes=notes, not_checked=self.not_checked)

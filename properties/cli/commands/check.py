@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -76,6 +76,14 @@ WriteTest = Annotated[
         metavar="FILE", help="Write a test module of a script, with the inputs that are inferred from it, and check it."
     ),
 ]
+Format = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="json: print the result as JSON, as report.json has it, and all else on stderr. Or the format of a job's "
+        "input: kafka, kinesis, eventhubs, pubsub, pulsar, or text; without it the job gets the columns. As --key.",
+    ),
+]
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
 
 
@@ -97,6 +105,7 @@ def check(
     kafka_version: options.KafkaVersion = None,
     report: options.ReportFolder = None,
     write_test: WriteTest = None,
+    format: Format = None,
 ) -> None:
     """Check operators against every law on random histories, the reference first, then Spark; or check your own job."""
     from ....reference.core.operator import OPERATORS, operator_named
@@ -105,6 +114,8 @@ def check(
     from ...laws.base import worst
 
     use_version(kafka_version)
+    as_json = "json" in (format or ())
+    job = replace(job, format=tuple(one for one in format or () if one != "json"))
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only, "law": law, "all-laws": all_laws or None}
     if (name := job_among(operators or (), of_operators)) is not None:
         require_room(shared)
@@ -113,8 +124,8 @@ def check(
         if ":" in name:
             if write_test is not None:
                 raise BadInput(f"--write-test is for scripts, and {name} is a function: leave it out")
-            check_one_job(name, job, seed, own_folder, report)
-        check_script(name, job, seed, own_folder, report, write_test)
+            check_one_job(name, job, seed, own_folder, report, as_json=as_json)
+        check_script(name, job, seed, own_folder, report, write_test, as_json=as_json)
     if write_test is not None:
         raise BadInput("--write-test is for a job of your own: name its script too")
     if job.given:
@@ -137,7 +148,7 @@ def check(
 
         return content(gate.reports, command, ended)
 
-    with reporting(report, content):
+    with reporting(report, content, as_json=as_json):
         if gate.on_spark:
             require_room(shared, "; `--only reference` needs no Spark")
             start_spark(master, partitions, shared)

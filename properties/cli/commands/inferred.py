@@ -50,7 +50,14 @@ class InferredScript:
 
 
 def check_script(
-    path: str, options: JobOptions, seed: int, folder: Path, report_to: Path | None, test: Path | None
+    path: str,
+    options: JobOptions,
+    seed: int,
+    folder: Path,
+    report_to: Path | None,
+    test: Path | None,
+    *,
+    as_json: bool = False,
 ) -> NoReturn:
     """Check each query of a script, whose inputs are inferred as far as the options don't describe them, and exit.
 
@@ -61,6 +68,7 @@ def check_script(
         folder: The folder of counterexamples.
         report_to: The folder of a report; None for none.
         test: The test module to write; None: none is.
+        as_json: Whether the result is printed as JSON.
     """
     command = again("check", [path], histories=options.histories, seed=seed)
     path = _file_of(path)
@@ -70,7 +78,7 @@ def check_script(
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
         return _checking(path, options, common, outcomes, test)
 
-    exit_by_verdict(path, check_of, options, seed, folder, command, report_to)
+    exit_by_verdict(path, check_of, options, seed, folder, command, report_to, as_json=as_json)
 
 
 def _file_of(path: str) -> str:

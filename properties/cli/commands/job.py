@@ -164,6 +164,7 @@ def check_one_job(
     report_to: Path | None = None,
     *,
     mutants: bool = False,
+    as_json: bool = False,
 ) -> NoReturn:
     """Check a job, and its mutants if they are asked for, print the verdict, and exit; as `exit_by_verdict`."""
     command = again("mutants" if mutants else "check", [name], histories=options.histories, seed=seed)
@@ -172,7 +173,7 @@ def check_one_job(
         more = {**common, **({"mutants": True} if mutants else {})}
         return checking(name, job_named(name, options), options, more, outcomes)
 
-    exit_by_verdict(name, check_of, options, seed, folder, command, report_to)
+    exit_by_verdict(name, check_of, options, seed, folder, command, report_to, as_json=as_json)
 
 
 def exit_by_verdict(
@@ -184,6 +185,8 @@ def exit_by_verdict(
     command: str,
     report_to: Path | None,
     doing: str = "",
+    *,
+    as_json: bool = False,
 ) -> NoReturn:
     """Make and run a check of a job, print the verdict, and exit as every check does.
 
@@ -196,6 +199,7 @@ def exit_by_verdict(
         command: The command that runs the same check again.
         report_to: The folder of a report; None for none.
         doing: What its progress says; by default the number of histories.
+        as_json: Whether the result is printed as JSON.
 
     Raises:
         BadInput: The job, an input or the oracle can't be found or used.
@@ -214,7 +218,7 @@ def exit_by_verdict(
     def content(ended: str) -> Content:
         return making.content([*outcomes, *making.the_rest(f"{name}: {ended}" if ended else "")], command)
 
-    with reporting(report_to, content):
+    with reporting(report_to, content, as_json=as_json):
         with signals.interrupting(), steps() as progress, logged_by(progress):
             say("starting Spark")
             # Before the module: functions that it declares for Spark may need a session to read their types.

@@ -231,6 +231,24 @@ def _encoded(value: Any, kind: pa.DataType) -> Any:
         return [[_encoded(key, kind.key_type), _encoded(item, kind.item_type)] for key, item in value.items()]
     if pa.types.is_struct(kind):
         return {field.name: _encoded(value[field.name], field.type) for field in kind}
+    return _encoded_atom(value)
+
+
+def json_row(row: Row) -> dict[str, Any]:
+    """Return a row of a result as JSON has it: values as in a history's text, and maps as objects."""
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(member) for member in value]
+    encoded = _encoded_atom(value)
+    return encoded if encoded is None or isinstance(encoded, (bool, int, float, str)) else str(encoded)
+
+
+def _encoded_atom(value: Any) -> Any:
     match value:
         case datetime():
             return _time_text(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -25,7 +26,7 @@ from streamproof.properties.cli.commands.job import (
     static_of,
 )
 from streamproof.properties.laws.expected.oracles import BatchOracle, SqlOracle
-from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.errors import BadInput, StreamproofError
 from typer.testing import CliRunner
 
 MODULE = """\
@@ -142,6 +143,23 @@ def test_inconclusive_exits_2(jobs: Any, monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(of_job, "check_job", inconclusive)
     assert run("shop_jobs:visits", input=(COLUMNS,), expect="batch") == 2
     assert "too few" in capsys.readouterr().out
+
+
+def test_as_json_nothing_else_is_on_stdout(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["check", "shop_jobs:visits", "--input", COLUMNS, "--expect", "batch", "--format", "json"]
+    done = invoke([*asked, "--format", "kafka"])
+    assert (done.exit_code, json.loads(done.stdout)["verdict"]) == (0, "conforms")
+    assert "shop_jobs:visits: conforms" in done.stderr
+    assert jobs[0][1][1].format == "kafka"
+
+    def failing(*arguments: Any, **named: Any) -> None:
+        print("a line of the job's own")
+        raise StreamproofError("the JVM was killed")
+
+    monkeypatch.setattr(of_job, "check_job", failing)
+    said = json.loads(invoke(asked).stdout)
+    assert said["verdict"] == "inconclusive"
+    assert said["missing"] == ["the rest: shop_jobs:visits: the JVM was killed"]
 
 
 def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> None:

@@ -20,6 +20,7 @@ from streamproof.properties.report.content import Chart, Content
 from streamproof.properties.report.junit import junit
 from streamproof.properties.report.making import content, counterexample_found
 from streamproof.properties.report.page import html, shown_lines, text
+from streamproof.properties.report.sarif import sarif
 from streamproof.properties.report.timelines import timeline_of
 from streamproof.properties.report.writing import FORMATS, require_folder, to_json, write_content
 from streamproof.reference.core.errors import BadInput
@@ -165,7 +166,7 @@ def test_what_users_wrote_is_escaped_in_every_file(key: str) -> None:
     kinds = {name for name, *_ in plain.elements}
     assert {name for name, *_ in hostile.elements} <= kinds
     assert {name for _, at, *_ in hostile.elements for name in at if name.startswith("on")} == set()
-    for file in (html(said), text(said), to_json(said), junit(said)):
+    for file in (html(said), text(said), to_json(said), junit(said), sarif(said)):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]", file)
     ElementTree.fromstring(junit(said))
     assert json.loads(to_json(said))["found"][0]["sentence"] == key

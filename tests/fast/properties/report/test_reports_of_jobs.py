@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from paths import ROOT
 from report_contents import HOSTILE
 from streamproof import Inconclusive, JobReport, UpgradeRefused, Violated, write_report
 from streamproof.properties.checking.jobs.reports import JudgedMutant, MutantsReport
@@ -17,7 +20,9 @@ from streamproof.properties.generators.columns.forms.rows import Row, from_micro
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.outcomes.equality import Equality
+from streamproof.properties.report.content import Chart
 from streamproof.properties.report.making import content, the_rest
+from streamproof.properties.report.writing import to_json
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 
@@ -230,3 +235,49 @@ def test_how_else_a_check_ends_is_plain_data_too() -> None:
         "an upgrade",
         "another form",
     )
+
+
+def fields_of(value: Any, path: str = "") -> set[str]:
+    """Return the paths of the fields of JSON, but of objects whose keys are a check's own."""
+    if isinstance(value, list):
+        return {path, *(one for member in value for one in fields_of(member, f"{path}[]") - {f"{path}[]"})}
+    if not isinstance(value, dict) or re.search(r"(arrivals\[\]|\.row|\.met|\.covered)$", path):
+        return {path}
+    return {one for name, inner in value.items() for one in fields_of(inner, f"{path}.{name}".strip("."))}
+
+
+def documented() -> set[str]:
+    """Return the fields in the table of docs/report.md, in which `.law` stands behind `checks[].laws[].name`."""
+    table = (ROOT / "docs/report.md").read_text(encoding="utf-8").split("\n## As JSON\n")[1].split("\n## ")[0]
+    found = {"streamproof_report"}
+    for cells in re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE):
+        first = ""
+        for name in re.findall(r"`([^`]+)`", cells):
+            first = first or name.rpartition(".")[0]
+            found.add(f"{first}{name}" if name.startswith(".") else name)
+    return found
+
+
+def test_the_form_of_the_json_is_the_documented_one() -> None:
+    chart = Chart("M", "TypeOK", "it holds", "<svg/>", ["one"])
+    of_jobs = json.loads(to_json(replace(content([*OUTCOMES, violated()]), charts=[chart], missing=["x"])))
+    fields = {
+        one
+        for one in fields_of(of_jobs)
+        if not re.fullmatch(r"checks|found|charts|.*\.(laws|votes|compared|rows)", one)
+    }
+    assert of_jobs["streamproof_report"] == 1
+    assert fields == documented(), "a change of the form is one of docs/report.md, and of FORMAT unless it adds"
+
+
+def test_the_json_has_the_counterexample_as_rows_and_what_to_add() -> None:
+    said = json.loads(to_json(content([*OUTCOMES[:1], violated()])))
+    assert said["checks"][0]["not_checked"] == ["late rows"]
+    (found,) = said["found"]
+    assert (found["file"], found["line"]) == ("jobs.py", 3)
+    assert found["rows"] == [
+        {"when": "batch 1", "side": "only expected", "row": {"user": "a", "n": 2}},
+        {"when": "batch 1", "side": "only emitted", "row": {"user": "a", "n": 1}},
+    ]
+    assert found["arrivals"][0] == {"input": "clicks", "row": {"user": "a", "at": "2023-11-14T22:13:20Z"}}
+    assert [one for one in found["arrivals"] if "input" not in one] == [{"cut": True}]
