@@ -247,8 +247,8 @@ def fields_of(value: Any, path: str = "") -> set[str]:
 
 
 def documented() -> set[str]:
-    """Return the fields in the table of docs/report.md, in which `.law` stands behind `checks[].laws[].name`."""
-    table = (ROOT / "docs/report.md").read_text(encoding="utf-8").split("\n## As JSON\n")[1].split("\n## ")[0]
+    """Return the fields in the table of docs/verdicts.md, in which `.law` stands behind `checks[].laws[].name`."""
+    table = (ROOT / "docs/verdicts.md").read_text(encoding="utf-8").split("\n### As JSON\n")[1].split("\n## ")[0]
     found = {"streamproof_report"}
     for cells in re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE):
         first = ""
@@ -267,7 +267,7 @@ def test_the_form_of_the_json_is_the_documented_one() -> None:
         if not re.fullmatch(r"checks|found|charts|.*\.(laws|votes|compared|rows)", one)
     }
     assert of_jobs["streamproof_report"] == 1
-    assert fields == documented(), "a change of the form is one of docs/report.md, and of FORMAT unless it adds"
+    assert fields == documented(), "a change of the form is one of docs/verdicts.md, and of FORMAT unless it adds"
 
 
 def test_the_json_has_the_counterexample_as_rows_and_what_to_add() -> None:

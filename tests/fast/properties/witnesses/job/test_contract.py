@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from streamproof import BadInput, Sink
-from streamproof.properties.witnesses.job.contract import frame_of, query_of, raised
+from streamproof.properties.witnesses.job.contract import called, frame_of, location, query_of, raised
 
 
 def through_a_library(clicks: Any) -> Any:
@@ -126,3 +126,77 @@ def test_a_sink_s_query_has_its_checkpoint_in_the_folder_that_it_is_given(checkp
     assert query.stopped == (not is_taken)
     with pytest.raises(BadInput, match="returned None: return the query"):
         query_of(sink, None, Path("/run/job"))
+
+
+def ends(clicks: Any) -> Any:
+    raise SystemExit(2)
+
+
+def refuses(clicks: Any) -> Any:
+    raise BadInput("it is refused")
+
+
+def stops(clicks: Any) -> Any:
+    raise GeneratorExit
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "said"),
+    [
+        (itself, ([1, 2], [], []), "takes other parameters than 2 inputs: it is called with 2 in the order"),
+        (itself, ([1], [2], []), "takes other parameters than 1 input and 1 static table: it is called with 2"),
+        (itself, ([], [1, 2], [3]), "takes other parameters than 2 static tables and a folder: it is called with 3"),
+        (itself, ([1], [], [2, 3]), "than 1 input and a target and a checkpoint: it is called with 3"),
+        (ends, ([1], [], []), r"ended the program with exit\(2\): return instead"),
+        (refuses, ([1], [], []), "^it is refused$"),
+        (stops, ([1], [], []), "raised GeneratorExit"),
+        (str, ([1], [], []), "stopped the Spark session: leave that to whoever started it"),
+    ],
+)
+def test_a_function_that_can_not_be_called_so_is_refused(
+    function: Any, given: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: True))
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", SimpleNamespace(_jsc=context))
+    with pytest.raises(BadInput, match=said):
+        called(function, *given)
+
+
+def test_a_function_without_a_signature_is_called_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", SimpleNamespace(_jsc=context))
+    assert called(max, [1], [3], [2]) == 3
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+    with pytest.raises(BadInput, match="stopped the Spark session"):
+        called(max, [1], [3], [2])
+
+
+def test_the_place_of_a_function_is_that_of_what_it_wraps() -> None:
+    plain = location(itself)
+    assert plain.startswith("itself (")
+    assert location(functools.partial(functools.partial(itself, 1), 2)) == plain
+    assert location(wrapped) == location(through_a_library)
+    assert location(Callable().method).startswith("Callable.method (")
+    assert location(Callable()).startswith("Callable (")
+    assert location(max) == "max"
+    named = Callable()
+    named._streamproof_location = "here"  # type: ignore[attr-defined]
+    assert location(named) == "here"
+
+
+class Callable:
+    def __call__(self) -> None: ...
+
+    def method(self) -> None: ...
+
+
+def test_a_jar_that_spark_lacks_is_named() -> None:
+    for reason, jar in (
+        ("Failed to find data source: kafka. Please deploy", "spark-sql-kafka"),
+        ("Failed to find the data source: `kafka`.", "spark-sql-kafka"),
+        ("No suitable driver", "org.postgresql:postgresql"),
+        ("Failed to find data source: other", None),
+    ):
+        text = raised(itself, ValueError(reason))
+        assert ("spark.jars.packages" in text) == (jar is not None)
+        assert jar is None or jar in text

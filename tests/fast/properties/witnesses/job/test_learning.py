@@ -28,3 +28,38 @@ def test_the_only_column_of_a_call_has_the_type_of_its_other_arguments(
     expression: str, types: str, learned: Lacking | None
 ) -> None:
     assert lacking(other_types(expression, types)) == learned
+
+
+@pytest.mark.parametrize(
+    ("condition", "said", "learned"),
+    [
+        ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", {"objectName": "`user`"}, Lacking("user")),
+        (
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            {"objectName": "`e`.`user name`", "suggestion": "`a`, `b c`"},
+            Lacking("user name", beside=frozenset({"a", "b c"})),
+        ),
+        ("UNRESOLVED_USING_COLUMN_FOR_JOIN", {"colName": "`user`"}, Lacking("user")),
+        ("ATTRIBUTE_NOT_SUPPORTED", {"attr_name": "user"}, Lacking("user")),
+        ("FIELD_NOT_FOUND", {"fieldName": "`user`"}, Lacking("user")),
+        ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", {}, None),
+        ("EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE", {"eventName": "`at`", "eventType": "x"}, Lacking("at", "timestamp")),
+        (
+            "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+            {"inputSql": '"amount"', "requiredType": '("DOUBLE" or "DECIMAL")'},
+            Lacking("amount", "double"),
+        ),
+        ("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", {"inputSql": '"tags"', "requiredType": '"ARRAY"'}, None),
+        ("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", {"inputSql": '"tags"', "requiredType": '"MAP"'}, None),
+        ("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", {"requiredType": '"INT"'}, None),
+        ("TABLE_OR_VIEW_NOT_FOUND", {"objectName": "`t`"}, None),
+    ],
+)
+def test_the_column_that_is_missing_is_the_one_that_spark_names(
+    condition: str, said: dict[str, str], learned: Lacking | None
+) -> None:
+    error: Any = SimpleNamespace(getCondition=lambda: condition, getMessageParameters=lambda: said, __cause__=None)
+    older: Any = SimpleNamespace(getErrorClass=lambda: condition, getMessageParameters=lambda: said, __cause__=None)
+    around: Any = SimpleNamespace(__cause__=error)
+    assert [lacking(one) for one in (error, older, around)] == [learned] * 3
+    assert lacking(None) is None

@@ -12,7 +12,7 @@ from streamproof.properties.witnesses.job.scripts.answers import _Writer
 from streamproof.properties.witnesses.job.scripts.lifting import Lift
 from streamproof.properties.witnesses.job.scripts.notebooks import display
 from streamproof.properties.witnesses.job.scripts.reads import Frames, Read
-from streamproof.properties.witnesses.job.scripts.writes import Write, started_of
+from streamproof.properties.witnesses.job.scripts.writes import EndedQuery, Idle, Write, started_of
 
 FRAME: Any = SimpleNamespace(isStreaming=True)
 
@@ -160,3 +160,37 @@ def test_all_queries_that_write_what_is_read_hand_on_their_rows(target: str, lin
     writes = [Write(FRAME, target=one, line=number) for number, one in enumerate(targets, 1)]
     lift: Any = SimpleNamespace(inputs=Frames({}), writes=writes)
     assert [write.line for write in Lift.writers_of(lift, Read(target=target))] == lines
+
+
+def test_a_query_that_has_ended_answers_as_one_that_is_done() -> None:
+    query = EndedQuery("totals")
+    assert (query.name, query.isActive, query.lastProgress, query.status["message"]) == (
+        "totals",
+        False,
+        None,
+        "Stopped",
+    )
+    assert (query.awaitTermination(), query.awaitTermination(5)) == (None, True)
+    for method in (query.stop, query.processAllAvailable, query.explain, query.exception):
+        assert method() is None
+    other = EndedQuery()
+    assert (other.name, other.id != query.id, other.id != other.runId) == (None, True, True)
+
+
+def test_a_query_is_told_by_its_name_its_line_and_its_sink() -> None:
+    def write(rows: Any, batch: int) -> None: ...
+
+    for more, shown in (
+        ({}, "(line 3, a sink without a format)"),
+        ({"name": "n", "format": "delta", "target": "/out"}, "'n' (line 3, delta)"),
+        ({"target": "/out"}, "(line 3, /out)"),
+        ({"function": write, "format": "delta"}, "(line 3, foreachBatch)"),
+        ({"of_rows": write, "format": "delta"}, "(line 3, foreach)"),
+    ):
+        assert str(Write(FRAME, line=3, **more)) == shown  # type: ignore[arg-type]
+
+
+def test_the_java_side_of_a_writer_that_does_not_stream_takes_whatever_it_is_told() -> None:
+    idle = Idle()
+    assert idle.format("x").option("a", 1) is idle
+    assert idle.called == ["format", "option"]

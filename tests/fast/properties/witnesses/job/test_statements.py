@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from given_plans import Operator
 from streamproof.properties.witnesses.job.scripts.statements import (
     ReadTable,
+    relations_of,
     streamed_call,
     watermark_of,
     without_streams,
@@ -73,3 +78,33 @@ def test_a_plain_watermark_is_read_with_its_table(clause: str, found: tuple[str,
     assert (read and read[:2]) == found
     if read is not None:
         assert statement[14 : read[2].end].lower().endswith(("minutes", "hours'"))
+
+
+def relation_at(text: str, name: str, said: str | None = None) -> Any:
+    known = lambda at: SimpleNamespace(isDefined=lambda: True, get=lambda: at)  # noqa: E731
+    start = text.index(name)
+    origin = SimpleNamespace(startIndex=lambda: known(start), stopIndex=lambda: known(start + len(name) - 1))
+    parts = (said or name).replace("`", "").split(".")
+    given: Any = {"origin": origin, "multipartIdentifier": parts, "innerChildren": []}
+    return Operator("UnresolvedRelation", output=[], streams=False, **given)
+
+
+def parsed(text: str, plan: Any) -> list[tuple[str, bool]]:
+    parser = SimpleNamespace(parsePlan=lambda statement: plan)
+    session: Any = SimpleNamespace(sessionState=lambda: SimpleNamespace(sqlParser=lambda: parser))
+    spark = SimpleNamespace(_jsparkSession=session)
+    return [(one.name, one.aliased) for one in relations_of(spark, text)]
+
+
+def test_the_tables_of_a_statement_are_those_that_no_with_names_in_the_order_of_the_text() -> None:
+    exact = "WITH c AS (SELECT * FROM shop.a) SELECT * FROM bb JOIN c"
+    inner = Operator("SubqueryAlias", relation_at(exact, "shop.a"), output=[], innerChildren=[])
+    again = SimpleNamespace(_1=lambda: "c", _2=lambda: inner)
+    both = Operator("Join", relation_at(exact, "bb"), relation_at(exact, "c"), output=[], innerChildren=[])
+    given = Operator("UnresolvedWith", both, output=[], cteRelations=[again], innerChildren=[])
+    assert parsed(exact, given) == [("shop.a", True), ("bb", False)]
+    elsewhere = Operator("Project", relation_at(exact, "bb JOIN", "bb"), output=[], innerChildren=[])
+    assert parsed(exact, elsewhere) == []  # a name that isn't where the parser says is left alone
+    inside = "SELECT (SELECT 1 FROM `t t`) FROM u"
+    top = Operator("Project", relation_at(inside, "u"), output=[], innerChildren=[relation_at(inside, "`t t`")])
+    assert parsed(inside, top) == [("t t", False), ("u", False)]
