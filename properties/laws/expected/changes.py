@@ -143,8 +143,10 @@ class ChangesOracle(Oracle):
                 f"{self.name}: {argument} has {column!r}, which is {kind} in {source.name} and gives events no order: "
                 f"name a column of whole numbers, decimals, times, dates or texts, or cast it in the Input's schema"
             )
-        drawn_null = source.schema.field(column).nullable and column not in given.pools
-        if source.null_times if column == source.time else drawn_null:
+        is_drawn = column in given.drawn_columns and column not in given.pools
+        may_be_null = is_drawn and source.schema.field(column).nullable
+        may_be_null |= any(row[column] is None for row in given.sample)
+        if source.null_times if column == source.time else may_be_null:
             remedy = "leave null_times out" if column == source.time else f'declare it NOT NULL, "{column} … NOT NULL"'
             raise BadInput(
                 f"{self.name}: {argument} has {column!r}, which may be NULL in {source.name}, and an event without it "

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from memory_jobs import RUN, Batches, options
 from streamproof import BadInput, Input, Violated, scd1, scd2
@@ -184,6 +185,19 @@ def test_bad_input_is_one_clear_line(given: dict[str, Any], events: Input, messa
     with pytest.raises(BadInput, match=rf"^scd1\(.*\): .*{message}") as raised:
         check(at_the_end(newest), scd1(**{**GIVEN, **given}), events=events)
     assert "\n" not in raised.value.message
+
+
+def test_a_sample_without_nulls_needs_no_declaration() -> None:
+    time = datetime(2024, 1, 1, tzinfo=UTC)
+    row = {"id": "a", "at": time, "op": "I", "name": "x"}
+    sample = pa.Table.from_pylist([{**row, "seq": seq} for seq in (1, 2, 3)])
+    assert check(at_the_end(newest), scd1("id", "seq", columns="name"), events=Input(sample=sample, key="id"))
+    with pytest.raises(BadInput, match="'seq', which may be NULL"):
+        check(at_the_end(newest), TYPE1, events=Input(sample=pa.concat_tables([sample, null_of(sample)]), key="id"))
+
+
+def null_of(sample: pa.Table) -> pa.Table:
+    return sample.slice(0, 1).set_column(4, "seq", pa.array([None], pa.int64()))
 
 
 @pytest.mark.parametrize(
