@@ -396,3 +396,30 @@ def test_a_number_is_exchanged_for_another_if_no_column_has_its_type(tmp_path: P
 )
 def test_the_text_of_a_string_is_read_where_it_can_be_written_again(code: str, text: str | None) -> None:
     assert text_of(cst.parse_expression(code)) == text
+
+
+BODY = """
+def job(a, b, c=None):
+    with a, b:
+        c.d()
+    if -c:
+        c = 3
+    if not c:
+        c = 4
+    if c > 5:
+        c = 6
+    return a
+"""
+
+
+def test_each_thing_that_a_with_enters_is_left_out_and_a_condition_is_negated_unless_it_is_changed_by_itself(
+    tmp_path: Path,
+) -> None:
+    made = changes(tmp_path, BODY, "job")
+    assert [one for one in made if "with" in one] == ["`with a, b: ...` → `with b: ...`", "`with a, b: ...` → `with a: ...`"]
+    assert [one for one in made if "(not " in one or "not (" in one] == ["`-c` → `(not (-c))`"]
+
+
+def test_a_join_without_columns_has_no_other_kind(tmp_path: Path) -> None:
+    assert not any("leftOuter" in one for one in changes_of(tmp_path, "a.join(b)"))
+    assert any("leftOuter" in one for one in changes_of(tmp_path, 'a.join(b, "user")'))

@@ -173,3 +173,11 @@ def test_a_statement_reads_the_tables_of_the_job_that_it_is_compared_with() -> N
     assert expected.rows == [[{"user": "a", "name": "ann"}]]
     witness.runner.static = {}
     assert statement.beside(witness) is statement
+
+
+def test_a_statement_is_asked_after_each_batch_where_the_mode_updates_a_table() -> None:
+    statement = oracle_of(sql("SELECT count(*) AS n FROM clicks"), nothing)
+    history = JobHistory(((ROW,), (ROW, ROW), ()))
+    for mode, counts in (("append", [3]), ("update", [1, 3, 3]), ("complete", [1, 3, 3])):
+        (expected,) = statement.expected([history], [SOURCE], RunOptions(mode=mode))  # type: ignore[arg-type]
+        assert [row["n"] for (row,) in expected.rows] == counts

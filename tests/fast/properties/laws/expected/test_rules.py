@@ -514,3 +514,9 @@ def test_a_table_without_rows_adds_its_columns_all_the_same() -> None:
 def test_a_duration_that_is_none_is_named_with_its_rule(declared: Any, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         declared()
+
+
+def test_the_shortest_duration_is_a_microsecond() -> None:
+    assert windows("1 microsecond").name == "windows(size=1 microsecond)"
+    with pytest.raises(BadInput, match="give a duration above zero"):
+        windows("0 microseconds")

@@ -668,3 +668,12 @@ def test_a_pipeline_s_statements_are_the_script_s_queries(scripted: Scripted, se
     run(lift)
     lift.undo()
     assert [(write.name, write.frame.columns) for write in lift.writes] == [("copies", ["id", "customer", "at"])]
+
+
+def test_magics_as_they_stand_in_a_cell_are_not_run_but_for_those_that_run_a_notebook(scripted: Scripted) -> None:
+    jobs = scripted.folder / "jobs"
+    jobs.mkdir()
+    (jobs / "common.py").write_text("FACTOR = 3\n")
+    _, script = scripted("%pip install x\n%run ./common\n!ls\n%python\nassert FACTOR == 3\n" + HEAD + START)
+    assert [note.partition(": ")[2] for note in script.notes[:2]] == ["%pip install x isn't run", "!ls isn't run"]
+    assert "%python" not in " ".join(script.notes) or len(script.notes) > 3

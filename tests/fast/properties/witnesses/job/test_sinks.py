@@ -23,7 +23,7 @@ from streamproof import BadInput, MissingTool, Sink
 from streamproof.properties.generators.columns.schemas import arrow_schema
 from streamproof.properties.witnesses.job.sinks import files as sink_files
 from streamproof.properties.witnesses.job.sinks.databases import PostgresTable
-from streamproof.properties.witnesses.job.sinks.types import of_type
+from streamproof.properties.witnesses.job.sinks.types import DIGITS, of_type
 
 NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)
 
@@ -364,3 +364,8 @@ def test_a_table_of_iceberg_is_the_one_of_its_name_in_a_catalog_or_in_folders(
     monkeypatch.setitem(sys.modules, "pyiceberg", None)
     with pytest.raises(MissingTool, match="needs pyiceberg"):
         rows("t")
+
+
+def test_a_decimal_of_all_digits_that_spark_has_is_not_rounded() -> None:
+    (kind,) = arrow_schema("price decimal(38,2)").types
+    assert of_type(1e35, kind) == Decimal("1e35").quantize(Decimal("0.01"), context=DIGITS)
