@@ -416,7 +416,8 @@ def test_each_thing_that_a_with_enters_is_left_out_and_a_condition_is_negated_un
     tmp_path: Path,
 ) -> None:
     made = changes(tmp_path, BODY, "job")
-    assert [one for one in made if "with" in one] == ["`with a, b: ...` → `with b: ...`", "`with a, b: ...` → `with a: ...`"]
+    of_with = [one for one in made if "with" in one]
+    assert of_with == ["`with a, b: ...` → `with b: ...`", "`with a, b: ...` → `with a: ...`"]
     assert [one for one in made if "(not " in one or "not (" in one] == ["`-c` → `(not (-c))`"]
 
 
