@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
+import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,11 +16,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from memory_spark import Session, memory_session
 from streamproof import BadInput, Input, Sink
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.witnesses.job import running
+from streamproof.properties.witnesses.job import other_pyspark, other_pyspark_main, running
+from streamproof.properties.witnesses.job.other_pyspark import PySparkProcess
 from streamproof.properties.witnesses.job.running import (
     DEATHS,
     MOST_ROWS,
@@ -29,6 +36,7 @@ from streamproof.properties.witnesses.job.running import (
 )
 from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, Crash, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
+from streamproof.properties.witnesses.spark.session import use_own_session
 from streamproof.reference.core.errors import StreamproofError
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
@@ -450,17 +458,92 @@ def test_a_job_that_fails_on_the_checkpoint_of_its_earlier_version_is_not_contin
     assert not isinstance(old.value, NotContinued)
 
 
-def test_another_pyspark_runs_the_earlier_version_and_hands_its_checkpoint_on() -> None:
-    class Other:
-        version = "3.5.0"
+class InThread:
+    """Stands in for the process of another PySpark: its program runs in a thread, over the same connection."""
 
-        def until_stop(self, query: Any, earlier: Earlier) -> Any:
-            query.run_earlier(replace(earlier, on=None))
-            return {name: getattr(query, name) for name in running.CARRIED}
+    pid = 2**31 - 1  # of no process
 
-    earlier = Earlier(first_of_users, on=Other())  # type: ignore[arg-type]
-    assert earlier.name.endswith("on PySpark 3.5.0")
+    def __init__(self, words: Sequence[Any], **named: Any) -> None:
+        descriptor = os.dup(int(words[-1]))
+
+        def program() -> None:
+            use_own_session(0)  # so that it waits for no lock of the test's thread
+            with contextlib.suppress(SystemExit, OSError):
+                other_pyspark_main.main(descriptor)
+
+        self.thread = threading.Thread(target=program, daemon=True)
+        self.thread.start()
+
+    def wait(self, seconds: float | None = None) -> None:
+        self.thread.join(seconds)
+        if self.thread.is_alive():
+            raise subprocess.TimeoutExpired("program", seconds or 0)
+
+    def poll(self) -> int:
+        self.thread.join()
+        return 0
+
+
+@pytest.fixture
+def other(session: Session, monkeypatch: pytest.MonkeyPatch) -> Iterator[PySparkProcess]:
+    monkeypatch.setattr(other_pyspark, "spark_session", lambda **given: session)
+    monkeypatch.setattr(subprocess, "Popen", InThread)
+    monkeypatch.setattr(other_pyspark_main, "_end_with", lambda parent: None)
+    with PySparkProcess(Path("python"), "4") as process:
+        yield process
+    assert not process.process.thread.is_alive()  # type: ignore[attr-defined]
+
+
+def fails(clicks: Any) -> Any:
+    frame = copied(clicks)
+    frame._jdf = replace(frame._jdf, rows=lambda run: 1 // 0)
+    return frame
+
+
+def test_another_pyspark_declares_and_runs_a_job(other: PySparkProcess) -> None:
+    assert other.version == pyspark.__version__
+    runner = Runner(first_of_users, SOURCES, on=other)
+    declared = runner.declare()
+    assert (declared.columns, declared.plan.delays_us) == (["user", "at", "amount"], [10_000_000])
+    output = runner.run(tables(*BATCHES), CLOCK, RunOptions(crash_in=(Crash(0),)))
+    assert (users(output), output.crashed) == (FIRST_OF_USERS, [(Crash(0), True)])
+    failing = Runner(fails, SOURCES, on=other)
+    with pytest.raises(
+        QueryFailed, match=rf"^PySpark {re.escape(other.version)}: the Spark query failed: ZeroDiv"
+    ) as query:
+        failing.run(tables(*BATCHES), CLOCK, RunOptions())
+    assert query.value.cause.startswith("ZeroDivisionError")
+    with pytest.raises(BadInput, match=r"PySpark .*: .*starts_one .* started a query"):
+        Runner(starts_one, SOURCES, on=other).run(tables(*BATCHES), CLOCK, RunOptions())
+
+
+def starts_one(clicks: Any) -> Any:
+    clicks.writeStream.format("noop").start()
+    return clicks
+
+
+def test_another_pyspark_runs_the_earlier_version_and_hands_its_checkpoint_on(other: PySparkProcess) -> None:
+    earlier = Earlier(first_of_users, on=other)
+    assert earlier.name.endswith(f"on PySpark {other.version}")
     assert users(ran(first_of_users, earlier=earlier, stop_after=(0,))) == FIRST_OF_USERS
+    with pytest.raises(QueryFailed, match=r"^fails \(.*\) on PySpark .*: the Spark query failed") as failed:
+        ran(copied, earlier=Earlier(fails, on=other), stop_after=(0,))
+    assert not isinstance(failed.value, NotContinued)
+
+
+def test_a_process_that_has_ended_is_named_with_its_last_line(
+    other: PySparkProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(modules: Any, content: bytes) -> bytes:
+        raise SystemExit
+
+    monkeypatch.setattr(other_pyspark_main, "_answered", ends)
+    other.log.write_text("first\n\nthe last line\n")
+    with pytest.raises(StreamproofError, match=r"the process of PySpark .* \(python\) ended: the last line$"):
+        Runner(copied, SOURCES, on=other).run(tables(*BATCHES), CLOCK, RunOptions())
+    other.log.write_text("")
+    with pytest.raises(StreamproofError, match=r"ended: it ended with 0$"):
+        Runner(copied, SOURCES, on=other).run(tables(*BATCHES), CLOCK, RunOptions())
 
 
 def test_the_least_event_time_of_a_micro_batch_tells_whether_the_job_takes_it_from_elsewhere() -> None:
