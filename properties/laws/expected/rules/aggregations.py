@@ -22,7 +22,6 @@ from .declared import (
     check_semantics,
     column_names,
     delays_of,
-    look_among,
     look_for,
     named,
     only_input,
@@ -74,7 +73,6 @@ def session_windows(
         stream = only_input(name, streams, input)
         by = stream.key if given is None else given
         _require(name, stream, by, functions, mode)
-        look_among(name, [*by, "start", "end", *functions], wanted)
         if mode == "update":
             raise BadInput(f'{name}: Spark refuses session windows in update mode: use "append" or "complete"')
         return _aggregated(stream, SessionWindows(stream.time, by, gap_us, functions, mode))
@@ -132,7 +130,6 @@ def windows(
         stream = only_input(name, streams, input)
         by = stream.key if given is None else given
         _require(name, stream, by, functions, mode)
-        look_among(name, [*by, "start", "end", *functions], wanted)
         return _aggregated(stream, Windows(stream.time, by, size_us, slide_us, start_us, functions, mode))
 
     distances_us = sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0})

@@ -125,13 +125,6 @@ def refuse_several_times(rule: str, stream: Stream) -> None:
         )
 
 
-def look_among(rule: str, emitted: Sequence[str], result: Mapping[str, str]) -> None:
-    """Refuse columns of a result that the rule doesn't emit."""
-    missing = [column for column in result.values() if column not in emitted]
-    if missing:
-        raise BadInput(f"{rule}: result has {missing[0]!r}, and its rows have the columns {', '.join(emitted)}")
-
-
 def look_for(rule: str, stream: Stream, columns: Sequence[str]) -> None:
     """Refuse columns that a stream doesn't have."""
     missing = [column for column in columns if column not in stream.schema.names]

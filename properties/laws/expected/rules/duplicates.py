@@ -15,7 +15,6 @@ from .declared import (
     check_semantics,
     column_names,
     delays_of,
-    look_among,
     look_for,
     named,
     only_input,
@@ -69,7 +68,6 @@ def drop_duplicates(
         stream = only_input(name, streams, input)
         equal = tuple(stream.schema.names) if given is None else given
         look_for(name, stream, equal)
-        look_among(name, stream.schema.names, wanted)
         refuse_several_times(name, stream)
         if within_watermark and not stream.plan.event_times:
             raise BadInput(f"{name}: the rule before it doesn't keep the event time: name it in columns= of the join")

@@ -100,13 +100,24 @@ class Rule(Oracle):
             )
 
         def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
-            output = self.bind(streams, mode)
-            return after.bind([output, *(one for one in streams if one.name not in output.inputs)], mode)
+            output = self.output(streams, mode)
+            return after.output([output, *(one for one in streams if one.name not in output.inputs)], mode)
 
         distances_us = sorted({*self.distances_us, *after.distances_us})
         of_result = after.allows_fewer_columns, after.result
         delays_us = {**self.delays_us, **after.delays_us}
         return Rule(f"{self.name} >> {after.name}", delays_us, bind, distances_us, *of_result)
+
+    def output(self, streams: Sequence[Stream], mode: Mode) -> Stream:
+        """Return its output over inputs; as `bind`, and it has the columns of the result."""
+        output = self.bind(streams, mode)
+        emitted = output.schema.names
+        missing = [column for column in self.result.values() if column not in emitted]
+        if missing:
+            raise BadInput(
+                f"{self.name}: result has {missing[0]!r}, and its rows have the columns {', '.join(emitted)}"
+            )
+        return output
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Compute Spark's output for each history: the rows of each batch, or the table after it in complete mode.
@@ -118,7 +129,7 @@ class Rule(Oracle):
         if unknown:
             names = ", ".join(source.name for source in sources)
             raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which is no input: the inputs are {names}")
-        output = self.bind([self._input(source) for source in sources], run.mode)
+        output = self.output([self._input(source) for source in sources], run.mode)
         stateful = [node for node in output.plan.walk() if node.is_stateful]
         if run.mode == "complete" and not any(isinstance(node, plans.Aggregation) for node in stateful):
             raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')

@@ -19,7 +19,6 @@ from .declared import (
     ResultColumns,
     both_sides,
     check_semantics,
-    look_among,
     look_for,
     named,
     only_input,
@@ -80,7 +79,6 @@ def static_join(
         types = pa.Table.from_pylist([dict(row) for row in whole]).schema if whole else pa.schema([])
         fields = [types.field(column) if column in types.names else pa.field(column, pa.null()) for column in added]
         schema = pa.schema([*stream.schema, *fields])
-        look_among(name, schema.names, wanted)
         return replace(
             stream, plan=Lookup((stream.plan,), StaticJoin(join, *sides, tuple(added), whole)), schema=schema
         )

@@ -16,7 +16,6 @@ from .declared import (
     check_semantics,
     column_names,
     each_delay,
-    look_among,
     named,
     only_input,
     result_columns,
@@ -61,7 +60,6 @@ def union(
                     f"{other.time}, and {first.name} {', '.join(first.schema.names)} and {first.time}: both must be "
                     "alike"
                 )
-        look_among(name, first.schema.names, wanted)
         # A later rule's delay is that of the union's rows: `a.union(b).withWatermark(…)`.
         above = not delays_us and all(one.is_input and one.plan.event_times == first.plan.event_times for one in united)
         times = first.plan.event_times if above else ()

@@ -61,7 +61,8 @@ def check_job(job, *inputs, expect, histories=300, seed=0, seconds=120.0, folder
         raise Inconclusive("inconclusive: too few")
     if expect == "refused":
         raise BadInput("the columns can't be read: rename them")
-    return JobReport(f"{histories} histories, seed {seed}, {seconds:g} s", "It holds.", {"expected": 9}, "batches", 9)
+    said = f"{histories} histories, seed {seed}, {seconds:g} s"
+    return JobReport(said, f"{said}.", {"expected": 9}, "batches", 9)
 
 
 of_jobs.check_job = check_job
