@@ -40,7 +40,8 @@ def announce(content: Content, environment: Mapping[str, str] = os.environ) -> l
 def commands(content: Content) -> Iterator[str]:
     """Yield a workflow command for each counterexample, each inconclusive check and each missing check."""
     for found in content.found[:MOST_FOUND]:
-        yield _command("error", found.sentence, f"{found.subject} breaks {found.law}", found.path)
+        title = f"{found.subject} breaks {found.law}"
+        yield _command("error", found.sentence, title, found.file or found.path, found.line)
     for chart in [one for one in content.charts if not one.is_expected][:MOST_FOUND]:
         yield _command("error", chart.sentence or chart.law, f"{chart.subject}: {chart.law}", "")
     shown = {*(found.subject for found in content.found), *(chart.subject for chart in content.charts)}
@@ -53,8 +54,8 @@ def commands(content: Content) -> Iterator[str]:
             yield _command("warning", f"inconclusive{why}", check.name, "")
 
 
-def _command(kind: str, message: str, title: str, path: str) -> str:
-    named = {"file": path, "title": f"streamproof: {title}"}
+def _command(kind: str, message: str, title: str, path: str, line: int | None = None) -> str:
+    named = {"file": path, "line": str(line or ""), "title": f"streamproof: {title}"}
     properties = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in named.items() if value)
     return f"::{kind} {properties}::{_escaped(message)}"
 

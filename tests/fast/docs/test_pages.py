@@ -185,7 +185,7 @@ def test_a_yaml_block_can_be_read_and_its_commands_exist(block: Block) -> None:
     yaml = pytest.importorskip("yaml", reason="comes with the extra tests")
     steps = [step for job in yaml.safe_load(block.text).get("jobs", {}).values() for step in job["steps"]]
     commands = [shlex.split(step["run"]) for step in steps if step.get("run", "").startswith("streamproof ")]
-    assert commands
+    assert commands or "/streamproof@v" in block.text  # whose inputs tests/fast/release/test_workflows.py compares
     for words in commands:
         parse(words[1:])
 

@@ -45,6 +45,11 @@ def test_a_command_is_escaped_as_github_demands() -> None:
     assert line == f"::error file=a%2Cb%3Ac%25,title={subject}::100%25\\r%0Aof: a, b"
 
 
+def test_the_annotation_of_a_job_is_at_its_line() -> None:
+    (line,) = commands(content_of(replace(found_of(history_of()), file="jobs/visits.py", line=9)))
+    assert line.startswith("::error file=jobs/visits.py,line=9,title=")
+
+
 def test_an_inconclusive_check_is_a_warning() -> None:
     said = Content("inconclusive", [Checked("x", "inconclusive", [], unfinished="not begun")])
     assert list(commands(said)) == ["::warning title=streamproof%3A x::inconclusive: not begun"]
