@@ -214,3 +214,14 @@ def test_a_source_that_gives_another_job_when_it_runs_again_is_refused(monkeypat
 
     with pytest.raises(BadInput):
         check_mutants(options(changing, Noting), as_batch(copy), 20)
+
+
+def test_a_mutant_is_compared_with_the_job_beside_others_or_alone() -> None:
+    for more in ({}, {"alone": True}):
+        of = checking(**more)
+        for job, alike in ((copy, True), (changed(amount=7), False)):
+            given = replace(of.plain.options, runner=replace(of.plain.options.runner, job=job))
+            check = _MutantCheck(_Memory(), given, FunctionOracle(users), Variation(RUN))
+            check.check(10)
+            assert (check.ran is None) == bool(more)
+            assert check.is_as(JobOracle(copy, plain={}), 10) is alike

@@ -10,7 +10,7 @@ import pytest
 from memory_jobs import CLICKS, MemoryRunner, copy
 from streamproof import BadInput, Input, Job, Violated, check_job, invariants, replay, upgrade
 from streamproof.properties.checking.jobs import arguments, job
-from streamproof.properties.laws.expected.oracles import BatchOracle
+from streamproof.properties.laws.expected.oracles import BatchOracle, JobOracle
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +105,26 @@ def test_an_upgrade_from_another_pyspark_names_it_before_anything_runs(monkeypat
     asked.clear()
     Job(copy, CLICKS).upgrade(from_=Job(copy, CLICKS))
     assert asked == [(None, None)]
+
+
+def test_mutants_are_checked_after_the_job_and_without_the_columns_that_each_run_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+    numbers = iter(range(10_000))
+
+    def numbered(batches: Any) -> Any:
+        return [[{**row, "n": next(numbers)} for row in rows] for rows in batches]
+
+    def check(options: Any, expect: Any, histories: int) -> str:
+        asked.append((options.without, histories))
+        return "the mutants"
+
+    monkeypatch.setattr(job, "check_mutants", check)
+    described = Job(numbered, CLICKS)
+    oracle = JobOracle(job=numbered)
+    assert described.check(expect=oracle, histories=20).mutants is None
+    assert asked == []
+    assert described.check(expect=oracle, histories=20, mutants=True).mutants == "the mutants"
+    assert described.mutants(expect=oracle, histories=20) == "the mutants"
+    assert asked == [(frozenset({"n"}), 20)] * 2

@@ -424,3 +424,22 @@ def test_each_thing_that_a_with_enters_is_left_out_and_a_condition_is_negated_un
 def test_a_join_without_columns_has_no_other_kind(tmp_path: Path) -> None:
     assert not any("leftOuter" in one for one in changes_of(tmp_path, "a.join(b)"))
     assert any("leftOuter" in one for one in changes_of(tmp_path, 'a.join(b, "user")'))
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds"),
+    [
+        ("a + b", {"arithmetic"}),
+        ("a & b", {"condition"}),
+        ("a | b", {"condition"}),
+        ("a and b", {"condition"}),
+        ("a < b", {"comparison"}),
+        ("b == 'x'", {"comparison", "value"}),
+        ("'x' == b", {"comparison", "value"}),
+        ("F.when()", set()),
+    ],
+)
+def test_a_change_of_an_expression_is_of_its_kind(line: str, kinds: set[str], tmp_path: Path) -> None:
+    code = f"from pyspark.sql import functions as F\n\n\ndef job(a, b, c=None):\n    return {line}\n"
+    sources = [given.source for given in resolve_all([CLICKS], 0)]
+    assert {mutant.kind for mutant in JobSource.of(job_of(tmp_path, code, "job")).mutants(sources)} == kinds

@@ -100,3 +100,42 @@ def test_zero_one_and_an_empty_text_are_no_constants_and_others_are() -> None:
         "a > 0 OR b = 1 OR c = ''"
     ]
     assert constants_in([2, -2, 0.5, "0", " "]) == [2, -2, 0.5, "0", " "]
+
+
+def test_what_an_object_of_the_user_s_refers_to_is_looked_at() -> None:
+    class Limits:
+        least = 111
+
+        def __init__(self) -> None:
+            self.most = 222
+
+        @staticmethod
+        def of_all() -> int:
+            return 333
+
+        @classmethod
+        def of_class(cls) -> int:
+            return 444
+
+        @property
+        def middle(self) -> int:
+            return 555
+
+        @middle.setter
+        def middle(self, value: int) -> None:
+            self.other = 666
+
+    def with_default(value: Any, limit: int = 777) -> Any:
+        return value > limit
+
+    limits = Limits()
+    for root, wanted in (
+        (limits, {111, 222, 333, 444, 555, 666}),
+        (Limits, {111, 333, 444, 555, 666}),
+        (limits.of_class, {111, 333, 444, 555, 666}),
+        (partial(with_default, 888, limit=999), {777, 888, 999}),
+        ([11, (12, {13}), {"key": 14}], {11, 12, 13, 14, "key"}),
+        (frozenset({15}), {15}),
+    ):
+        found = {*constants_in([root])}
+        assert wanted <= found, (root, found)

@@ -5,6 +5,9 @@ Spark takes the connector only before it starts, so the jobs run in a process of
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -69,3 +72,31 @@ def test_the_jar_that_spark_lacks_is_named_with_its_coordinates() -> None:
 
 def test_a_topic_without_records_has_no_rows_whatever_tells_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(monkeypatch, Topic(), once=["batch"]) == []
+
+
+def test_each_query_has_a_topic_of_its_own_that_is_deleted_after_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done: list[Any] = []
+    clients = SimpleNamespace(
+        create_topics=lambda names, count: done.append(("create", *names, count)),
+        delete_topics=lambda names: done.append(("delete", *names)),
+        cluster=SimpleNamespace(bootstrap="127.0.0.1:9"),
+    )
+    monkeypatch.setattr(kafka, "_clients", lambda: clients)
+    sink = Sink.kafka(lambda *frames: frames)
+    targets = []
+    for error in (None, ValueError("x")):
+        with contextlib.suppress(ValueError), sink.at(tmp_path) as (target, _):
+            targets.append(target)
+            if error is not None:
+                raise error
+    topics = [target.removeprefix("127.0.0.1:9/") for target in targets]
+    assert len({*topics}) == 2
+    assert done == [
+        (do, topic, *[kafka.PARTITIONS] * (do == "create")) for topic in topics for do in ("create", "delete")
+    ]
+
+
+def test_a_column_that_is_null_in_all_records_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(monkeypatch, Topic(("a", '{"n": 1}')), schema="day date") == [{"key": "a", "n": 1, "day": None}]

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 from streamproof import BadInput, Input, Script
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.running import Output, Runner
+from streamproof.properties.witnesses.job.scripts.answers import _of_jvm
 from streamproof.properties.witnesses.job.scripts.execution import run
 from streamproof.properties.witnesses.job.scripts.lifting import Lift, ScriptSource
 from streamproof.properties.witnesses.job.scripts.reads import Frames, Read
@@ -677,3 +679,52 @@ def test_magics_as_they_stand_in_a_cell_are_not_run_but_for_those_that_run_a_not
     _, script = scripted("%pip install x\n%run ./common\n!ls\n%python\nassert FACTOR == 3\n" + HEAD + START)
     assert [note.partition(": ")[2] for note in script.notes[:2]] == ["%pip install x isn't run", "!ls isn't run"]
     assert "%python" not in " ".join(script.notes) or len(script.notes) > 3
+
+
+PIPELINE = """
+from pyspark import pipelines as dp
+
+@dp.table
+def copies():
+    return spark.readStream.table("orders")
+
+@dp.temporary_view
+def short():
+    return spark.readStream.table("copies").drop("at")
+
+@dp.table(name="shop.short_copies")
+def named():
+    return spark.readStream.table("short")
+
+@dp.materialized_view
+def counts():
+    return spark.read.table("copies")
+
+@dp.append_flow(target="copies")
+def more():
+    return spark.readStream.table("orders")
+"""
+
+
+def test_a_pipeline_s_decorators_declare_its_queries(scripted: Scripted) -> None:
+    pytest.importorskip("pyspark.pipelines")
+    frame, script = scripted(PIPELINE, query="shop.short_copies")
+    assert frame.columns == ["id", "customer"]
+    assert any("counts isn't checked: Spark computes a materialized view anew" in note for note in script.notes)
+    message = scripted.refused(PIPELINE)
+    assert "starts 3 queries, 'copies'" in message
+    assert "'more'" in message
+
+
+def test_a_flow_with_state_is_no_matter_of_single_rows_for_another_flow(scripted: Scripted) -> None:
+    pytest.importorskip("pyspark.pipelines")
+    stateful = PIPELINE.replace('readStream.table("orders")', 'readStream.table("orders").dropDuplicates(["id"])', 1)
+    message = scripted.refused(stateful, query="shop.short_copies")
+    assert "reads copies, which its flow of copies writes: give these rows as an Input of their own" in message
+
+
+def test_an_encrypted_setting_of_a_platform_stays_as_it_is_and_other_classes_are_refused() -> None:
+    package = SimpleNamespace(_fqn="org.apache.spark.eventhubs.EventHubsUtils.encrypt")
+    assert _of_jvm(package, "text", 1) == "text"
+    with pytest.raises(TypeError, match=r"Spark has no class for org\.other here"):
+        _of_jvm(SimpleNamespace(_fqn="org.other"), "text")

@@ -369,3 +369,30 @@ def test_a_table_of_iceberg_is_the_one_of_its_name_in_a_catalog_or_in_folders(
 def test_a_decimal_of_all_digits_that_spark_has_is_not_rounded() -> None:
     (kind,) = arrow_schema("price decimal(38,2)").types
     assert of_type(1e35, kind) == Decimal("1e35").quantize(Decimal("0.01"), context=DIGITS)
+
+
+def test_a_delta_table_is_read_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class DeltaError(Exception):
+        pass
+
+    class DeltaTable:
+        def __init__(self, target: str) -> None:
+            self.target = target
+
+        @staticmethod
+        def is_deltatable(target: str) -> bool:
+            return not target.endswith("none")
+
+        def to_pyarrow_table(self) -> pa.Table:
+            if self.target.endswith("broken"):
+                raise DeltaError("no log")
+            return pa.table({"n": [1]})
+
+    module = SimpleNamespace(DeltaTable=DeltaTable, exceptions=SimpleNamespace(DeltaError=DeltaError))
+    monkeypatch.setitem(sys.modules, "deltalake", module)
+    sink = Sink.delta(job)
+    assert (sink.read("/none"), sink.read("/there")) == ([], [{"n": 1}])
+    with pytest.raises(BadInput, match="deltalake can't read the table: no log"):
+        sink.read("/broken")
+    with pytest.raises(BadInput, match="there is no column 'batch', but 'n'"):
+        Sink.delta(job, without=["batch"]).read("/there")
