@@ -14,11 +14,13 @@ from streamproof import BadInput, Sink, UpgradeRefused, Violated, as_batch
 from streamproof.properties.checking.jobs.arguments import HISTORIES
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.upgrade import OTHER_FILES, Upgrades, check_upgrade
+from streamproof.properties.laws.expected.oracles import BothOracle
 from streamproof.properties.laws.expected.upgrading import UpgradeJudge
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import Equality
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared, Earlier, NotContinued, Output
+from streamproof.properties.witnesses.job.witness import RowsWitness
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 
@@ -256,3 +258,23 @@ def test_the_earlier_version_runs_under_its_own_mode_and_settings_and_its_state_
     assert of_old == [{"spark.a": "1", "spark.b": "2"}, {"spark.a": "1", "spark.b": "1"}]
     with pytest.raises(BadInput, match="old and new are a Sink and a function"):
         check_upgrade(given, (Sink(copy, copy), None, None), None, {}, None, None)  # type: ignore[arg-type]
+
+
+def test_a_function_of_both_outputs_is_given_the_batches_after_the_first_stop_alone() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def noting(old: Batches, new: Batches) -> Batches:
+        seen.append((len(old), len(new)))
+        return new
+
+    run = replace(RUN, trigger="available_now")
+    oracle = BothOracle(noting, Earlier(copy), copy)  # type: ignore[arg-type]
+    given = options(copy, UpgradedRunner, run=run)
+    witness = RowsWitness(replace(given.runner, earlier=Earlier(copy)), given.inputs)  # type: ignore[arg-type]
+    (history,) = upgrades(copy, copy, run=run).checks[0].draws.draw(1)
+    last = len(history.batches)
+    for stops, left in (((0, 2), last - 1), ((2, 1), last - 2)):
+        seen.clear()
+        (expected,) = oracle.beside(witness).expected([history], witness.sources, replace(run, stop_after=stops))
+        assert seen == [(left, left)]
+        assert expected.rows[: last - left] == [[]] * (last - left)

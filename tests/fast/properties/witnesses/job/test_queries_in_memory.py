@@ -598,3 +598,16 @@ class memory_times:
 
     def __exit__(self, *error: Any) -> None:
         pass
+
+
+def test_another_pyspark_runs_a_job_in_as_many_partitions_as_here(
+    other: PySparkProcess, monkeypatch: pytest.MonkeyPatch, session: Session
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(other, "ask", lambda request: asked.append(request.run.partitions))
+    session.conf.set("spark.sql.shuffle.partitions", "7")
+    for partitions in (None, 3):
+        other.run(Runner(copied, SOURCES), [], (), RunOptions(partitions=partitions), ())
+    monkeypatch.setattr(other_pyspark, "partitions_of_users_session", lambda: 5)
+    other.run(Runner(copied, SOURCES), [], (), RunOptions(), ())
+    assert asked == [7, 3, 5]

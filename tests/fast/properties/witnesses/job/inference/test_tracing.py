@@ -13,6 +13,7 @@ from memory_spark import memory_session
 from pyspark.sql.types import StructType
 from streamproof.properties.generators.columns.schemas import _of_ddl
 from streamproof.properties.generators.columns.terms import COLUMN, CONSTANT, Term
+from streamproof.properties.witnesses.job.inference import inputs
 from streamproof.properties.witnesses.job.inference.inputs import (
     InferredInput,
     as_text,
@@ -606,3 +607,20 @@ def test_columns_are_written_as_ddl_whatever_their_types() -> None:
 )
 def test_a_plain_name_is_the_last_part_as_sql_takes_it(name: str, plain: str) -> None:
     assert plain_name(name) == plain
+
+
+def test_a_payload_whose_schema_is_no_struct_has_its_single_fields_alone() -> None:
+    parsed = payload(fields={("n",): "long"})
+    parsed[within()].schema = {"type": "array", "elementType": "string"}
+    assert infer_payload(plan(payloads=parsed)).input.schema == "n bigint"
+
+
+def test_an_avro_payload_has_the_columns_of_its_schema_and_its_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: Any = _of_ddl("user string, n bigint")
+    monkeypatch.setattr(inputs, "_of_avro", lambda schema: ((one.name, one.dataType) for one in kinds))
+    text = (
+        '{"type": "record", "name": "r", "fields": [{"name": "user", "type": "string"}, {"name": "n", "type": "long"}]}'
+    )
+    for has_header, said in ((False, f"avro({text!r})"), (True, f"avro({text!r}, schema_id=1)")):
+        found = infer_payload(plan(payloads={within(): Payload("avro", text, has_header)}))
+        assert found.text == f'Input("user string, n bigint", format="kafka", value={said})'
