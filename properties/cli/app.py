@@ -27,6 +27,7 @@ from .commands.compare import compare
 from .commands.divergences import divergences
 from .commands.doctor import doctor
 from .commands.fuzz import fuzz
+from .commands.mcp import mcp
 from .commands.mutants import mutants
 from .commands.races import races
 from .commands.regress import regress
@@ -62,7 +63,7 @@ def _options(
     """Take the options of `streamproof` itself."""
 
 
-for command in (check, upgrade, replay, run, compare, mutants, fuzz, divergences, doctor):
+for command in (check, upgrade, replay, run, compare, mutants, fuzz, divergences, mcp, doctor):
     app.command()(command)
 app.command("broker-races")(races)
 app.add_typer(specs, name="spec")

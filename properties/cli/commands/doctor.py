@@ -48,6 +48,7 @@ EXTRAS = {
     "psycopg": ("postgres", "`Sink.postgres` needs it"),
     "grpc": ("connect", "jobs over Spark Connect need it"),
     "fastavro": ("avro", "payloads of Avro need it"),
+    "mcp": ("mcp", "`streamproof mcp` needs it"),
     "libcst": ("mutants", "mutants of jobs need it"),
     "z3": ("proofs", "`streamproof spec prove` needs it"),
 }

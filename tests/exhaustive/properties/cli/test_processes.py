@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -78,3 +79,18 @@ def test_a_report_that_nobody_read_is_no_verdict() -> None:
         3,
         "error: the output was closed before all of it was written; counterexamples are on disk\n",
     )
+
+
+def test_an_agent_s_stdout_is_the_protocols_alone(tmp_path: Path) -> None:
+    sdk = pytest.importorskip("mcp", reason="comes with the extra mcp")
+    server = sdk.StdioServerParameters(command=ENTRY[0], args=[*ENTRY[1:], "mcp"], cwd=tmp_path)
+
+    async def session() -> tuple[set[str], str]:
+        async with sdk.Client(server) as client:
+            tools = (await client.list_tools()).tools
+            refused = await client.call_tool("check", {"job": "nothing.py"})
+            return {tool.name for tool in tools}, refused.content[0].text
+
+    tools, message = asyncio.run(session())
+    assert tools == {"check", "explain", "counterexample"}
+    assert message.startswith("Error executing tool check: nothing.py: there is no such file: give the path of")
