@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -81,3 +82,35 @@ def test_the_package_page_has_no_link_that_leads_nowhere(monkeypatch: pytest.Mon
     assert release.LINK.findall(text_of("README.md")) != []
     assert release.LINK.findall(page) == []
     assert "(https://" in page or "Start here" in page
+
+
+PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]
+OF_CONDA = {"duckdb": "python-duckdb"}
+"""By the name of a package in pyproject.toml its name in conda, where that differs."""
+
+
+def named_by_conda(requirement: str) -> str:
+    name, bounds = re.fullmatch(r"([\w-]+)(.*)", requirement).groups()  # type: ignore[union-attr]
+    return f"{OF_CONDA.get(name, name)} {bounds}"
+
+
+def test_the_recipe_of_conda_has_the_project_s_version_dependencies_and_command() -> None:
+    recipe = yaml.safe_load(text_of("conda/recipe.yaml"))
+    assert recipe["context"]["version"] == PROJECT["version"]
+    python, *packages = recipe["requirements"]["run"]
+    assert python == f"python {PROJECT['requires-python']}"
+    assert packages == [*map(named_by_conda, PROJECT["dependencies"])]
+    assert recipe["requirements"]["run_constraints"] == [
+        *map(named_by_conda, PROJECT["optional-dependencies"]["spark"])
+    ]
+    assert recipe["build"]["python"]["entry_points"] == [" = ".join(one) for one in PROJECT["scripts"].items()]
+    assert recipe["about"]["summary"] == PROJECT["description"]
+    (backend,) = tomllib.loads(text_of("pyproject.toml"))["build-system"]["requires"]
+    assert named_by_conda(backend) in recipe["requirements"]["host"]
+
+
+@pytest.mark.parametrize("file", ["docs/github_actions.md"])
+def test_the_action_is_used_in_the_project_s_version(file: str) -> None:
+    text = text_of(file)
+    assert re.findall(r"/streamproof@v([\d.]+)", text) == [PROJECT["version"]]
+    assert {*re.findall(r"streamproof==([\d.]+)", text)} <= {PROJECT["version"]}
