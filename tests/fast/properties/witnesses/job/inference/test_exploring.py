@@ -178,6 +178,11 @@ def test_stand_ins_are_told_with_the_way_to_say_others(explore: Exploring) -> No
         (f"{EVENTS}{START}1 / 0\n{START}", "it has queries that it starts there or later"),
         ("no_such\n", "name 'no_such' is not defined"),
         (
+            "t = spark.read.table('names')\na, b = (spark.readStream.table(one) for one in 'ab')\n"
+            "a.join(b).select('x').writeStream.start()\n",
+            "line 4 of {where} reads a without a schema",
+        ),
+        (
             "a, b = (spark.readStream.table(one) for one in 'ab')\na.join(b).select('x').writeStream.start()\n",
             "line 3 of {where} reads a without a schema, and its columns can't be inferred ({where} raised",
         ),
