@@ -84,6 +84,7 @@ def called(name: str, *given: Any) -> JColumn:
     if name == "lit":
         return JColumn(lambda frame: constant(given[0]), str(given[0]), KINDS.get(type(given[0]), T.StringType()))
     kind = CLASSES.get(name, name[0].upper() + name[1:])
+    given = tuple(given[0]) if given and isinstance(given[0], list) else given  # a sequence of columns
     below = [one if isinstance(one, JColumn) else called("lit", one) for one in given]
     return JColumn(lambda frame: Expression(kind, *(one.of(frame) for one in below)), name)
 
@@ -95,7 +96,12 @@ def constant(value: Any) -> Expression:
 
 
 KINDS: dict[type, T.DataType] = {bool: T.BooleanType(), int: T.IntegerType(), float: T.DoubleType()}
-CLASSES = {"lt": "LessThan", "gt": "GreaterThan", "spark_partition_id": "SparkPartitionID"}
+CLASSES = {
+    "lt": "LessThan",
+    "gt": "GreaterThan",
+    "spark_partition_id": "SparkPartitionID",
+    "element_at": "ElementAt",
+}
 VALUES: dict[str, Callable[..., Any]] = {
     "Alias": lambda value: value,
     "Cast": lambda value: value,
@@ -106,6 +112,10 @@ VALUES: dict[str, Callable[..., Any]] = {
     "GreaterThan": lambda one, other: one > other,
     "EqualTo": lambda one, other: one == other,
     "SparkPartitionID": lambda: 0,
+    "Plus": lambda one, other: one + other,
+    "Pmod": lambda one, other: one % other,
+    "Array": lambda *values: [*values],
+    "ElementAt": lambda values, number: values[number - 1],
 }
 
 
@@ -172,7 +182,7 @@ class JFrame:
             expression = expression.below[0]
         if expression.kind == "AttributeReference":
             return self.kinds[expression.node["name"]].dataType
-        return given.kind or T.BooleanType()
+        return given.kind or (T.StringType() if expression.kind == "ElementAt" else T.BooleanType())
 
     def select(self, columns: Sequence[JColumn]) -> JFrame:
         made = [one.of(self) for one in columns]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from streamproof.properties.witnesses.job.scripts.reads import Frames, Read
+from memory_spark import Session, memory_session
+from streamproof import BadInput
+from streamproof.properties.witnesses.job.scripts.reads import Frames, Read, as_declared, of_topics
 
 
 def read(method: str = "load", target: Any = None, *arguments: Any, options: Any = None, **named: Any) -> Read:
@@ -90,3 +95,33 @@ CHOICES = {
 def test_a_read_is_answered_by(choice: str) -> None:
     made, names, chosen = CHOICES[choice]
     assert made.chosen(names) == ([*names[:1], *names[2:]] if chosen is None else chosen)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with memory_session(tmp_path) as session:
+        yield session
+
+
+def test_the_records_of_an_input_are_of_all_topics_that_are_read_in_turns(session: Session) -> None:
+    records = session.createDataFrame(pa.table({"topic": ["x"] * 5, "offset": [0, 1, 2, 3, 4]}))
+    for topics, wanted in ((["a"], "aaaaa"), (["a", "b"], "ababa"), (["a", "b", "c"], "abcab")):
+        found = of_topics(records, topics)
+        assert found.columns == ["topic", "offset"]
+        rows = found.toArrow().to_pylist()
+        assert "".join(row["topic"] for row in rows) == wanted
+        assert [row["offset"] for row in rows] == [0, 1, 2, 3, 4]
+
+
+def test_the_columns_of_a_table_have_the_types_and_the_order_of_the_reader_s_schema(session: Session) -> None:
+    frame = session.createDataFrame(pa.table({"Other": ["a"], "n": pa.array([1], pa.int32()), "m": [2]}))
+    read = Read(schema="n bigint, other string")
+    cast = as_declared(frame, read, "t", "job.py", cast=True)
+    assert (cast.dtypes, cast.toArrow().num_rows) == ([("n", "bigint"), ("other", "string")], 1)
+    with pytest.raises(BadInput, match=r"reads n of .* as bigint, and reads\['t'\] has it as int: give its Input"):
+        as_declared(frame, read, "t", "job.py")
+    same = as_declared(frame, Read(schema="n int, other string"), "t", "job.py")
+    assert same.columns == ["n", "Other"]
+    assert as_declared(frame, Read(), "t", "job.py") is frame
+    with pytest.raises(BadInput, match=r"reads the column none of .*, and reads\['t'\] has Other, n, m"):
+        as_declared(frame, Read(schema="none int"), "t", "job.py", cast=True)
