@@ -443,3 +443,9 @@ def test_a_change_of_an_expression_is_of_its_kind(line: str, kinds: set[str], tm
     code = f"from pyspark.sql import functions as F\n\n\ndef job(a, b, c=None):\n    return {line}\n"
     sources = [given.source for given in resolve_all([CLICKS], 0)]
     assert {mutant.kind for mutant in JobSource.of(job_of(tmp_path, code, "job")).mutants(sources)} == kinds
+
+
+def test_a_join_is_not_made_by_the_same_column_twice(tmp_path: Path) -> None:
+    made = changes_of(tmp_path, 'a.join(b, ["amount", "other"])')
+    assert not any('"other", "other"' in one or '"amount", "amount"' in one for one in made)
+    assert any('withColumnRenamed("amount", "other")' in one for one in changes_of(tmp_path, 'a.join(b, ["amount"])'))
