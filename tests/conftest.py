@@ -121,7 +121,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     pyspark = sys.modules.get("pyspark")
     if folder_of(item.nodeid) == "fast" and pyspark and pyspark.SparkContext._active_spark_context:
         pyspark.SparkContext._active_spark_context.stop()
-        pytest.fail("it starts Spark: move it to tests/spark, or play in memory (tests/helpers/shared_player.py)")
+        pytest.fail("it starts Spark: move it to tests/spark, or run it in memory (tests/helpers/memory_spark.py, shared_player.py)")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
