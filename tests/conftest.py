@@ -121,7 +121,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     pyspark = sys.modules.get("pyspark")
     if folder_of(item.nodeid) == "fast" and pyspark and pyspark.SparkContext._active_spark_context:
         pyspark.SparkContext._active_spark_context.stop()
-        pytest.fail("it starts Spark: move it to tests/spark, or run it in memory (tests/helpers/memory_spark.py, shared_player.py)")
+        helpers = "tests/helpers/memory_spark.py, shared_player.py"
+        pytest.fail(f"it starts Spark: move it to tests/spark, or run it in memory ({helpers})")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, copy, options
-from streamproof import BadInput, as_batch
+from streamproof import BadInput, Inconclusive, as_batch
 from streamproof.properties.checking.jobs import mutants
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.mutants import (
@@ -225,3 +225,11 @@ def test_a_mutant_is_compared_with_the_job_beside_others_or_alone() -> None:
             check.check(10)
             assert (check.ran is None) == bool(more)
             assert check.is_as(JobOracle(copy, plain={}), 10) is alike
+
+
+def test_a_mutant_of_which_histories_show_nothing_has_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shows_nothing(self: Any, *given: Any) -> bool:
+        raise Inconclusive("no row", job="copy")
+
+    monkeypatch.setattr(_MutantCheck, "is_as", shows_nothing)
+    assert fate(changed(amount=7)) == ("no difference", 'list values around it, Input(…, values={"amount": […]})')

@@ -180,7 +180,7 @@ def test_late_rows_that_are_not_drawn_are_not_checked(
 
 def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> None:
     met = SimpleNamespace(
-        nondeterministic={"n", "m"},
+        nondeterministic=frozenset("nmlkji"),
         extra=["e", "f"],
         left_out=["g", "h"],
         triggers={"t", "s"},
@@ -188,15 +188,15 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
     )
     judge: Any = SimpleNamespace(
         met=met,
-        declared=SimpleNamespace(settings={"spark.a": "0", "spark.b": "2"}, columns=[*"mnxyz"]),
+        declared=SimpleNamespace(settings={"spark.a": "0", "spark.b": "2"}, columns=[*"ijklmnxyz"]),
         without=frozenset({"y", "x"}),
         divergences=(),
         witness=SimpleNamespace(runner=SimpleNamespace(job=SimpleNamespace(notes=("a write", "a read")))),
     )
     assert limits(judge) == [
         "Not compared: the columns x, y: without= leaves them out",
-        "Not compared: the columns m, n, which have other values in each run: those of the clock, of randomness, of "
-        "files, partitions or offsets",
+        "Not compared: the columns i, j, k, l, m, n, which have other values in each run: those of the clock, of "
+        "randomness, of files, partitions or offsets",
         "Not compared: the columns e, f, of which nothing is expected",
         "Not compared: the columns g, h, which are expected and the result doesn't have",
         "Not checked: a write",
@@ -205,7 +205,7 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
         "Not checked: the trigger t: histories say which rows a batch has",
         "Set by the job: spark.a=0, spark.b=1, spark.c=3",
     ]
-    judge.declared.columns = [*"mnxy"]
+    judge.declared.columns = [*"ijklmnxy"]
     assert limits(judge)[0].startswith("Compared is the number of rows alone: no column has the same values")
 
 

@@ -278,3 +278,26 @@ def test_a_function_of_both_outputs_is_given_the_batches_after_the_first_stop_al
         (expected,) = oracle.beside(witness).expected([history], witness.sources, replace(run, stop_after=stops))
         assert seen == [(left, left)]
         assert expected.rows[: last - left] == [[]] * (last - left)
+
+
+def test_the_earlier_version_runs_from_the_start_under_its_own_mode_and_settings() -> None:
+    ran: list[tuple[Any, str, dict[str, str]]] = []
+
+    class Noting(MemoryRunner):
+        def run(self, batches: Any, clock: Any = (), run: RunOptions = PLAIN, times_ms: Any = ()) -> Output:
+            ran.append((self.job, run.mode, {**run.settings}))
+            return super().run(batches, clock, run)
+
+    def second(old: Batches, new: Batches) -> Batches:
+        return new
+
+    run = replace(RUN, settings={"spark.a": "1", "spark.b": "1"}, stop_after=(0,))
+    oracle = BothOracle(second, Earlier(doubled, "update", {"spark.b": "2"}), copy)  # type: ignore[arg-type]
+    given = options(copy, Noting, run=run)
+    witness = RowsWitness(given.runner, given.inputs)
+    (history,) = upgrades(copy, copy).checks[0].draws.draw(1)
+    oracle.beside(witness).expected([history], witness.sources, run)
+    assert ran == [
+        (doubled, "update", {"spark.a": "1", "spark.b": "2"}),
+        (copy, "append", {"spark.a": "1", "spark.b": "1"}),
+    ]
