@@ -10,14 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof import drop_duplicates, static_join, windows
+from streamproof import Input, drop_duplicates, static_join, windows
 from streamproof.properties.generators.columns.model import Expected, Source
+from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.laws.expected.comparison import (
     Kinds,
     RowDifference,
     check_columns,
     check_kinds,
     difference,
+    in_their_form,
     in_words,
     is_alike,
     note_kinds,
@@ -251,3 +253,35 @@ def test_a_column_of_several_kinds_is_of_no_type() -> None:
         check_kinds(wanted, came, "job")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="in the column 'n' the sink has 1, where true is expected"):
         check_kinds({"n": {"truth": True}}, {"n": {"number": 1}}, "job")
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MS = 1_767_268_800_000
+
+
+def of_form(time_format: Any, name: str = "clicks", time: str = "at") -> Source:
+    columns = f"user string, {time} bigint, n bigint" if time_format else f"user string, {time} timestamp, n bigint"
+    return resolve(Input(columns, key="user", time=time, time_format=time_format, name=name)).source
+
+
+@pytest.mark.parametrize(
+    ("formats", "emitted", "shown"),
+    [
+        (["ms"], [{"at": MS, "n": 1}], {"at": MS, "n": 1}),
+        (["ms"], [{"at": NOON, "n": 1}], {"at": NOON, "n": 1}),
+        (["ms"], [{"at": None, "n": 1}], {"at": NOON, "n": 1}),
+        (["ms"], [{"at": MS, "n": 1}, {"at": NOON, "n": 1}], {"at": NOON, "n": 1}),
+        (["ms"], [{"end": MS}], {"end": MS, "n": 1}),
+        (["ms", "s"], [{"end": MS}], {"end": NOON, "n": 1}),
+        (["ms", "s"], [{"at": MS}], {"at": MS, "n": 1}),
+        ([None], [{"at": MS}], {"at": NOON, "n": 1}),
+    ],
+)
+def test_event_times_are_expected_in_the_form_that_the_job_emits(
+    formats: list[Any], emitted: list[Any], shown: dict[str, Any]
+) -> None:
+    names = [("clicks", "at"), ("views", "seen")]
+    sources = [of_form(one, *name) for one, name in zip(formats, names, strict=False)]
+    expected = Expected("end", [[{name: NOON if name in ("at", "end") else 1 for name in shown}, {"at": None}]])
+    (found,) = in_their_form([expected], [[emitted]], sources)
+    assert found.rows == [[shown, {"at": None}]]
