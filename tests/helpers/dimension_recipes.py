@@ -397,7 +397,7 @@ WRONG = {
     "SQLite: closed and inserted whatever is late": Recipe(
         on_sqlite(KEPT_VERSIONS, close_and_insert), TYPE2, SHOWN, rows=3
     ),
-    "SQLite: insert-only, and a view of the versions, repeats and all": Recipe(
+    "SQLite: insert-only, and a view in which each event is a version": Recipe(
         on_sqlite(views(EVERY.replace("op_before IS NULL OR", "true OR")), log), TYPE2, SHOWN, rows=2
     ),
     "SQLite: closed and inserted in two commits": Recipe(
