@@ -109,7 +109,7 @@ def test_the_recipe_of_conda_has_the_project_s_version_dependencies_and_command(
     assert named_by_conda(backend) in recipe["requirements"]["host"]
 
 
-@pytest.mark.parametrize("file", ["docs/github_actions.md"])
+@pytest.mark.parametrize("file", ["docs/verdicts.md"])
 def test_the_action_is_used_in_the_project_s_version(file: str) -> None:
     text = text_of(file)
     assert re.findall(r"/streamproof@v([\d.]+)", text) == [PROJECT["version"]]
