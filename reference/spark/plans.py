@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from . import drop_duplicates, groups, processor, session_windows, stream_join, windows
@@ -376,7 +377,7 @@ class Join(Stateful):
 
     by: stream_join.StreamJoin
 
-    @property
+    @cached_property
     def model(self) -> stream_join.StreamJoin:
         """The reference model, by the sides that have their event time."""
         timed = zip(stream_join.LEFT_FIRST, self.inputs, self.by.times, strict=True)

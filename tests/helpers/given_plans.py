@@ -57,6 +57,9 @@ class Expression(_Kind):
     def sql(self) -> str:
         return str(self.node.get("name", self.kind))
 
+    def dataType(self) -> Any:
+        return SimpleNamespace(typeName=lambda: self.node.get("dataType", "string"))
+
     def exprId(self) -> Any:
         return SimpleNamespace(id=lambda: self.node["exprId"]["id"])
 

@@ -413,6 +413,9 @@ class JQuery:
     def trigger(self) -> Any:
         return SimpleNamespace(toString=lambda: self.said["trigger"])
 
+    def outputMode(self) -> Any:
+        return SimpleNamespace(toString=lambda: str(self.said.get("outputMode", "append")).title())
+
     def isActive(self) -> bool:
         return self.is_active
 

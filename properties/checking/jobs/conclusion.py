@@ -1,9 +1,11 @@
-"""The limits of a check that found no difference: the coverage goals that are unmet, and what was not checked."""
+"""The limits of a check: the coverage goals that are unmet, what was not checked, and the notes on the job's plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 
+from ....reference.spark.plans import Scan
 from ...generators.columns.formatting import duration
 from ...generators.columns.histories.constants import Compares, compares, unreached
 from ...generators.columns.inputs import ResolvedInput, values_hint
@@ -13,11 +15,14 @@ from ...laws.expected.judging import Judge
 from ...laws.variation import CHANGED, Variation
 from ...system.progress import tell
 from ...witnesses.job.plan.plans import delays_by_input
+from ...witnesses.job.plan.skeletons import Skeleton
 from ...witnesses.job.running import RESTORED
 from ...witnesses.job.witness import RowsWitness
 from ..fuzzing.divergences import sentences
+from ..notes.playing import plain
+from ..notes.rules import notes_of
 from .draws import Draws
-from .verdicts import Inconclusive
+from .verdicts import CheckFailed, Inconclusive
 
 MIN_HISTORIES = 10
 """Fewer histories are inconclusive."""
@@ -200,6 +205,39 @@ def limits(judge: Judge) -> list[str]:
     if settings:
         found.append(f"Set by the job: {', '.join(f'{name}={value}' for name, value in sorted(settings.items()))}")
     return [*sentences(judge.divergences), *found]
+
+
+def notes_on(judge: Judge) -> list[str]:
+    """Return the notes on the job of a judge; none if its plan isn't known."""
+    plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
+    if plan.skeleton is None:
+        return []
+    columns = {source.name: [*source.wire_schema.names] for source in judge.witness.sources}
+    return [str(note) for note in notes_of(plan.skeleton, _named(plan.skeleton, columns))]
+
+
+def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the names of the inputs by those that a skeleton has for them; without those that are alike."""
+    sources = {node.name: node for part in skeleton.parts for node in part.walk() if isinstance(node, Scan)}
+    named = {}
+    for number, source in sources.items():
+        # Behind an input's own columns are those that are computed from them.
+        names = [plain(column) for column in source.columns]
+        alike = [name for name, own in columns.items() if names[: len(own)] == own]
+        if len(alike) == 1:
+            named[number] = alike[0]
+    return named if len({*named.values()}) == len(named) else {}
+
+
+@contextlib.contextmanager
+def noting(judge: Judge) -> Iterator[None]:
+    """Give a failure that is raised within it the notes on the job."""
+    __tracebackhide__ = True
+    try:
+        yield
+    except CheckFailed as failed:
+        failed.notes = notes_on(judge)
+        raise
 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:

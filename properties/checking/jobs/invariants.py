@@ -17,7 +17,7 @@ from ...system.time_limit import seconds_left
 from ...witnesses.job.witness import Emitted
 from ...witnesses.run_options import OF_SINKS, Moment
 from .arguments import CheckOptions
-from .conclusion import limits, unfinished
+from .conclusion import limits, notes_on, unfinished
 from .job_check import JobCheck
 from .reports import JobReport
 
@@ -110,6 +110,7 @@ class Invariants:
             not_checked=unsure,
             equality=self.options.equality,
             limits=limits(before.judge),
+            notes=notes_on(before.judge),
             between=("job",),
         )
 

@@ -26,7 +26,7 @@ from .arguments import (
     divided,
     oracle_of,
 )
-from .conclusion import tell_of_few
+from .conclusion import noting, tell_of_few
 from .invariants import HISTORIES as HISTORIES_OF_INVARIANTS
 from .invariants import Invariants, invariants_of
 from .job_check import JobCheck
@@ -105,8 +105,9 @@ class Job:
         options, histories = self._options(asked), asked.get("histories")
         tell_of_few(histories)
         checking = JobCheck(options, oracle_of(expect, self.job), Variation(options.run))
-        checking.replay(asked.get("examples", ()))
-        report = checking.check(histories or HISTORIES)
+        with noting(checking.judge):
+            checking.replay(asked.get("examples", ()))
+            report = checking.check(histories or HISTORIES)
         if not mutants:
             return report
         of_mutants = replace(options, without=options.without | checking.judge.met.nondeterministic)
@@ -150,7 +151,9 @@ class Job:
         laws, columns = invariants_of([*without, *self.how.get("without", ())])
         options, histories = self._options(asked, without=columns), asked.get("histories")
         tell_of_few(histories)
-        return Invariants(options, laws).report(histories or HISTORIES_OF_INVARIANTS, asked.get("examples", ()))
+        checking = Invariants(options, laws)
+        with noting(checking.checks[0].judge):
+            return checking.report(histories or HISTORIES_OF_INVARIANTS, asked.get("examples", ()))
 
     @checked
     def upgrade(

@@ -38,7 +38,7 @@ from ...witnesses.spark.failures import QueryFailed
 from ..fuzzing.divergences import FILTERED_WATERMARK, sentences
 from .arguments import CheckOptions
 from .boundary_values import with_boundary_values
-from .conclusion import inconclusive, limits, not_checked, unmet_goals
+from .conclusion import inconclusive, limits, not_checked, notes_on, unmet_goals
 from .draws import Draws, with_identities
 from .failing import failing_history
 from .reports import JobReport
@@ -255,6 +255,7 @@ class JobCheck:
             comparing=self.judge.met.comparing,
             alone=self.why_alone,
             limits=[*limits(self.judge), *of_production],
+            notes=notes_on(self.judge),
             not_checked=not_checked(self.judge, self.draws, histories),
             equality=self.options.equality,
         )

@@ -79,6 +79,7 @@ class JobReport(Shown):
         mutants: The mutants of the job, and which of them the check kills; None: they weren't asked for.
         limits: The columns that weren't compared, the sinks and triggers that weren't used, and the settings that the
             job makes; a sentence each.
+        notes: The notes on the job's plan.
         between: The witnesses that were compared.
     """
 
@@ -93,6 +94,7 @@ class JobReport(Shown):
     equality: Equality = TWELVE_DIGITS
     mutants: MutantsReport | None = None
     limits: Sequence[str] = ()
+    notes: Sequence[str] = ()
     between: Sequence[str] = ("expected", "job")
 
     @property
@@ -119,7 +121,7 @@ class JobReport(Shown):
     def _notes(self) -> list[str]:
         alone = [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
         left = [f"Not checked: {one}." for one in self.not_checked]
-        return [*alone, *self.counted, *left, *(str(self.mutants).splitlines() if self.mutants else [])]
+        return [*alone, *self.counted, *left, *(str(self.mutants).splitlines() if self.mutants else []), *self.notes]
 
     @property
     def checked(self) -> Checked:

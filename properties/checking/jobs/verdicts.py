@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,13 @@ from ..checked import Checked, LawCount
 
 
 class CheckFailed(Raised, AssertionError):
-    """A check of a job that ended otherwise than by *conforms*."""
+    """A check of a job that ended otherwise than by *conforms*.
+
+    Attributes:
+        notes: The notes on the job's plan, as far as it is known.
+    """
+
+    notes: Sequence[str] = ()
 
 
 class Inconclusive(CheckFailed):
@@ -36,7 +43,7 @@ class Inconclusive(CheckFailed):
         """The outcome as plain data."""
         said = str(self)
         name = self.job or (said.splitlines() or ["a job"])[0][:100]
-        return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)])
+        return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)], notes=self.notes)
 
 
 class Violated(CheckFailed):
@@ -73,7 +80,7 @@ class Violated(CheckFailed):
         one = self.counterexample
         says = in_words(one.expected.comparing, one.equality)
         count = LawCount(one.oracle, says, ("expected", "job"), "violated", 1, 1)
-        return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}")
+        return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}", notes=self.notes)
 
 
 class UpgradeRefused(CheckFailed):

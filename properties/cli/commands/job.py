@@ -239,7 +239,7 @@ def exit_by_verdict(
                 outcomes.append(found)
                 verdict = found.verdict
         for outcome in outcomes:
-            results.out(str(outcome))
+            results.out("\n".join([str(outcome), *(outcome.notes if isinstance(outcome, CheckFailed) else ())]))
         results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]")
     raise typer.Exit(EXITS[verdict])
 

@@ -26,7 +26,18 @@ from ...generators.columns.model import Source
 from ...system.installed.spark_versions import arrow_table_of, frame_of_arrow
 from ...system.progress import doing
 from ...system.visible import first_cause, first_line
-from ..run_options import BETWEEN, MIDDLE, OF_SINKS, PLAIN, WITHIN, Crash, Mode, Moment, RunOptions
+from ..run_options import (
+    BETWEEN,
+    MIDDLE,
+    OF_SINKS,
+    PLAIN,
+    WATERMARK_POLICY,
+    WITHIN,
+    Crash,
+    Mode,
+    Moment,
+    RunOptions,
+)
 from ..spark.engine import OfBatch, PreparedQuery, Tables, TookTooLong, limited
 from ..spark.failures import PlannedCrash, QueryFailed, Result, in_own_folder, refused, reported_failures
 from ..spark.own_settings import noting_settings, taking_back_settings
@@ -377,6 +388,7 @@ class JobQuery(PreparedQuery):
         lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
         committed: What its progress has said of the micro-batches that it has committed.
         given: What a sink's functions are given beside the inputs.
+        own_mode: Its output mode; of a sink the mode of the query that it has started.
         own_settings: The settings of the session that it has made.
         triggers: The triggers that it has asked for, and that the check replaces.
         divergences: The names of the known divergences that reach the plan of a sink's query.
@@ -401,6 +413,7 @@ class JobQuery(PreparedQuery):
         self.first_stop = min(run.stop_after, default=0)
         stops = tuple(stop for stop in dict.fromkeys(run.stop_after) if stop < len(batches) - 1)
         self.runner, self.job, self.mode = runner, runner.job, run.mode
+        self.own_mode: str = run.mode
         super().__init__(spark, folder, with_clock(batches, clock), replace(run, stop_after=stops), run.steps)
         self.folder, self.clock, self.seconds = folder, clock, run.seconds
         self.times_ms, self.committed = times_ms, Committed()
@@ -516,7 +529,8 @@ class JobQuery(PreparedQuery):
         text = in_order.replace(str(self.folder), "")
         if (known := self.runner.plans.get(text)) is not None:
             return known
-        plan = plan_of(analyzed)
+        policy = self.spark.conf.get(WATERMARK_POLICY, "min")
+        plan = plan_of(analyzed, IS_CLOCK, self.own_mode, str(policy))
         if not (plan.initial_keys or plan.looked_up or _CUT in text):
             self.runner.plans[text] = plan
         return plan
@@ -728,6 +742,7 @@ class JobQuery(PreparedQuery):
         query: StreamingQuery = query_of(job, started, self.own)
         self.checkpoint = folder_of_checkpoint(query._jsq.streamingQuery())
         self.refuse_others(1)
+        self.own_mode = str(query._jsq.streamingQuery().outputMode().toString()).lower()
         try:
             self.take_up(query._jsq.streamingQuery().analyzedPlan(), watermarks)
         except BadInput:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....generators.columns.terms import COLUMN, CONSTANT, Term
-from ..plan.expressions import TermReader, Tree, trees_of
-from ..plan.plans import class_of, columns_beside, members, read_expression, session_zone, walk
+from ..plan.expressions import TermReader, Tree, read_expression, trees_of
+from ..plan.plans import class_of, columns_beside, members, session_zone, walk
 
 PARSERS = {"JsonToStructs": "json", "CsvToStructs": "csv", "AvroDataToCatalyst": "avro"}
 """Expressions that parse a payload, each with the payload's form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -14,11 +15,21 @@ from ....generators.columns.terms import COLUMN, COMPARISONS, CONSTANT, Term, is
 
 JsonExpression: TypeAlias = Sequence[Mapping[str, Any]]
 """An expression's nodes as Spark writes them in JSON, parents first."""
+DELAY_MS = "spark.watermarkDelayMs"
+"""The metadata of a column with a watermark."""
 MAX_TERMS = 200
 """The most terms of a comparison; one of more is left out."""
 MAX_DEPTH = 100
 _CAPS = {"Least": "LessThan", "Greatest": "GreaterThan"}
 """The comparisons that a least or greatest of two makes."""
+
+
+def read_expression(expression: Any) -> JsonExpression:
+    """Return an expression's nodes, parents first, each with the name of its class."""
+    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
+    # A subquery's reference to a column outside of it counts as the column.
+    each = (column for node in nodes for column in (node["e"] if node["class"].endswith(".OuterReference") else [node]))
+    return [{**node, "class": node["class"].rpartition(".")[2]} for node in each]
 
 
 class Tree(NamedTuple):

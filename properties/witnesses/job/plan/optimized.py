@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .plans import DELAY_MS, SESSION, class_of, members, walk
+from .expressions import DELAY_MS
+from .plans import SESSION, class_of, members, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

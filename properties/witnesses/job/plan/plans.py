@@ -15,10 +15,9 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.model import Source
 from ....generators.columns.terms import Term
-from .expressions import JsonExpression, Tree, comparisons_of, trees_of
+from .expressions import DELAY_MS, JsonExpression, Tree, comparisons_of, read_expression, trees_of
+from .skeletons import Operator, Skeleton, skeleton_of
 
-DELAY_MS = "spark.watermarkDelayMs"
-"""The metadata of a column with a watermark."""
 SESSION = "session_window"
 """The name of the column that Spark makes for session windows, whatever it is renamed to."""
 _LONGEST_US = 400 * UNITS_US["day"]
@@ -101,6 +100,7 @@ class Plan:
         of_clock: The columns of its result that have the time at which a batch runs.
         of_places: The columns of its result that have the place of a record in its stream, such as Kafka's offset.
         renamed: The columns of its result that are a source's column under another name, each with that name.
+        skeleton: Its translation into plans of the reference; None: it isn't known.
     """
 
     operators: frozenset[str] = frozenset()
@@ -123,6 +123,7 @@ class Plan:
     of_clock: frozenset[str] = frozenset()
     of_places: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = field(default_factory=dict)
+    skeleton: Skeleton | None = None
 
 
 def operators_of(analyzed: Any) -> frozenset[str]:
@@ -130,10 +131,19 @@ def operators_of(analyzed: Any) -> frozenset[str]:
     return frozenset(map(class_of, walk(analyzed)))
 
 
-def plan_of(analyzed: Any) -> Plan:
-    """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`."""
-    nodes = [(class_of(node), node) for node in walk(analyzed)]
-    expressions = [read_expression(expression) for _, node in nodes for expression in members(node.expressions())]
+def plan_of(analyzed: Any, clock: str = "", mode: str = "", policy: str = "min") -> Plan:
+    """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`.
+
+    Args:
+        analyzed: The plan.
+        clock: The column of the rows of a check's own, which its skeleton leaves out; empty: there are none.
+        mode: The output mode of its query, by which its skeleton goes; empty: it isn't known, and no skeleton is made.
+        policy: Whether the watermark of several inputs is the least or the largest.
+    """
+    operators: list[Operator] = []
+    root = _read(analyzed, operators)
+    nodes = [(one.kind, one.node) for one in operators]
+    expressions = [expression for one in operators for expression in one.expressions]
     watermarks = [node for name, node in nodes if name == "EventTimeWatermark"]
     delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
     durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
@@ -169,7 +179,19 @@ def plan_of(analyzed: Any) -> Plan:
         of_places=_columns_of(analyzed, expressions, lambda node: False, places),
         of_clock=_columns_of(analyzed, expressions, _is_of_clock),
         renamed=_renamed(analyzed, expressions, given),
+        skeleton=skeleton_of(root, clock, mode, policy) if mode else None,
     )
+
+
+def _read(node: Any, found: list[Operator]) -> Operator:
+    """Read an operator and those below it, and add them to those found, parents first, those of subqueries last."""
+    expressions = [read_expression(expression) for expression in members(node.expressions())]
+    operator = Operator(class_of(node), node, expressions)
+    found.append(operator)
+    operator.inputs.extend(_read(child, found) for child in members(node.children()))
+    for subquery in members(node.subqueries()):
+        _read(subquery, found)
+    return operator
 
 
 def delays_by_input(plan: Plan, sources: Sequence[Source]) -> dict[str, int] | None:
@@ -207,14 +229,6 @@ def walk(plan: Any) -> Iterator[Any]:
     for below in (plan.children(), plan.subqueries()):
         for node in members(below):
             yield from walk(node)
-
-
-def read_expression(expression: Any) -> JsonExpression:
-    """Return an expression's nodes, parents first, each with the name of its class."""
-    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    # A subquery's reference to a column outside of it counts as the column.
-    each = (column for node in nodes for column in (node["e"] if node["class"].endswith(".OuterReference") else [node]))
-    return [{**node, "class": node["class"].rpartition(".")[2]} for node in each]
 
 
 def _delays_us(watermark: Any) -> Iterator[int]:

@@ -31,13 +31,14 @@ def test_a_plan_is_read_once_if_its_text_is_the_same(
 ) -> None:
     read: list[str] = []
 
-    def plan_of(analyzed: Any) -> Plan:
+    def plan_of(analyzed: Any, *how: str) -> Plan:
         read.append(analyzed.toString())
         return plan
 
     monkeypatch.setattr(running, "plan_of", plan_of)
     runner = SimpleNamespace(plans={})
+    spark = SimpleNamespace(conf={})
     for text, folder in zip(texts, ("/tmp/one", "/tmp/two"), strict=True):
-        query: Any = SimpleNamespace(folder=Path(folder), runner=runner)
+        query: Any = SimpleNamespace(folder=Path(folder), runner=runner, spark=spark, own_mode="append")
         assert JobQuery.plan_of(query, SimpleNamespace(toString=lambda text=text: text)) == plan
     assert len(read) == times_read

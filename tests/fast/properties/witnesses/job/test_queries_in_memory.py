@@ -242,7 +242,7 @@ def test_the_columns_of_schemas_and_the_plans_of_all_queries_are_read_once(monke
     read: list[Any] = []
     original, schema_of = running.plan_of, running.PreparedQuery.schema_of
 
-    def reading(analyzed: Any) -> Any:
+    def reading(analyzed: Any, *how: str) -> Any:
         read.append("plan")
         return original(analyzed)
 

@@ -1,0 +1,207 @@
+"""Plays small histories on the plans of the reference, and searches the times at which something changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from ....reference.core.durations import UNITS_US
+from ....reference.spark.aggregates import Row
+from ....reference.spark.execution import Batch, ExecutedBatch, Execution
+from ....reference.spark.plans import Aggregation, Join, Node, Project, Scan, Union, WithWatermark
+from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.windows import Windows
+from ...generators.columns.formatting import shown
+from ...generators.columns.forms.rows import from_microseconds
+from ...witnesses.job.plan.skeletons import UNKNOWN
+
+Play: TypeAlias = Sequence[Batch]
+START_US = 1_704_067_200 * UNITS_US["second"]
+"""2024-01-01: the time at which histories begin, which is also the start of windows of whole hours and days."""
+LONG_US = 365 * UNITS_US["day"]
+"""What is remembered for so long is remembered for ever: by the reference nothing is forgotten later."""
+MAX_SUMS = 256
+"""The most sums of durations at which something is looked for first."""
+_OF_TYPE = {"boolean": (True, False), "string": ("a", "b")}
+
+
+@dataclass
+class Stage:
+    """A plan on which histories are played.
+
+    Attributes:
+        plan: The plan.
+        types: The types of its columns.
+        policy: Whether the watermark of several inputs is the least or the largest.
+    """
+
+    plan: Node
+    types: Mapping[str, Any]
+    policy: Any = "min"
+
+    @cached_property
+    def sources(self) -> Mapping[str, Sequence[str]]:
+        """The columns of the inputs, by their names; one that is read twice has those of both."""
+        nodes = [node for node in self.plan.walk() if isinstance(node, Scan)]
+        names = dict.fromkeys(node.name for node in nodes)
+        return {
+            name: [*dict.fromkeys(column for node in nodes if node.name == name for column in node.columns)]
+            for name in names
+        }
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the reference has a model of each operator below it."""
+        return not any(name.startswith(UNKNOWN) for name in self.sources)
+
+    @cached_property
+    def watermarks(self) -> list[WithWatermark]:
+        """The watermarks of the plan."""
+        return [node for node in self.plan.walk() if isinstance(node, WithWatermark)]
+
+    @cached_property
+    def times(self) -> Mapping[str, frozenset[str]]:
+        """By the name of an input its columns that watermarks, windows and bounds of joins go by."""
+        found: dict[str, set[str]] = {name: set() for name in self.sources}
+        for node in self.plan.walk():
+            for below, column in _timed(node):
+                for source, name in origins(below, column):
+                    found[source].add(name)
+        return {name: frozenset(columns) for name, columns in found.items()}
+
+    @cached_property
+    def distances_us(self) -> frozenset[int]:
+        """The sums of some of the plan's durations: of delays, windows, gaps and bounds."""
+        sums = {0}
+        for duration_us in dict.fromkeys(one for node in self.plan.walk() for one in _durations_us(node)):
+            if len(sums) < MAX_SUMS:
+                sums |= {one + duration_us for one in sums}
+        return frozenset(sums)
+
+    def row(self, source: str, time_us: int, other: bool = False) -> Row:
+        """Return a row of an input.
+
+        Args:
+            source: The input.
+            time_us: The value of its columns of times.
+            other: Whether its other values are others than those of other rows.
+        """
+        timed = self.times[source]
+        return {name: time_us if name in timed else self.value(name, other) for name in self.sources[source]}
+
+    def value(self, column: str, other: bool) -> Any:
+        """Return a value of a column."""
+        kind = str(self.types.get(column))
+        if kind.startswith(("timestamp", "date")):
+            return START_US
+        return _OF_TYPE.get(kind, (1, 2))[other]
+
+    def all_at(self, time_us: int, *sources: str) -> Batch:
+        """Return a batch of a row with other values on each input, or on some."""
+        return {name: [self.row(name, time_us, other=True)] for name in sources or self.sources}
+
+    def play(self, history: Play) -> list[ExecutedBatch]:
+        """Return the micro-batches of a history."""
+        return Execution(self.plan, policy=self.policy).run(history)
+
+    def emitted(self, history: Play, since: int = 0) -> list[str]:
+        """Return the rows that a history emits from a batch on, sorted."""
+        done = [one for one in self.play(history) if one.batch >= since]
+        return sorted(repr([*row.values()]) for one in done for row in one.rows)
+
+    def is_emitted(self, history: Play, without: Play) -> bool:
+        """Whether a history emits a row that another doesn't."""
+        more, fewer = self.emitted(history), self.emitted(without)
+        return any(more.count(row) > fewer.count(row) for row in more)
+
+    def shown(self, source: str, row: Row, columns: Sequence[str] = ()) -> str:
+        """Return a row as text: the columns that are given, and its times."""
+        wanted = [name for name in row if name in columns or name in self.times[source]]
+        return ", ".join(f"{plain(name)} {self.text(source, name, row[name])}" for name in wanted)
+
+    def text(self, source: str, column: str, value: Any) -> str:
+        """Return a value as text."""
+        is_time = column in self.times[source] or value == START_US
+        return moment(value) if is_time else shown(value)
+
+
+def plain(column: str) -> str:
+    """Return a column's name without its number."""
+    return column.rpartition("#")[0]
+
+
+def moment(time_us: int) -> str:
+    """Return an event time as text."""
+    return shown(from_microseconds(time_us).replace(tzinfo=None))
+
+
+def origins(node: Node, column: str) -> Iterator[tuple[str, str]]:
+    """Yield the inputs' columns that a column comes from, each with the name of the input."""
+    if isinstance(node, Scan):
+        yield from [(node.name, column)] * (column in node.columns)
+        return
+    if isinstance(node, Project):
+        made = dict(node.made).get(column)
+        for name in () if made is None else made.columns:
+            yield from origins(node.input, name)
+        return
+    if isinstance(node, Union):
+        for one in node.inputs:
+            yield from origins(one, column)
+        return
+    if isinstance(node, Aggregation) and column == node.time:
+        column = getattr(node.by, "time", column) or column
+    for one in node.inputs:
+        if column in one.columns:
+            yield from origins(one, column)
+
+
+def _durations_us(node: Node) -> Iterator[int]:
+    if isinstance(node, WithWatermark):
+        yield node.delay_us
+    if isinstance(node, Aggregation) and isinstance(node.by, Windows):
+        yield node.by.size_us
+    if isinstance(node, Aggregation) and isinstance(node.by, SessionWindows):
+        yield node.by.gap_us
+    if isinstance(node, Join):
+        yield from (abs(one) for one in (node.by.before_us, node.by.after_us) if one is not None)
+
+
+def _timed(node: Node) -> Iterator[tuple[Node, str]]:
+    """Yield the columns by whose times a node goes, each with the input that has it."""
+    if isinstance(node, WithWatermark):
+        yield node.input, node.column
+    if isinstance(node, Aggregation) and isinstance(node.by, Windows | SessionWindows):
+        yield node.input, node.by.time
+    if isinstance(node, Join) and (node.by.before_us, node.by.after_us) != (None, None):
+        yield from zip(node.inputs, node.by.times, strict=True)
+
+
+def first_that(
+    holds: Callable[[int], bool], low_us: int, high_us: int, near: Iterable[int], step_us: int = 1_000
+) -> int:
+    """Return the least time of which something holds, as it does of the last and of all between.
+
+    Args:
+        holds: What holds.
+        low_us: The first time, in microseconds.
+        high_us: The last time.
+        near: The times next to which it is looked for first.
+        step_us: The distance between times.
+    """
+    points = sorted({time + more for time in near for more in (-step_us, 0, step_us) if low_us < time + more < high_us})
+    while points:
+        middle = len(points) // 2
+        if holds(points[middle]):
+            high_us, points = points[middle], points[:middle]
+        else:
+            low_us, points = points[middle], points[middle + 1 :]
+    while high_us - low_us > step_us:
+        middle_us = low_us + (high_us - low_us) // step_us // 2 * step_us
+        if holds(middle_us):
+            high_us = middle_us
+        else:
+            low_us = middle_us
+    return low_us if holds(low_us) else high_us

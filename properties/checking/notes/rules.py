@@ -1,0 +1,317 @@
+"""What a plan does with rows, as histories show it: each rule keeps the smallest history that does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....reference.spark.execution import Batch
+from ....reference.spark.groups import Groups
+from ....reference.spark.plans import Aggregation, Deduplication, Join, Node, pruned
+from ...generators.columns.formatting import duration
+from ...witnesses.job.plan.skeletons import Skeleton
+from .playing import LONG_US, START_US, Play, Stage, first_that, moment, origins, plain
+
+FORGETS_NEVER = "never forgets"
+DROPS_LATE = "drops late rows"
+WAITS = "rows wait"
+OUTER_AS_INNER = "outer join filtered"
+TIME_IN_KEY = "event time among the keys"
+LOST = "rows without a partner"
+BY_ORDER = "order of rows"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A fact about a plan that its user may not want.
+
+    Attributes:
+        name: Its name.
+        says: A sentence, without its full stop.
+        history: The smallest history that shows it, a line for each batch; empty: the sentence has it.
+    """
+
+    name: str
+    says: str
+    history: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([f"Note ({self.name}): {self.says}", *(f"    {line}" for line in self.history)])
+
+
+def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> list[Note]:
+    """Return the notes on a plan.
+
+    Args:
+        skeleton: The plan.
+        inputs: The names of its inputs in messages, by those in the skeleton; None: they are named by their columns.
+    """
+    linter = _Linter(skeleton, inputs or {})
+    found = [*linter.filtered(), *linter.lookups(), *linter.by_order()]
+    parts = [pruned(part) for part in skeleton.parts]  # as Spark plans it
+    for part in parts:
+        for node in part.walk():
+            if node.is_stateful and (stage := linter.stage(node)).is_known:
+                found += [*linter.forgets(stage), *linter.keys(stage), *linter.unmatched(stage)]
+        found += [*linter.late(part)]
+    for whole in parts[-1:]:
+        found += [*linter.waits(linter.stage(whole))]
+    return [*dict.fromkeys(found)]
+
+
+class _Linter:
+    def __init__(self, skeleton: Skeleton, inputs: Mapping[str, str]) -> None:
+        self.skeleton, self.inputs = skeleton, inputs
+
+    def stage(self, plan: Node) -> Stage:
+        return Stage(plan, self.skeleton.types, self.skeleton.policy)
+
+    def of(self, stage: Stage, source: str) -> str:
+        """Return the words for a row of an input."""
+        times = sorted(map(plain, stage.times[source]))
+        return f"row of {self.inputs.get(source) or ' and '.join(times) or 'the input'}"
+
+    def forgets(self, stage: Stage) -> Iterator[Note]:
+        """A row is remembered when the watermark has moved a year beyond it."""
+        node = stage.plan
+        if isinstance(node, Aggregation) and not self.keys_of(node):
+            return
+        found: dict[str, Play] = {}
+        for source in stage.sources:
+            for probe in stage.sources:
+                if isinstance(node, Join) and len(stage.sources) > 1 and probe == source:
+                    continue
+                if (history := self.remembered(stage, source, probe)) is not None:
+                    found.setdefault(source, history)
+        if not found:
+            return
+        history = next(iter(found.values()))
+        moves = "the watermark moves" if len(history) > 2 else ""
+        ends = ["", *[moves] * (len(history) - 2), self.still(node)]
+        lines = [self.line(stage, number, *pair) for number, pair in enumerate(zip(history, ends, strict=True), 1)]
+        named = [self.inputs.get(one) for one in found]
+        whose = f" of {' and '.join(filter(None, named))}" if len(found) < len(stage.sources) and all(named) else ""
+        yield Note(FORGETS_NEVER, self.for_ever(node, whose), tuple(lines))
+
+    def remembered(self, stage: Stage, source: str, probe: str) -> Play | None:
+        """Return a history in which a row is remembered when a row of `probe` comes; None: it is forgotten."""
+        far_us = START_US + LONG_US
+        moves = [stage.all_at(far_us)] if stage.watermarks else []
+        row = stage.row(source, START_US)
+        for time_us in (far_us + 60_000_000, START_US):
+            last = {probe: [stage.row(probe, time_us)]}
+            history = [{source: [row]}, *moves, last]
+            since = len(history) - 1
+            if stage.emitted(history, since) != stage.emitted([{}, *moves, last], since):
+                return history
+        return None
+
+    def after_start(self, stage: Stage) -> list[int]:
+        """Return the times after the start of histories at which something may change."""
+        return [START_US + one for one in stage.distances_us]
+
+    def keys_of(self, node: Node) -> tuple[str, ...]:
+        """Return the columns by which a node brings rows together."""
+        if isinstance(node, Aggregation):
+            return node.by.columns if isinstance(node.by, Groups) else (*node.by.keys, node.by.time)
+        if isinstance(node, Deduplication):
+            return node.by
+        return (*node.by.keys[0], *node.by.keys[1]) if isinstance(node, Join) else ()
+
+    def columns(self, stage: Stage) -> list[str]:
+        """Return the inputs' columns by which a stage's operator brings rows together."""
+        keys = self.keys_of(stage.plan)
+        return [name for key in keys for one in stage.plan.inputs for _, name in origins(one, key)]
+
+    def line(self, stage: Stage, number: int, batch: Batch, end: str) -> str:
+        """Return a batch of a history as a line."""
+        columns, several = self.columns(stage), len(stage.sources) > 1
+        rows = [
+            f"{self.inputs[name]}: {text}" if several and name in self.inputs else text
+            for name, rows in batch.items()
+            for text in (stage.shown(name, row, columns) for row in rows)
+        ]
+        return f"batch {number}: {'; '.join(rows)}{': ' * bool(end)}{end}"
+
+    def named(self, keys: Sequence[str]) -> str:
+        return ", ".join(dict.fromkeys(map(plain, keys))) or "no column"
+
+    def for_ever(self, node: Node, whose: str) -> str:
+        if isinstance(node, Join):
+            return (
+                f"this join never forgets a row{whose}: its state grows for ever; watermarks on both inputs, and a "
+                "condition that bounds the one event time by the other, let it forget"
+            )
+        if isinstance(node, Deduplication):
+            return (
+                f"the deduplication by {self.named(node.by)} remembers each row for ever: its state grows; "
+                "dropDuplicatesWithinWatermark forgets"
+            )
+        mode = getattr(getattr(node, "by", None), "mode", "")
+        why = (
+            "complete mode keeps all" if mode == "complete" else "no event time with a watermark is among these columns"
+        )
+        return f"the groups by {self.named(self.keys_of(node))} are kept for ever, and their state grows: {why}"
+
+    def still(self, node: Node) -> str:
+        if isinstance(node, Join):
+            return "the first row is still joined"
+        return "still dropped" if isinstance(node, Deduplication) else "the first row is still counted"
+
+    def keys(self, stage: Stage) -> Iterator[Note]:
+        """Two rows that differ in the event time alone both pass a deduplication."""
+        node = stage.plan
+        if not isinstance(node, Deduplication) or node.within_watermark:
+            return
+        times = [time.column for time in node.input.event_times if time.column in node.by]
+        if not times or len(node.by) < 2:
+            return
+        for source, name in origins(node.input, times[0]):
+            first, second = ({**stage.row(source, START_US), name: START_US + after_us} for after_us in (0, 1_000_000))
+            rows = stage.emitted([{source: [first, second]}])
+            if len(rows) == 2:
+                others = self.named([one for one in node.by if one != times[0]])
+                yield Note(
+                    TIME_IN_KEY,
+                    f"the deduplication has the event time {plain(times[0])} among its columns: two rows with the same "
+                    f"{others} at {moment(first[name])} and {moment(second[name])} are both kept; if a copy can come "
+                    "with another time, use dropDuplicatesWithinWatermark",
+                )
+                return
+
+    def unmatched(self, stage: Stage) -> Iterator[Note]:
+        """A row without a partner is never emitted by an inner join."""
+        node = stage.plan
+        if not isinstance(node, Join) or node.by.join != "inner" or len(stage.sources) != 2 or not stage.watermarks:
+            return
+        yield Note(
+            LOST,
+            f"this inner join never emits a row without a partner of the same {self.named(node.by.keys[0])}: an outer "
+            "join does",
+        )
+
+    def lookups(self) -> Iterator[Note]:
+        """A row whose key isn't in the table is lost."""
+        for lookup in self.skeleton.lookups:
+            if lookup.is_inner:
+                keys = self.named(lookup.keys)
+                yield Note(
+                    LOST,
+                    f"this inner join with a table drops each row whose {keys} is null or not in the table: "
+                    'how="left" keeps it',
+                )
+
+    def by_order(self) -> Iterator[Note]:
+        """An aggregate takes whichever row Spark reads first."""
+        for function, column in dict.fromkeys(self.skeleton.by_order):
+            yield Note(
+                BY_ORDER,
+                f"{function}({plain(column)}) is of whichever row of a group Spark reads {function}: of two rows that "
+                "differ in it either may come out",
+            )
+
+    def filtered(self) -> Iterator[Note]:
+        """A filter drops what an outer join keeps."""
+        for join, kept, keys, columns in self.skeleton.filtered:
+            by = self.named(columns)
+            says = (
+                f"a filter by {by} behind the outer join drops every row without a partner, as an inner join does: "
+                f"{by} is null there; filter the other input before the join"
+            )
+            history: list[str] = []
+            if join is not None and (stage := self.stage(join)).is_known:
+                history = self.dropped(stage, kept)
+            elif keys:
+                history = [f"batch 1: a row whose {self.named(keys)} has no partner: joined with nulls, and dropped"]
+            yield Note(OUTER_AS_INNER, says, tuple(history))
+
+    def dropped(self, stage: Stage, kept: str) -> list[str]:
+        """Return the smallest history in which a join emits a row without a partner, which the filter then drops."""
+        join = stage.plan
+        assert isinstance(join, Join)
+        (source,) = {name for node in join.inputs[kept == "right"].walk() if (name := getattr(node, "name", ""))}
+        row = stage.row(source, START_US)
+
+        def alone(time_us: int) -> bool:
+            return stage.is_emitted([{source: [row]}, stage.all_at(time_us)], [{}, stage.all_at(time_us)])
+
+        if not alone(START_US + LONG_US):
+            return []
+        until_us = first_that(alone, START_US, START_US + LONG_US, self.after_start(stage))
+        end = "the join emits the first row with nulls, and the filter drops it"
+        return [
+            self.line(stage, 1, {source: [row]}, ""),
+            self.line(stage, 2, stage.all_at(until_us), end),
+        ]
+
+    def late(self, part: Node) -> Iterator[Note]:
+        """A row is dropped that comes later than the delay."""
+        found: dict[str, tuple[int, str]] = {}
+        for node in part.walk():
+            if not node.is_stateful or not node.inputs or not (stage := self.stage(node)).is_known:
+                continue
+            for source, columns in stage.times.items():
+                if columns and stage.watermarks and (dropped := self.dropped_late(stage, source)) is not None:
+                    after_us, late_us = dropped
+                    time, late = " and ".join(sorted(map(plain, columns))), (after_us - late_us) // 1_000 * 1_000
+                    says = (
+                        f"a {self.of(stage, source)} that comes {duration(late)} late, or later, may be dropped: after "
+                        f"{time} {moment(after_us)} one of {moment(late_us)} doesn't count"
+                    )
+                    found[source] = min(found.get(source, (LONG_US, "")), (after_us - late_us, says))
+        yield from (Note(DROPS_LATE, says) for _, says in found.values())
+
+    def dropped_late(self, stage: Stage, source: str) -> tuple[int, int] | None:
+        """Return a time, and the latest time of a row that comes in the next batch and is dropped; None: none is."""
+        others = [name for name in stage.sources if name != source]
+
+        def is_dropped(after_us: int, late_us: int) -> bool:
+            partners = {name: [stage.row(name, late_us + self.apart_us(stage, source))] for name in others}
+            # A join without bounds has no batch without data, so its rows are late a batch later than others.
+            before, flush = [partners, *[stage.all_at(after_us)] * 2], [stage.all_at(after_us + LONG_US)]
+            late = {source: [stage.row(source, late_us)]}
+            return stage.emitted([*before, late, *flush]) == stage.emitted([*before, {}, *flush])
+
+        far_us = START_US + LONG_US
+        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # it is never seen, or always
+            return None
+        near = self.after_start(stage)
+        after_us = first_that(lambda time_us: is_dropped(time_us, START_US), START_US, far_us, near)
+        if is_dropped(after_us, after_us):
+            return None
+        near = [*near, *(after_us - one for one in stage.distances_us)]
+        kept_us = first_that(lambda time_us: not is_dropped(after_us, time_us), START_US, after_us, near, 1)
+        return after_us, kept_us - 1
+
+    def apart_us(self, stage: Stage, source: str) -> int:
+        """Return how much later than a row of one input its partner of the other may be."""
+        join = stage.plan
+        if not isinstance(join, Join):
+            return 0
+        low_us = -(LONG_US if join.by.before_us is None else join.by.before_us)
+        high_us = LONG_US if join.by.after_us is None else join.by.after_us
+        apart_us = min(max(0, low_us), high_us)
+        of_left = {getattr(node, "name", None) for node in join.inputs[0].walk()}
+        return apart_us if source in of_left else -apart_us
+
+    def waits(self, stage: Stage) -> Iterator[Note]:
+        """A row is emitted once the watermark has moved beyond it, by rows that come later."""
+        if not stage.is_known or not stage.watermarks:
+            return
+        far_us = START_US + LONG_US
+        for source in stage.sources:
+            row = stage.row(source, START_US)
+
+            def is_emitted(time_us: int, *moved: str, row: object = row, source: str = source) -> bool:
+                moves = stage.all_at(time_us, *moved)
+                return stage.is_emitted([{source: [row]}, moves], [{}, moves])  # type: ignore[list-item]
+
+            if stage.emitted([{source: [row]}]) or not is_emitted(far_us):
+                continue
+            until_us = first_that(is_emitted, START_US, far_us, self.after_start(stage))
+            each = " and ".join(dict.fromkeys(self.inputs.get(one, "each input") for one in stage.sources))
+            until = "a later row comes"
+            if not is_emitted(far_us, source):
+                until = f"later rows come on {each}, so that an input without rows holds it back"
+            says = f"a {self.of(stage, source)} waits until {until}: one of {moment(START_US)} until {moment(until_us)}"
+            yield Note(WAITS, says)

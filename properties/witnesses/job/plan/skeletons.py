@@ -1,0 +1,720 @@
+"""Translates a job's analyzed plan into the plans of `reference/spark`, in which histories are played without Spark.
+
+A skeleton has the operators on which it depends when rows come and what is remembered: watermarks, stateful operators,
+and the columns that these compare. What an expression computes isn't translated: it is a column of the input below it,
+or above an aggregate the column that it is made of. The rows that filters and lookups drop aren't in any history.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from .....reference.core.durations import microseconds_of
+from .....reference.core.errors import BadInput
+from .....reference.spark.aggregates import AggregateFunction
+from .....reference.spark.expressions import Expression as Made
+from .....reference.spark.expressions import column
+from .....reference.spark.groups import Groups
+from .....reference.spark.plans import Aggregation, Deduplication, Join, Node, Project, Scan, Union, WithWatermark
+from .....reference.spark.session_windows import SessionWindows
+from .....reference.spark.stream_join import StreamJoin, StreamJoinKind
+from .....reference.spark.windows import Windows
+from .expressions import DELAY_MS, JsonExpression, Tree, read_expression, trees_of
+
+UNKNOWN = "?"
+"""The beginning of the name of an input that stands for an operator without a model, such as a function with state."""
+_NUMBERS = re.compile(r"#\d+L?|@[0-9a-f]+")
+_PASSED = (
+    *("SubqueryAlias", "View", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions"),
+    *("CollectMetrics", "GlobalLimit", "LocalLimit", "Sort", "Filter"),
+)
+"""Operators that leave columns and times as they are."""
+_KINDS: Mapping[str, StreamJoinKind] = {
+    **{"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full"},
+    "LeftSemi": "left_semi",
+}
+_DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
+_ORDERED = ("First", "Last")
+_SUMS = {"Add": 1, "TimeAdd": 1, "TimestampAddInterval": 1, "Subtract": -1}
+_BOUNDS = {"LessThanOrEqual": (-1, 0), "LessThan": (-1, -1), "GreaterThanOrEqual": (1, 0), "GreaterThan": (1, -1)}
+"""By a comparison the sign of its difference that is at least 0, and the microseconds that it is short of it."""
+_STRICT = (
+    *("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "EqualTo", "Cast", "Add", "Subtract"),
+    *("Multiply", "Divide", "Remainder", "Upper", "Lower", "Like", "RLike", "StartsWith", "EndsWith", "Contains"),
+    *("StringTrim", "Length", "Substring", "GetStructField", "In", "InSet", "Year", "Month", "Hour"),
+    *("Abs", "UnaryMinus", "ParseToDate", "ParseToTimestamp"),
+)
+"""Expressions that are null where their first input is, or one of two."""
+ANY = frozenset({"true", "false", "null"})
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of an analyzed plan.
+
+    Attributes:
+        kind: The name of its class.
+        node: Itself, in the JVM.
+        expressions: Its expressions.
+        inputs: The operators below it, without those of subqueries.
+    """
+
+    kind: str
+    node: Any
+    expressions: Sequence[JsonExpression]
+    inputs: list[Operator] = field(default_factory=list)
+
+
+class Lookup(NamedTuple):
+    """A join of a stream with a table.
+
+    Attributes:
+        is_inner: Whether rows without a partner are lost.
+        keys: The columns of the stream that are looked up.
+    """
+
+    is_inner: bool
+    keys: Sequence[str]
+
+
+class Filtered(NamedTuple):
+    """An outer join behind which a filter drops all rows that it keeps for one side without a partner.
+
+    Attributes:
+        join: The join in the skeleton; None: it is one with a table.
+        kept: The side whose rows the join keeps.
+        keys: The columns of this side by which rows join.
+        columns: The columns of the other side that the filter needs.
+    """
+
+    join: Join | None
+    kept: str
+    keys: Sequence[str]
+    columns: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """The parts of a plan that the reference has models of.
+
+    Attributes:
+        parts: Plans of the reference: of the whole, and of what is below an operator without a model. Columns are named
+            with their numbers, as in `user#12`.
+        types: By a column its type, as Spark's JSON has it.
+        lookups: The joins with tables.
+        filtered: The outer joins of which a filter makes inner ones.
+        by_order: The aggregates that depend on the order of rows: their functions, each with its column.
+        policy: Whether the watermark of several inputs is the least or the largest.
+    """
+
+    parts: Sequence[Node] = ()
+    types: Mapping[str, Any] = field(default_factory=dict)
+    lookups: Sequence[Lookup] = ()
+    filtered: Sequence[Filtered] = ()
+    by_order: Sequence[tuple[str, str]] = ()
+    policy: str = "min"
+
+
+class _NoModel(Exception):
+    """The reference has no model of an operator."""
+
+
+def skeleton_of(root: Operator, clock: str, mode: str, policy: str) -> Skeleton:
+    """Translate a plan.
+
+    Args:
+        root: The result.
+        clock: The column of the rows of a check's own that move the watermark; they are left out.
+        mode: The output mode.
+        policy: Whether the watermark of several inputs is the least or the largest.
+    """
+    translation = _Translation(clock, mode)
+    whole = translation.of(root)
+    return Skeleton(
+        (*translation.parts, whole),
+        translation.types,
+        translation.lookups,
+        translation.filtered,
+        translation.by_order,
+        policy,
+    )
+
+
+class _Window(NamedTuple):
+    """A column of windows: a session window has no slide."""
+
+    size_us: int
+    slide_us: int | None = None
+    start_us: int = 0
+
+
+class _Translation:
+    def __init__(self, clock: str, mode: str) -> None:
+        self.clock, self.mode = clock, mode
+        self.parts: list[Node] = []
+        self.types: dict[str, Any] = {}
+        self.lookups: list[Lookup] = []
+        self.filtered: list[Filtered] = []
+        self.by_order: list[tuple[str, str]] = []
+        self.windows: dict[str, _Window] = {}
+        self.made: dict[str, Tree] = {}
+        self.joins: dict[int, tuple[Operator, Join | None]] = {}
+        self.sources: dict[str, str] = {}
+
+    def of(self, operator: Operator) -> Node:
+        """Translate an operator and what is below it."""
+        try:
+            return _sound(self._of(operator))
+        except _NoModel:
+            self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
+            return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
+
+    def _of(self, operator: Operator) -> Node:
+        kind, inputs = operator.kind, operator.inputs
+        if kind.startswith("StreamingRelation"):
+            names = tuple(self._output(operator))
+            output = operator.node.output()
+            self.types |= {name: str(output.apply(at).dataType().typeName()) for at, name in enumerate(names)}
+            return Scan(self._source(operator), names)
+        streams = _streams(operator)
+        if kind == "Join" and len(streams) == 2:
+            return self._join(operator)
+        if kind == "Join" and len(streams) == 1:
+            return self._lookup(operator, streams[0])
+        if kind == "Union":
+            return self._union(operator)
+        if len(inputs) != 1:
+            raise _NoModel
+        below = self.of(inputs[0])
+        if kind == "Filter":
+            self._filter(operator)
+        if kind in _PASSED:
+            return below
+        if kind == "EventTimeWatermark":
+            name = _name(operator.expressions[0][0])
+            return WithWatermark((below,), name, _delay_us(operator))
+        if kind in _DEDUPLICATIONS:
+            return Deduplication((below,), tuple(_attributes(operator)), kind != "Deduplicate")
+        if kind == "Distinct":
+            return self._groups(below, below.columns, below.columns)
+        if kind == "Project":
+            return self._project(below, operator.expressions)
+        if kind == "Expand":
+            return self._expand(operator, below)
+        if kind == "AggregateFunction":
+            return self._aggregate(operator, below)
+        if kind == "Generate":
+            for name in self._output(operator):
+                below = below if name in below.columns else _freed(below, name)
+            return below
+        raise _NoModel
+
+    def _source(self, operator: Operator) -> str:
+        # An input that is read twice has the same text but for the numbers of its columns.
+        names = [name.rpartition("#")[0] for name in self._output(operator)]
+        text = f"{_NUMBERS.sub('', str(operator.node.toString()))} {names}"
+        return self.sources.setdefault(text, str(len(self.sources)))
+
+    def _output(self, operator: Operator) -> Iterator[str]:
+        output = operator.node.output()
+        for index in range(output.size()):
+            yield f"{output.apply(index).name()}#{output.apply(index).exprId().id()}"
+
+    def _union(self, operator: Operator) -> Node:
+        if any(name.startswith(f"{self.clock}#") for name in self._output(operator)):
+            return self.of(operator.inputs[0])
+        whole, *others = map(self.of, operator.inputs)
+        names = [*self._output(operator)]
+        for one, child in zip(others, operator.inputs[1:], strict=True):
+            pairs = zip(names, self._output(child), strict=True)
+            whole = Union((whole, Project((one,), tuple((name, column(own)) for name, own in pairs))))
+        return whole
+
+    def _project(self, below: Node, expressions: Sequence[JsonExpression]) -> Node:
+        trees = [trees_of(expression)[-1] for expression in expressions]
+        made: list[tuple[str, Made]] = []
+        for tree in trees:
+            if tree.kind == "AttributeReference":
+                name = self._known(tree)
+                if not name.startswith(f"{self.clock}#"):
+                    made.append((name, column(name)))
+                continue
+            if tree.kind != "Alias":
+                raise _NoModel
+            name, (value,) = _name(tree.node), tree.children
+            self.made[name] = value
+            below, of = self._computed(below, name, value)
+            made.append((name, of))
+        return Project((below,), tuple(dict(made).items()))
+
+    def _computed(self, below: Node, name: str, value: Tree) -> tuple[Node, Made]:
+        """Return what a column is made of, and the node below, whose input has a column for it if it must."""
+        if value.kind == "Literal":
+            return below, Made("constant", value=value.node["value"])
+        if value.kind == "AttributeReference":
+            own = self._known(value)
+            if own in self.windows:
+                self.windows[name] = self.windows[own]
+            self.types[name] = self.types.get(own)
+            return below, column(own)
+        if (time := _time_of_window(value)) is not None:
+            return below, column(self._known(time))
+        if (window := _window_of(value)) is not None:
+            self.windows[name], time = window
+            return below, column(self._known(time))
+        self.types.setdefault(name, _type_of(value))
+        try:
+            return _freed(below, name), column(name)
+        except _NoModel:
+            used = [self._known(one) for one in _columns(value)]
+            # Not a column as it is, which would keep its watermark.
+            return below, Made("as timestamp", (column(used[0]),)) if used else Made("constant", value=1)
+
+    def _expand(self, operator: Operator, below: Node) -> Node:
+        outputs = [*self._output(operator)]
+        first = operator.node.projections().apply(0)
+        trees = [trees_of(read_expression(first.apply(at)))[-1] for at in range(first.size())]
+        made = {}
+        for name, tree in zip(outputs, trees, strict=True):
+            if tree.kind == "AttributeReference":
+                made[name] = column(self._known(tree))
+            elif (window := _window_of(tree)) is not None:
+                self.windows[name], time = window
+                made[name] = column(self._known(time))
+            else:
+                raise _NoModel
+        return Project((below,), tuple(made.items()))
+
+    def _aggregate(self, operator: Operator, below: Node) -> Node:
+        count = operator.node.groupingExpressions().size()
+        grouping = [trees_of(one)[-1] for one in operator.expressions[:count]]
+        results = [trees_of(one)[-1] for one in operator.expressions[count:]]
+        for tree in (one for result in results for one in _within(result)):
+            if tree.kind in _ORDERED and tree.children:
+                named = [self._known(each) for each in _columns(tree.children[0])]
+                self.by_order.append((tree.kind.lower(), named[0] if named else ""))
+        of_result = {str(_plain(one.children[0])): _name(one.node) for one in results if one.kind == "Alias"}
+        keys: list[str] = []
+        for number, tree in enumerate(grouping):
+            if tree.kind == "AttributeReference":
+                keys.append(self._known(tree))
+                continue
+            name = of_result.get(str(_plain(tree)), f"key {number}#{number}")
+            below, of = self._computed(below, name, tree)
+            if name not in below.columns:
+                below = Project((below,), (*((one, column(one)) for one in below.columns), (name, of)))
+            keys.append(name)
+        wanted: list[tuple[str, Made]] = []
+        aggregates: list[str] = []
+        for tree in results:
+            if tree.kind == "AttributeReference":
+                name = self._known(tree)
+                wanted.append((name, column(name)))
+                continue
+            name, value = _name(tree.node), tree.children[0]
+            if name in keys:
+                wanted.append((name, column(name)))
+            elif value.kind == "AttributeReference":
+                own = self._known(value)
+                if own in self.windows:
+                    self.windows[name] = self.windows[own]
+                wanted.append((name, column(own)))
+            elif any(one.kind == "AggregateExpression" for one in _within(value)) or not keys:
+                aggregates.append(name)
+                wanted.append((name, column(name)))
+            else:
+                used = [one for one in map(self._known, _columns(value)) if one in keys]
+                wanted.append((name, Made("as timestamp", (column(used[0]),)) if used else Made("constant", value=1)))
+        grouped = self._groups(below, tuple(keys), tuple(aggregates))
+        return Project((grouped,), tuple(wanted))
+
+    def _groups(self, below: Node, keys: tuple[str, ...], aggregates: tuple[str, ...]) -> Node:
+        """Return an aggregation; each of its aggregates is the number of rows."""
+        counts = {name: AggregateFunction("count", None) for name in aggregates if name not in keys}
+        windows = [name for name in keys if name in self.windows]
+        mode: Any = self.mode
+        if not windows:
+            times = [name for name in keys if name in {time.column for time in below.event_times}]
+            return Aggregation((below,), Groups(keys, times[0] if times else None, counts, mode))
+        (time,) = windows[:1]
+        others = tuple(name for name in keys if name != time)
+        size_us, slide_us, start_us = self.windows[time]
+        if slide_us is None:
+            return Aggregation((below,), SessionWindows(time, others, size_us, counts, mode), time)
+        return Aggregation((below,), Windows(time, others, size_us, slide_us, start_us, counts, mode), time)
+
+    def _lookup(self, operator: Operator, stream: Operator) -> Node:
+        below = self.of(stream)
+        kind, own = str(operator.node.joinType().toString()), {*self._output(stream)}
+        equal = [
+            one
+            for part in self._condition(operator)
+            for one in [self._known(each) for each in _columns(part)]
+            if one in own
+        ]
+        self.lookups.append(Lookup(kind == "Inner" and bool(equal), tuple(dict.fromkeys(equal))))
+        for name in self._output(operator):
+            below = below if name in below.columns else _freed(below, name)
+        self.joins[id(operator)] = (operator, None)
+        return below
+
+    def _join(self, operator: Operator) -> Node:
+        kind = _KINDS.get(str(operator.node.joinType().toString()))
+        if kind is None:
+            raise _NoModel
+        left, right = sides = tuple(map(self.of, operator.inputs))
+        times = [{time.column for time in one.event_times} for one in sides]
+        keys: list[tuple[str, str]] = []
+        before: list[int] = []
+        after: list[int] = []
+        bounded: set[tuple[str, str]] = set()
+        for part in self._condition(operator):
+            pair = self._pair(part, left, right)
+            if pair is None:
+                if {*map(self._known, _columns(part))} & (times[0] | times[1]):
+                    raise _NoModel  # Spark may find bounds in it
+                continue
+            (one, other), offset_us, sign = pair
+            if sign == 0 and offset_us == 0:
+                keys.append((one, other))
+                if one in times[0] and other in times[1]:
+                    bounded.add((one, other))
+                    before.append(0)
+                    after.append(0)
+                elif one in times[0] or other in times[1]:
+                    raise _NoModel
+            elif sign == 0:
+                raise _NoModel
+            else:
+                bounded.add((one, other))
+                (before if sign > 0 else after).append(offset_us)
+        if len(bounded) > 1:
+            raise _NoModel
+        firsts = [next(iter(sorted(some)), one.columns[0]) for some, one in zip(times, sides, strict=True)]
+        on = next(iter(bounded), (firsts[0], firsts[1]))
+        if bounded and not (on[0] in times[0] or on[1] in times[1]):
+            # Bounds of other times than those of the watermarks: no state is ever forgotten by them.
+            before, after, on = [], [], (firsts[0], firsts[1])
+        by = StreamJoin(
+            kind,
+            (tuple(one for one, _ in keys), tuple(other for _, other in keys)),
+            on,
+            min(before, default=None),
+            min(after, default=None),
+        )
+        join = Join((left, right), by)
+        self.joins[id(operator)] = (operator, join)
+        return join
+
+    def _condition(self, operator: Operator) -> Iterator[Tree]:
+        """Yield the conditions of a join that all must hold."""
+        left = [trees_of(one)[-1] for one in operator.expressions]
+        while left:
+            tree = _inlined(left.pop())
+            if tree.kind in ("And", "Between"):
+                left += tree.children
+            else:
+                yield tree
+
+    def _pair(self, tree: Tree, left: Node, right: Node) -> tuple[tuple[str, str], int, int] | None:
+        """Return a comparison as a column of each side, an offset and a sign; None: it is none.
+
+        With a sign of 1 it says right ≥ left - offset, with -1 right ≤ left + offset, with 0 that they are equal.
+        """
+        if tree.kind not in (*_BOUNDS, "EqualTo", "EqualNullSafe") or len(tree.children) != 2:
+            return None
+        terms = [_linear(child) for child in tree.children]
+        if None in terms:
+            return None
+        (one, one_us), (other, other_us) = ((self._known(name), us) for name, us in terms if name)  # type: ignore[misc]
+        sign, short_us = _BOUNDS.get(tree.kind, (0, 0))
+        if one in left.columns and other in right.columns:  # left + one_us ? right + other_us
+            offset_us, sign = (one_us - other_us), -sign
+        elif one in right.columns and other in left.columns:
+            (one, other), offset_us = (other, one), other_us - one_us
+        else:
+            return None
+        if sign == 0:
+            return (one, other), offset_us, 0
+        # right ≥ left + offset is right ≥ left - (-offset)
+        return (one, other), (-offset_us if sign > 0 else offset_us) + short_us, sign
+
+    def _filter(self, operator: Operator) -> None:
+        """Note the outer joins below a filter that drops the rows without a partner."""
+        for expression in operator.expressions:
+            condition = trees_of(expression)[-1]
+            if any(one.node.get("name") == self.clock for one in _within(condition)):
+                return
+            for join, kept, null in self._outer(operator.inputs[0]):
+                used = {name for name in self._origins(condition) if name in null}
+                if used and "true" not in self._possible(condition, null):
+                    node = self.joins.get(id(join), (join, None))[1]
+                    own = {*self._output(join.inputs[kept == "right"])}
+                    keys = [
+                        name
+                        for part in self._condition(join)
+                        if part.kind == "EqualTo"
+                        for name in map(self._known, _columns(part))
+                        if name in own
+                    ]
+                    self.filtered.append(Filtered(node, kept, tuple(keys), tuple(sorted(used))))
+
+    def _outer(self, operator: Operator) -> Iterator[tuple[Operator, str, frozenset[str]]]:
+        """Yield the outer joins below an operator, each with the side that it keeps, and the columns of the other."""
+        if operator.kind == "Join":
+            kind = str(operator.node.joinType().toString())
+            left, right = operator.inputs
+            sides = {"LeftOuter": ["left"], "RightOuter": ["right"], "FullOuter": ["left", "right"]}.get(kind, [])
+            for kept in sides:
+                yield operator, kept, frozenset(self._output(right if kept == "left" else left))
+            if kind in ("Inner", "LeftOuter", "LeftSemi", "LeftAnti"):
+                yield from self._outer(left)
+            if kind in ("Inner", "RightOuter"):
+                yield from self._outer(right)
+        elif operator.kind in (*_PASSED, "Project", *_DEDUPLICATIONS, "EventTimeWatermark"):
+            yield from self._outer(operator.inputs[0])
+
+    def _origins(self, tree: Tree) -> Iterator[str]:
+        """Yield the columns that an expression refers to, and those that these are made of."""
+        for one in _columns(tree):
+            name = _name(one.node)
+            yield name
+            if name in self.made:
+                yield from self._origins(self.made[name])
+
+    def _possible(self, tree: Tree, null: frozenset[str]) -> frozenset[str]:
+        """Return which of true, false and null an expression may be where columns are null."""
+        tree = _inlined(tree)
+        kind, children = tree.kind, tree.children
+        if kind == "AttributeReference":
+            name = _name(tree.node)
+            if name in null:
+                return frozenset({"null"})
+            return self._possible(self.made[name], null) if name in self.made else ANY
+        if kind == "Alias":
+            return self._possible(children[0], null)
+        if kind == "Literal":
+            value = tree.node["value"]
+            return frozenset({"null"}) if value is None else frozenset({"true" if value in (True, "true") else "false"})
+        within = [self._possible(child, null) for child in children]
+        if kind == "Not":
+            return frozenset({"true": "false", "false": "true", "null": "null"}[one] for one in within[0])
+        if kind == "Between" and len(children) == 1:
+            return within[0]
+        if kind in ("And", "Or") and len(within) == 2:
+            short, other = ("false", "true") if kind == "And" else ("true", "false")
+            results = set()
+            for one in within[0]:
+                for two in within[1]:
+                    results.add(short if short in (one, two) else "null" if "null" in (one, two) else other)
+            return frozenset(results)
+        if kind == "IsNotNull":
+            return frozenset("false" if one == "null" else "true" for one in within[0])
+        if kind == "IsNull":
+            return frozenset("true" if one == "null" else "false" for one in within[0])
+        if kind in _STRICT and children:
+            first = within[:1] if kind in ("In", "InSet", "GetStructField") else within[:2]
+            if any(one == {"null"} for one in first):
+                return frozenset({"null"})
+        return ANY
+
+    def _known(self, tree: Tree) -> str:
+        """Return the name of a column, and note its type."""
+        name = _name(tree.node)
+        if tree.node.get("dataType") is not None:
+            self.types.setdefault(name, tree.node["dataType"])
+        return name
+
+
+def _sound(node: Node) -> Node:
+    """Return a node whose columns are those of its inputs.
+
+    Raises:
+        _NoModel: It refers to another, such as a hidden one.
+    """
+    if isinstance(node, Scan):
+        return node
+    used: set[str] = set(node.needs)
+    if isinstance(node, Project):
+        used |= {name for _, made in node.made for name in made.columns}
+    elif isinstance(node, Deduplication):
+        used |= {*node.by}
+    elif isinstance(node, WithWatermark):
+        used.add(node.column)
+    elif isinstance(node, Join):
+        used |= {*node.by.times}
+    if not used <= {name for one in node.inputs for name in one.columns}:
+        raise _NoModel
+    return node
+
+
+def _freed(node: Node, name: str) -> Node:
+    """Return a plan whose inputs have one more column, which is passed up to the top.
+
+    Raises:
+        _NoModel: An aggregation is between.
+    """
+    if name in node.columns:
+        return node
+    if isinstance(node, Scan):
+        return replace(node, has=(*node.has, name))
+    if isinstance(node, Aggregation):
+        raise _NoModel
+    first, *others = node.inputs
+    if isinstance(node, Union):
+        return replace(node, inputs=(_freed(first, name), *(_freed(one, name) for one in others)))
+    inputs = (_freed(first, name), *others)
+    if isinstance(node, Project):
+        return replace(node, inputs=inputs, made=(*node.made, (name, column(name))))
+    return replace(node, inputs=inputs)
+
+
+def _streams(operator: Operator) -> list[Operator]:
+    return [one for one in operator.inputs if one.node.isStreaming()]
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return f"{node['name']}#{node['exprId']['id']}"
+
+
+def _attributes(operator: Operator) -> Iterator[str]:
+    firsts = (expression[0] for expression in operator.expressions)
+    return (_name(first) for first in firsts if first["class"] == "AttributeReference")
+
+
+def _inlined(tree: Tree) -> Tree:
+    """Return an expression without `With`: what it defines once stands where it is referred to."""
+    if tree.kind != "With" or len(tree.children) != 2:
+        return tree
+    value = tree.children[1].children[0]
+
+    def inline(one: Tree) -> Tree:
+        return value if one.kind == "CommonExpressionRef" else Tree(one.node, [*map(inline, one.children)])
+
+    return inline(tree.children[0])
+
+
+def _within(tree: Tree) -> Iterator[Tree]:
+    yield tree
+    for child in tree.children:
+        yield from _within(child)
+
+
+def _columns(tree: Tree) -> Iterator[Tree]:
+    return (one for one in _within(tree) if one.kind == "AttributeReference")
+
+
+def _plain(tree: Tree) -> Any:
+    """Return an expression without what differs between two of the same."""
+    return (tree.kind, tree.node.get("value"), tree.node.get("exprId", {}).get("id"), [*map(_plain, tree.children)])
+
+
+def _type_of(tree: Tree) -> Any:
+    return tree.node.get("dataType") or tree.node.get("toType")
+
+
+def _delay_us(operator: Operator) -> int:
+    name = operator.expressions[0][0]["name"]
+    fields = json.loads(operator.node.schema().json())["fields"]
+    delays_ms = [one["metadata"][DELAY_MS] for one in fields if DELAY_MS in one["metadata"] and one.get("name") == name]
+    if not delays_ms:
+        raise _NoModel
+    return int(delays_ms[0]) * 1_000
+
+
+def _linear(tree: Tree) -> tuple[Tree | None, int] | None:
+    """Return an expression as a column and the microseconds that are added to it; None: it is another."""
+    if tree.kind == "AttributeReference":
+        return tree, 0
+    if tree.kind in ("Cast", "DatetimeAdd", "DatetimeSub") and len(tree.children) == 1:
+        return _linear(tree.children[0])
+    if tree.kind == "Literal":
+        us = _interval_us(tree)
+        return None if us is None else (None, us)
+    if tree.kind == "UnaryMinus" and (one := _linear(tree.children[0])) is not None and one[0] is None:
+        return None, -one[1]
+    if tree.kind in _SUMS and len(tree.children) == 2:
+        one, other = map(_linear, tree.children)
+        if one is None or other is None or (one[0] is not None and other[0] is not None):
+            return None
+        sign = _SUMS[tree.kind]
+        if other[0] is not None and sign < 0:
+            return None
+        return one[0] or other[0], one[1] + sign * other[1]
+    return None
+
+
+def _interval_us(tree: Tree) -> int | None:
+    kind, value = tree.node.get("dataType"), tree.node.get("value")
+    if isinstance(kind, str) and kind.startswith("interval") and value is not None:
+        if kind == "interval":
+            try:
+                return microseconds_of("", value)
+            except BadInput:
+                return None
+        return None if kind.endswith(("year", "month")) else int(value)
+    return None
+
+
+def _time_of_window(value: Tree) -> Tree | None:
+    """Return the column of windows of a `window_time`; None: it is another expression."""
+    kinds: list[str] = []
+    tree = value
+    while tree.children and tree.kind != "AttributeReference":
+        kinds.append(tree.kind)
+        tree = tree.children[0]
+    expected = ["PreciseTimestampConversion", "Subtract", "PreciseTimestampConversion", "GetStructField"]
+    return tree if kinds == expected and tree.kind == "AttributeReference" else None
+
+
+def _window_of(value: Tree) -> tuple[_Window, Tree] | None:
+    """Return the windows that an expression makes, and the column of their time; None: it makes none."""
+    if value.kind != "CreateNamedStruct" or len(value.children) != 4:
+        return None
+    start, end = value.children[1], value.children[3]
+    conversions = [one for one in _within(start) if one.kind == "PreciseTimestampConversion"]
+    columns = [*_columns(start)]
+    if not conversions or not columns:
+        return None
+    literals = [one for one in _within(end) if one.kind == "Literal"]
+    size = _outer_sum(end)
+    if size is not None and len(remainders := _remainders(start)) > 0:
+        slide_us, start_us = remainders[0]
+        return _Window(size, slide_us, start_us % slide_us), columns[0]
+    gaps = [us for one in literals if (us := _gap_us(one)) is not None]
+    return (_Window(gaps[0]), columns[0]) if len(gaps) == 1 and gaps[0] > 0 else None
+
+
+def _gap_us(tree: Tree) -> int | None:
+    if (us := _interval_us(tree)) is not None:
+        return us
+    if tree.node.get("dataType") != "string":
+        return None
+    try:
+        return microseconds_of("", tree.node["value"])
+    except BadInput:
+        return None
+
+
+def _outer_sum(tree: Tree) -> int | None:
+    """Return the number that the outermost sum of the end of a window adds to its start."""
+    while tree.kind in ("KnownNullable", "PreciseTimestampConversion") and tree.children:
+        tree = tree.children[0]
+    if tree.kind != "Add" or tree.children[1].kind != "Literal":
+        return None
+    return int(tree.children[1].node["value"])
+
+
+def _remainders(tree: Tree) -> list[tuple[int, int]]:
+    """Return the slide of windows, and the start of the first, by the remainder that their start is made with."""
+    found = []
+    for one in _within(tree):
+        if one.kind == "Remainder" and one.children[1].kind == "Literal":
+            offset = one.children[0]
+            start = offset.children[1].node.get("value") if offset.kind == "Subtract" else 0
+            found.append((int(one.children[1].node["value"]), int(start or 0)))
+    return found
