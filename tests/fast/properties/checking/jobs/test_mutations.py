@@ -449,3 +449,9 @@ def test_a_join_is_not_made_by_the_same_column_twice(tmp_path: Path) -> None:
     made = changes_of(tmp_path, 'a.join(b, ["amount", "other"])')
     assert not any('"other", "other"' in one or '"amount", "amount"' in one for one in made)
     assert any('withColumnRenamed("amount", "other")' in one for one in changes_of(tmp_path, 'a.join(b, ["amount"])'))
+
+
+def test_a_document_and_bytes_are_no_durations(tmp_path: Path) -> None:
+    code = "def job(a, b, c=None):\n    '10 minutes'\n    return b'1 hour', {}\n"
+    assert changes(tmp_path, code.format("c")) == []
+    assert '`"2 days"` → `"3 days"`' in changes(tmp_path, code.format('"2 days"'))

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from memory_spark import Session, memory_session
 from pyspark.sql.readwriter import DataFrameWriter
-from streamproof import BadInput, Input, Script
+from streamproof import BadInput, Input, Job, Script, Sink, sql
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.running import Output, Runner
 from streamproof.properties.witnesses.job.scripts.answers import _of_jvm
@@ -728,3 +728,17 @@ def test_an_encrypted_setting_of_a_platform_stays_as_it_is_and_other_classes_are
     assert _of_jvm(package, "text", 1) == "text"
     with pytest.raises(TypeError, match=r"Spark has no class for org\.other here"):
         _of_jvm(SimpleNamespace(_fqn="org.other"), "text")
+
+
+def test_a_script_is_checked_by_its_query_s_rows_or_as_a_sink_where_read_says_what_it_has_written(
+    scripted: Scripted,
+) -> None:
+    text = HEAD + "orders.drop('at').writeStream.outputMode('update').foreachBatch(print).start()\n"
+    plain = Job(scripted.script(text), settings={"spark.of.check": "1"})
+    options = plain._options({})
+    assert (options.run.mode, options.run.is_sink, options.runner.job) == ("update", False, plain.job)
+    report = plain.check(expect=sql("SELECT id, customer FROM orders"), histories=10)
+    assert (report.histories, report.alone) == (10, "")
+    written = Job(scripted.script(HEAD + FOR_EACH_BATCH, read=read_lines, args=["x"], env={"OUT": "{folder}/out"}))
+    options = written._options({})
+    assert (options.run.mode, options.run.is_sink, type(options.runner.job)) == ("append", True, Sink)

@@ -177,6 +177,7 @@ def test_stand_ins_are_told_with_the_way_to_say_others(explore: Exploring) -> No
         ("def f(e):\n    e.writeStream.start()\n", "nothing calls f (line 3): give the script that calls it"),
         (f"{EVENTS}{START}1 / 0\n{START}", "it has queries that it starts there or later"),
         ("no_such\n", "name 'no_such' is not defined"),
+        ("spark.sql('SELECT * FROM global_temp.nothing')\n", "raised AnalysisException, in line 3: [TABLE_OR_VIEW_NOT"),
         (
             "t = spark.read.table('names')\na, b = (spark.readStream.table(one) for one in 'ab')\n"
             "a.join(b).select('x').writeStream.start()\n",
@@ -229,6 +230,7 @@ def test_texts_have_the_type_to_which_all_plans_cast_them(explore: Exploring) ->
         ("n.cast('date').alias('a')", "date"),
         ("n.cast('date').alias('a'), n.cast('int').alias('b')", "string"),
         ("n.cast('string').alias('a')", "string"),
+        ("n.cast('string').alias('a'), n.cast('int').alias('b')", "int"),
     ):
         (query,) = explore.queries(text.format(casts))
         assert query.inputs["t"].input.schema == f"user string, n {kind}", casts
