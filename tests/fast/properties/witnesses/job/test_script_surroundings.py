@@ -218,11 +218,11 @@ def test_modules_that_python_runs_or_that_configure_pytest_are_not_a_script_s(mo
 def test_a_module_that_a_script_imported_from_elsewhere_is_imported_anew_and_a_test_s_is_not(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, jobs__job="import far_of_script, far_of_test\nfound = far_of_script.seen, far_of_test.seen\n")
-    write(tmp_path, lib__far_of_script="seen = []\n", lib__far_of_test="seen = []\n")
+    write(tmp_path, jobs__job="import far_of_script, far_of_tests\nfound = far_of_script.seen, far_of_tests.seen\n")
+    write(tmp_path, lib__far_of_script="seen = []\n", lib__far_of_tests="seen = []\n")
     sys.path.insert(0, str(tmp_path / "lib"))
-    own = importlib.import_module("far_of_test")
+    own = importlib.import_module("far_of_tests")
     (by_script, by_test), (again, same) = run("jobs/job.py")["found"], run("jobs/job.py")["found"]
     assert again is not by_script
     assert same is by_test is own.seen
-    assert sys.modules.pop("far_of_test") is own
+    assert sys.modules.pop("far_of_tests") is own

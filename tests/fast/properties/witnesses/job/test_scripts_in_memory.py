@@ -376,10 +376,10 @@ def test_modules_that_a_script_adds_are_found_and_those_that_are_missing_are_not
     monkeypatch.setattr(sys, "path", [*sys.path])
     lib = scripted.folder / "lib"
     lib.mkdir()
-    (lib / "added_to_path.py").write_text("value = 3\n")
+    (lib / "added_by_script.py").write_text("value = 3\n")
     text = (
-        f"spark.sparkContext.addPyFile({str(lib / 'added_to_path.py')!r})\nimport added_to_path\n"
-        "spark.sparkContext.addFile('nowhere.zip')\nassert added_to_path.value == 3\n"
+        f"spark.sparkContext.addPyFile({str(lib / 'added_by_script.py')!r})\nimport added_by_script\n"
+        "spark.sparkContext.addFile('nowhere.zip')\nassert added_by_script.value == 3\n"
     )
     _, script = scripted(HEAD + text + START)
     assert script.notes[0].endswith(": nowhere.zip isn't added, for there is no such file")
@@ -730,7 +730,7 @@ def test_an_encrypted_setting_of_a_platform_stays_as_it_is_and_other_classes_are
         _of_jvm(SimpleNamespace(_fqn="org.other"), "text")
 
 
-def test_a_script_is_checked_by_its_query_s_rows_or_as_a_sink_where_read_says_what_it_has_written(
+def test_a_script_is_checked_by_its_query_s_rows_or_as_a_sink_that_read_reads(
     scripted: Scripted,
 ) -> None:
     text = HEAD + "orders.drop('at').writeStream.outputMode('update').foreachBatch(print).start()\n"
