@@ -396,3 +396,10 @@ def test_a_delta_table_is_read_where_there_is_one(tmp_path: Path, monkeypatch: p
         sink.read("/broken")
     with pytest.raises(BadInput, match="there is no column 'batch', but 'n'"):
         Sink.delta(job, without=["batch"]).read("/there")
+
+
+@pytest.mark.parametrize("url", ["postgresql:///tests", "postgresql:///tests?host=/var/run/postgresql"])
+def test_jdbc_reaches_no_unix_socket(url: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(BadInput, match="JDBC reaches no Unix socket: name a host"):
+        PostgresTable(table="t", url=url, jdbc=True)._of_jdbc("s")

@@ -9,6 +9,7 @@ import pytest
 from given_plans import Operator
 from streamproof.properties.witnesses.job.scripts.statements import (
     ReadTable,
+    is_watermarked,
     relations_of,
     streamed_call,
     watermark_of,
@@ -108,3 +109,11 @@ def test_the_tables_of_a_statement_are_those_that_no_with_names_in_the_order_of_
     inside = "SELECT (SELECT 1 FROM `t t`) FROM u"
     top = Operator("Project", relation_at(inside, "u"), output=[], innerChildren=[relation_at(inside, "`t t`")])
     assert parsed(inside, top) == [("t t", False), ("u", False)]
+
+
+@pytest.mark.parametrize(
+    ("rest", "watermarked"),
+    [(" WATERMARK at DELAY", True), ("\nwatermark x", True), (" watermarks", False), ("", False)],
+)
+def test_a_table_is_watermarked_where_the_word_follows_its_name(rest: str, watermarked: bool) -> None:
+    assert is_watermarked(f"SELECT * FROM t{rest}", ReadTable("t", 14, 15, False, False)) is watermarked
