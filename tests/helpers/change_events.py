@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 from paths import ROOT
 from streamproof.properties.witnesses.duckdb.connection import connect
 from streamproof.reference.core.clocks import StreamTime
@@ -30,6 +31,13 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 TRACKED: Mapping[str, Mapping[str, Any]] = {name: {**of, "track": ["v"]} for name, of in PROFILES.items()}
 """The profiles of type 2 in which only `v` is tracked, not `w`."""
 BASE = "streamproof.reference"
+EVENT = [
+    *((name, pa.int64()) for name in ("position", "key", "sequence", "tie")),
+    ("deleted", pa.bool_()),
+    ("tracked", pa.string()),
+    ("kept", pa.string()),
+]
+"""The columns of the relation that the statements read."""
 
 
 def profiles_of(name: str) -> dict[str, Mapping[str, Any]]:
@@ -146,12 +154,12 @@ def by_duckdb(name: str, options: Mapping[str, Any], many: list[list[Record]]) -
                 json.dumps(kept),
             )
         )
+    columns = list(zip(*rows, strict=True)) or [()] * len(EVENT)
     with connect() as connection:
-        connection.execute(
-            "CREATE TABLE events (position INT, key INT, sequence INT, tie INT, deleted BOOL, tracked TEXT, kept TEXT)"
+        connection.register(
+            "events",
+            pa.table([pa.array(of, kind) for of, (_, kind) in zip(columns, EVENT, strict=True)], pa.schema(EVENT)),
         )
-        if rows:
-            connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         answer = connection.sql(
             f"SELECT of.*, kept, sequence FROM ({statement}) of JOIN events ON position = record"
         ).fetchall()
