@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from streamproof import Input, Sink, StreamproofError, Violated, replay, windows
+from streamproof import Inconclusive, Input, Sink, StreamproofError, Violated, replay, windows
 from streamproof.properties.witnesses.job.sinks.kafka import _clients
 from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
 from streamproof.properties.witnesses.spark.session import spark_session
@@ -29,7 +29,7 @@ def judged(expect: Any, broker: str, folder: Path) -> str:
     reads = {"orders": {"format": "kafka", "kafka.bootstrap.servers": broker}}
     try:
         return str(replay(folder / "cp", totals, ORDERS, output=str(folder / "out"), expect=expect, reads=reads))
-    except (StreamproofError, Violated) as error:
+    except (StreamproofError, Violated, Inconclusive) as error:
         return str(error).splitlines()[0]
 
 
