@@ -218,6 +218,8 @@ def _rest(lift: Lift, error: BaseException) -> str:
         lines, first = inspect.getsourcelines(inspect.unwrap(code))
         return "".join(lines[max(line - first, 0) :])
     text = lift.text
+    if not line:  # it isn't known, so that any query may follow
+        return text
     # A statement of several lines is said to fail in its first, or in the line of one of its calls.
     statements = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.stmt)]
     begun = [one.lineno for one in statements if one.lineno <= line <= (one.end_lineno or 0)]
