@@ -213,7 +213,10 @@ def notes_on(judge: Judge) -> list[str]:
     if plan.skeleton is None:
         return []
     columns = {source.name: [*source.wire_schema.names] for source in judge.witness.sources}
-    return [str(note) for note in notes_of(plan.skeleton, _named(plan.skeleton, columns))]
+    try:
+        return [str(note) for note in notes_of(plan.skeleton, _named(plan.skeleton, columns))]
+    except (LookupError, TypeError, ValueError) as error:  # a verdict is no less for it
+        return [f"Not noted: what the plan drops, holds back and remembers: {type(error).__name__}: {error}"]
 
 
 def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str, str]:

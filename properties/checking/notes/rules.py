@@ -215,8 +215,8 @@ class _Linter:
         for join, kept, keys, columns in self.skeleton.filtered:
             by = self.named(columns)
             says = (
-                f"a filter by {by} behind the outer join drops every row without a partner, as an inner join does: "
-                f"{by} is null there; filter the other input before the join"
+                f"a filter by {by} behind the outer join drops every row of its {kept} side without a partner, as an "
+                f"inner join does: {by} is null there; filter the other side before the join"
             )
             history: list[str] = []
             if join is not None and (stage := self.stage(join)).is_known:

@@ -169,7 +169,7 @@ class _Translation:
         """Translate an operator and what is below it."""
         try:
             return _sound(self._of(operator))
-        except _NoModel:
+        except (_NoModel, LookupError, TypeError, ValueError):  # the last: of an unknown form
             self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
             return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
 

@@ -281,3 +281,22 @@ def test_the_json_has_the_counterexample_as_rows_and_what_to_add() -> None:
     ]
     assert found["arrivals"][0] == {"input": "clicks", "row": {"user": "a", "at": "2023-11-14T22:13:20Z"}}
     assert [one for one in found["arrivals"] if "input" not in one] == [{"cut": True}]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        JobReport("a", "a conforms.", {"as_batch()": 300}, "cuts", notes=["Note (x): y\n    batch 1: z"]),
+        JobReport("a", "a: nothing changes by", {"a restart": 40}, notes=["Note (x): y\n    batch 1: z"]),
+    ],
+    ids=["a check", "invariants"],
+)
+def test_the_notes_on_the_plan_end_a_report_and_are_in_its_files(outcome: JobReport) -> None:
+    assert str(outcome).endswith("\nNote (x): y\n    batch 1: z")
+    assert outcome.checked.notes[-1] == "Note (x): y\n    batch 1: z"
+
+
+def test_the_notes_on_the_plan_of_a_check_that_fails_are_in_its_files() -> None:
+    failed = Inconclusive("inconclusive: too few")
+    failed.notes = ["Note (x): y"]
+    assert (str(failed), failed.checked.notes) == ("inconclusive: too few", ["Note (x): y"])

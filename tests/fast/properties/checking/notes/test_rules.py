@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 from streamproof.properties.checking.notes.rules import Note, notes_of
+from streamproof.properties.generators.plans.drawing import draw_query
 from streamproof.properties.witnesses.job.plan.skeletons import Filtered, Lookup, Skeleton
 from streamproof.reference.core.durations import UNITS_US
 from streamproof.reference.spark.aggregates import AggregateFunction
@@ -190,7 +192,7 @@ def test_the_event_time_among_the_columns_of_a_deduplication_is_noted() -> None:
 def test_a_filter_behind_an_outer_join_is_noted_with_the_row_that_it_drops() -> None:
     join = joined("left")
     note = named(join, filtered=[Filtered(join, "left", ("user#1",), ("who#3",))])["outer join filtered"]
-    assert note.says.startswith("a filter by who behind the outer join drops every row without a partner")
+    assert note.says.startswith("a filter by who behind the outer join drops every row of its left side without a")
     assert note.history == (
         "batch 1: views: user 'a', at 2024-01-01 00:00:00",
         "batch 2: views: user 'b', at 2024-01-01 02:20:00.001; payments: who 'b', paid 2024-01-01 02:20:00.001: the "
@@ -225,3 +227,10 @@ def test_a_part_below_an_operator_without_a_model_is_judged_too() -> None:
 def test_the_same_note_is_made_once() -> None:
     part = Deduplication((VIEWS,), ("user#1",))
     assert len(notes(part, replace(part))) == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_drawn_plan_gets_its_notes_whatever_its_operators_are(seed: int) -> None:
+    query = draw_query(Random(seed))
+    found = notes_of(Skeleton((query.plan,), policy=query.policy))
+    assert len({str(note) for note in found}) == len(found)
