@@ -191,7 +191,8 @@ def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScr
 
 
 def _at(path: str, one: InferredInput) -> str:
-    return f"line {one.read.line} of {visible(path)}" if one.read.line else visible(path)
+    where = one.read.where or visible(path)
+    return f"line {one.read.line} of {where}" if one.read.line else where
 
 
 def _overridden(query: InferredQuery, options: JobOptions) -> list[InferredInput]:

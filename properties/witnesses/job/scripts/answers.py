@@ -144,7 +144,7 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
             if caller.startswith(_OWN) and caller != __name__:  # the check's clock
                 return original(reader, *given, *arguments, **named)
             read = read_of(reader)
-            read.line = lift.line
+            read.line, read.where = lift.line, lift.source.where
             read.load(name, target, arguments, named)
             if (frame := answer(read)) is not None:
                 return frame

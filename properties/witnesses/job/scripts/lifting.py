@@ -27,7 +27,7 @@ from .beside import beside, files, finding, folders_of, modules
 from .pipelines import TABLE, VIEW, Pipeline
 from .reads import Frames, Read, as_declared, of_topics, renewed, union
 from .remedies import IN_TEST, Remedies
-from .statements import is_watermarked, relations_of, renamed, streamed_call, watermark_of, without_streams
+from .statements import relations_of, renamed, streamed_call, without_streams
 from .writes import EndedQuery, Write
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ class Lift:
         change: Changes a setting of the session.
         pipeline: The datasets and flows that it declares.
         declared: The line of what is declared without Python, and runs now.
+        is_elsewhere: Whether what runs now is of another file of the script's.
     """
 
     source: ScriptSource
@@ -157,6 +158,7 @@ class Lift:
     change: Callable[[str, str], None] = field(init=False)
     pipeline: Pipeline = field(init=False)
     declared: int = 0
+    is_elsewhere: bool = False
     _earlier: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -180,8 +182,8 @@ class Lift:
     @contextlib.contextmanager
     def within(self, file: Path, line: int = 0) -> Iterator[None]:
         """Let what runs within it be of another file of the script's, at a line if it is no Python."""
-        before = self.source, self.declared
-        self.source, self.declared = replace(self.source, code=file, text=None), line
+        before = self.source, self.declared, self.is_elsewhere
+        self.source, self.declared, self.is_elsewhere = replace(self.source, code=file, text=None), line, True
         try:
             yield
         except Exception as error:
@@ -189,7 +191,7 @@ class Lift:
                 self.failed = error, self.source, line
             raise
         finally:
-            self.source, self.declared = before
+            self.source, self.declared, self.is_elsewhere = before
 
     def refuse(self, message: str) -> BadInput:
         """Note an error, which the script may catch, and return it."""
@@ -393,23 +395,29 @@ class Lift:
         for relation in relations_of(server_session(self.spark), text):
             if relation.name.casefold() in own or relation.name.startswith("global_temp."):
                 continue
-            read = Read(target=relation.name, line=self.line)
+            read = Read(target=relation.name, line=self.line, where=self.source.where)
             streams = relation.streams or relation.start in streamed
             frame = self.stream(read) if streams else self.table(read) or self.schema_of(read)
             if frame is None:
                 unanswered = unanswered or read
                 continue
-            if (watermark := watermark_of(text, relation)) is not None:  # as a call, it follows the clock of a check
-                column, delay, relation = watermark
-                frame = frame.withWatermark(column, delay)
-            view = relation.last if is_watermarked(text, relation) else f"streamproof_{len(self.views)}"
+            if (watermark := relation.watermark) is not None:  # as a call, it follows the clock of a check
+                if not watermark.column:
+                    raise self.refuse(
+                        f"line {self.line} of {self.source.where} has a WATERMARK of {visible(watermark.made)} without "
+                        "a name, which Spark refuses: write AS and a name behind it"
+                    )
+                if watermark.made:
+                    frame = frame.alias(relation.last).selectExpr(f"{watermark.made} AS `{watermark.column}`", "*")
+                frame = frame.withWatermark(watermark.column, watermark.delay)
+            view = f"streamproof_{len(self.views)}"
             frame.createOrReplaceTempView(view)
             answers.append((relation, view))
         return renamed(text, answers), unanswered
 
     def begun(self, write: Write, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Take up a query that the script starts, and start it if it is the one that is asked about."""
-        write.line, write.where = self.line, self.source.where
+        write.line, write.where, write.is_elsewhere = self.line, self.source.where, self.is_elsewhere
         self.refuse_rows(write.frame)
         self.writes.append(write)
         if len(self.writes) - 1 != self.asked:

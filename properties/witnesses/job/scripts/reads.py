@@ -39,6 +39,7 @@ class Read:
         target: The path or table that is loaded, if one is.
         schema: The schema that the reader is given, if it is.
         line: The script's line.
+        where: The file of the line, as messages call it.
     """
 
     format: str = ""
@@ -46,6 +47,7 @@ class Read:
     target: str | None = None
     schema: Any = None
     line: int = 0
+    where: str = ""
 
     def load(self, method: str, target: Any, arguments: Sequence[Any], named: dict[str, Any]) -> None:
         """Take up what a call that loads the source says: its method, target, further arguments and named ones."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ..plan.plans import class_of, members
 
@@ -52,6 +52,22 @@ _NO_NAMES = (
 """The words that may follow a table called `stream`."""
 
 
+class SqlWatermark(NamedTuple):
+    """A WATERMARK of SQL.
+
+    Attributes:
+        column: The column of the event time; empty: the statement names none, which Spark refuses.
+        delay: The delay.
+        made: The expression of the column, which is put before the others; empty: it is one of them.
+        end: The index in the statement behind its last character.
+    """
+
+    column: str
+    delay: str
+    made: str
+    end: int
+
+
 @dataclass(frozen=True)
 class ReadTable:
     """A table that a statement reads.
@@ -62,6 +78,7 @@ class ReadTable:
         end: The index behind its last character.
         aliased: Whether the statement gives it another name.
         streams: Whether it is read as a stream.
+        watermark: The WATERMARK behind it, which ends where `end` says; None: there is none.
     """
 
     name: str
@@ -69,6 +86,7 @@ class ReadTable:
     end: int
     aliased: bool
     streams: bool
+    watermark: SqlWatermark | None = None
 
     @property
     def last(self) -> str:
@@ -118,23 +136,42 @@ def relations_of(spark: Any, statement: str) -> list[ReadTable]:
         return []
     found = {*_relations(plan, False, frozenset())}
     # The parser sees the values of variables, too: a name that isn't where it says is left alone.
-    there = [one for one in found if _bare(statement[one.start : one.end]) == _bare(one.name)]
+    there = [one for one in found if _is_there(statement, one)]
     return sorted(there, key=lambda one: one.start)
+
+
+def _is_there(statement: str, table: ReadTable) -> bool:
+    text, name = _bare(statement[table.start : table.end]), _bare(table.name)
+    return text == name if table.watermark is None else text.startswith(name)
 
 
 def _bare(name: str) -> str:
     return re.sub(r"[\s`]", "", name).casefold()
 
 
-def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[ReadTable]:
-    """Yield the tables below a node that aren't among the known names, which WITH gives."""
+_CLAUSE = "UnresolvedEventTimeWatermark"
+"""The class of Spark's for a WATERMARK."""
+
+
+def _relations(
+    node: Any, aliased: bool, known: frozenset[str], watermark: SqlWatermark | None = None
+) -> Iterator[ReadTable]:
+    """Yield the tables below a node that aren't among the known names, which WITH gives.
+
+    Args:
+        node: The node.
+        aliased: Whether what is above it gives a table another name.
+        known: The names.
+        watermark: The watermark of the table that the node is.
+    """
     kind = class_of(node)
     if kind == "UnresolvedRelation":
         origin = node.origin()
         start, stop = origin.startIndex(), origin.stopIndex()
         name = ".".join(map(str, members(node.multipartIdentifier())))
         if start.isDefined() and stop.isDefined() and name.casefold() not in known:
-            yield ReadTable(name, start.get(), stop.get() + 1, aliased, bool(node.isStreaming()))
+            end = stop.get() + 1 if watermark is None else watermark.end
+            yield ReadTable(name, start.get(), end, aliased, bool(node.isStreaming()), watermark)
     if kind == "UnresolvedWith":
         for one in members(node.cteRelations()):
             yield from _relations(one._2(), False, known)
@@ -142,29 +179,25 @@ def _relations(node: Any, aliased: bool, known: frozenset[str]) -> Iterator[Read
         below = [node.children()]
     else:
         below = [node.children(), node.innerChildren()]  # subqueries are among the inner ones
+    if kind == _CLAUSE:
+        watermark = _watermark(node)
+    elif kind not in ("SubqueryAlias", "NamedStreamingRelation"):
+        watermark = None
     for children in below:
         for child in members(children):
-            yield from _relations(child, kind == "SubqueryAlias" or (aliased and "Watermark" in kind), known)
+            is_named = kind == "SubqueryAlias" or (aliased and kind in ("NamedStreamingRelation", _CLAUSE))
+            yield from _relations(child, is_named, known, watermark)
 
 
-_WATERMARK = re.compile(
-    r"\s+watermark\s+(?P<column>\w+|`[^`]+`)\s+delay\s+of\s+interval\s+"
-    r"(?P<delay>\d+\s+\w+\b|'\d+'\s+\w+\b|'\d+\s+\w+')(?!\s+(?:to\b|'?\d))",
-    re.IGNORECASE,
-)
-"""A WATERMARK of a column, not of an expression, with a delay of one unit."""
-
-
-def is_watermarked(statement: str, relation: ReadTable) -> bool:
-    """Whether a WATERMARK follows the name of a table: another name of the table stands behind it, not before."""
-    return re.match(r"\s+watermark\b", statement[relation.end :], re.IGNORECASE) is not None
-
-
-def watermark_of(statement: str, relation: ReadTable) -> tuple[str, str, ReadTable] | None:
-    """Return column and delay of the WATERMARK behind a table, and the table with it; None: there is no plain one."""
-    if (found := _WATERMARK.match(statement, relation.end)) is None:
+def _watermark(node: Any) -> SqlWatermark | None:
+    """Return the watermark of a node of Spark's parser; None: it isn't told where it ends."""
+    time, stop = node.eventTimeColExpr(), node.origin().stopIndex()
+    if not stop.isDefined():
         return None
-    return found["column"].strip("`"), found["delay"].replace("'", ""), replace(relation, end=found.end())
+    delay, end = str(node.delay().toString()), stop.get() + 1
+    if class_of(time) == "UnresolvedAttribute":
+        return SqlWatermark(str([*members(time.nameParts())][-1]), delay, "", end)
+    return SqlWatermark(str(time.name()) if class_of(time) == "Alias" else "", delay, str(time.child().sql()), end)
 
 
 def renamed(statement: str, relations: list[tuple[ReadTable, str]]) -> str:

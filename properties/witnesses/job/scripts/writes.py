@@ -30,6 +30,7 @@ class Write:
         target: The path or table that it writes to.
         line: The script's line that starts it.
         where: The file of the line, as messages call it.
+        is_elsewhere: Whether that is another file of the script's.
         trigger: Its trigger, as its arguments; empty where the script doesn't say it.
     """
 
@@ -42,6 +43,7 @@ class Write:
     target: str | None = None
     line: int = 0
     where: str = ""
+    is_elsewhere: bool = False
     trigger: str = ""
 
     @property
@@ -53,7 +55,8 @@ class Write:
 
     def __str__(self) -> str:
         name = f"{self.name!r} " if self.name else ""
-        return visible(f"{name}(line {self.line}, {self.sink})")
+        at = f"line {self.line} of {self.where}" if self.is_elsewhere else f"line {self.line}"
+        return visible(f"{name}({at}, {self.sink})")
 
 
 def started_of(writes: Sequence[Write]) -> list[Write]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.scripts import pipelines
+from streamproof.properties.witnesses.job.scripts import execution, pipelines
 from streamproof.properties.witnesses.job.scripts.execution import _raised
 from streamproof.properties.witnesses.job.scripts.lifting import Lift, ScriptSource
 from streamproof.properties.witnesses.job.scripts.pipelines import Flow, Pipeline, declare_all
@@ -110,7 +110,8 @@ def test_the_rows_of_a_dataset_are_those_of_all_its_flows(monkeypatch: pytest.Mo
 
 
 def test_a_run_is_of_another_file_only_while_that_file_runs(tmp_path: Path) -> None:
-    lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.yml", text="changed"), declared=0, failed=None)
+    source = ScriptSource(tmp_path / "a.yml", text="changed")
+    lift: Any = SimpleNamespace(source=source, declared=0, is_elsewhere=False, failed=None)
     with contextlib.suppress(ValueError), Lift.within(lift, tmp_path / "b.sql", 7):
         assert (lift.source.code, lift.source.text, lift.declared) == (tmp_path / "b.sql", None, 7)
         raise ValueError
@@ -128,7 +129,8 @@ def test_a_run_is_of_another_file_only_while_that_file_runs(tmp_path: Path) -> N
 def test_an_error_in_a_file_of_a_project_names_the_file_and_its_line(
     tmp_path: Path, name: str, text: str, line: int, says: str
 ) -> None:
-    lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.yml"), declared=0, failed=None, missing=[])
+    source = ScriptSource(tmp_path / "a.yml")
+    lift: Any = SimpleNamespace(source=source, declared=0, is_elsewhere=False, failed=None, missing=[])
     path = tmp_path / name
     file, other = str(path) if path.suffix == ".py" else "<statement>", tmp_path / "flow.py"
     failing = pytest.raises((ZeroDivisionError, SyntaxError))
@@ -201,3 +203,9 @@ def test_a_project_that_is_none_is_refused(tmp_path: Path, text: str, said: str)
 
 def test_a_folder_without_a_description_is_no_project(tmp_path: Path) -> None:
     assert project_of(tmp_path) is None
+
+
+def test_an_error_on_an_unknown_line_may_have_any_query_behind_it(tmp_path: Path) -> None:
+    text = "query = frame.writeStream.start()\nspark.stop()"
+    lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.py"), failed=None, text=text)
+    assert execution._rest(lift, ValueError()) == text

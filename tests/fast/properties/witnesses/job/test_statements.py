@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 from given_plans import Operator
 from streamproof.properties.witnesses.job.scripts.statements import (
-    ReadTable,
-    is_watermarked,
     relations_of,
     streamed_call,
-    watermark_of,
     without_streams,
 )
 
@@ -60,27 +57,6 @@ def test_a_function_that_is_read_as_a_stream_is_named(statement: str, call: str 
     assert streamed_call(statement) == call
 
 
-@pytest.mark.parametrize(
-    ("clause", "found"),
-    [
-        ("WATERMARK at DELAY OF INTERVAL 10 MINUTES", ("at", "10 MINUTES")),
-        ("watermark `at`\n delay of interval '10' minutes AS o", ("at", "10 minutes")),
-        ("WATERMARK at DELAY OF INTERVAL '2 hours'", ("at", "2 hours")),
-        ("WATERMARK at + x AS y DELAY OF INTERVAL 1 DAY", None),
-        ("WATERMARK at DELAY OF INTERVAL '1:30' HOUR TO MINUTE", None),
-        ("WATERMARK at DELAY OF INTERVAL 1 DAY 2 HOURS", None),
-        ("AS watermark", None),
-    ],
-)
-def test_a_plain_watermark_is_read_with_its_table(clause: str, found: tuple[str, str] | None) -> None:
-    statement = f"SELECT * FROM orders {clause} WHERE a"
-    table = ReadTable("orders", 14, 20, aliased=False, streams=True)
-    read = watermark_of(statement, table)
-    assert (read and read[:2]) == found
-    if read is not None:
-        assert statement[14 : read[2].end].lower().endswith(("minutes", "hours'"))
-
-
 def relation_at(text: str, name: str, said: str | None = None) -> Any:
     known = lambda at: SimpleNamespace(isDefined=lambda: True, get=lambda: at)  # noqa: E731
     start = text.index(name)
@@ -109,11 +85,3 @@ def test_the_tables_of_a_statement_are_those_that_no_with_names_in_the_order_of_
     inside = "SELECT (SELECT 1 FROM `t t`) FROM u"
     top = Operator("Project", relation_at(inside, "u"), output=[], innerChildren=[relation_at(inside, "`t t`")])
     assert parsed(inside, top) == [("t t", False), ("u", False)]
-
-
-@pytest.mark.parametrize(
-    ("rest", "watermarked"),
-    [(" WATERMARK at DELAY", True), ("\nwatermark x", True), (" watermarks", False), ("", False)],
-)
-def test_a_table_is_watermarked_where_the_word_follows_its_name(rest: str, watermarked: bool) -> None:
-    assert is_watermarked(f"SELECT * FROM t{rest}", ReadTable("t", 14, 15, False, False)) is watermarked

@@ -13,6 +13,7 @@ from streamproof.properties.system.installed.spark_versions import spark_version
 from streamproof.properties.witnesses.job.inference.inferring import inferred_queries
 from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
 from streamproof.reference.core.errors import BadInput
+from streamproof.reference.spark.durations import UNITS_US, microseconds_of
 
 PROJECT = "name: shop\nstorage: file:///tmp/storage\nlibraries:\n- glob:\n    include: transformations/**\n"
 PYTHON = """
@@ -75,6 +76,8 @@ def test_each_flow_of_a_project_is_a_query_over_the_sources_that_its_rows_come_f
         'Input("user string, window struct<start: timestamp, end: timestamp>, total bigint", key="user", time=False)'
     )
     assert queries["visits"].write.line == 8
+    assert str(queries["visits"].write).endswith("visits.py, table)")
+    assert queries["visits"].inputs["/data/clicks"].read.where.endswith("transformations/visits.py")
 
 
 @pytest.mark.skipif(spark_version() < (4, 1), reason="the PySpark has no pipelines")
@@ -112,9 +115,21 @@ def test_each_read_of_a_table_has_its_own_watermark_of_sql(spark: SparkSession, 
         "CREATE STREAMING TABLE pairs AS SELECT a.user FROM STREAM clicks WATERMARK at DELAY OF INTERVAL 1 MINUTE AS a "
         "JOIN STREAM clicks WATERMARK at DELAY OF INTERVAL 2 HOURS b ON a.user = b.user AND a.at = b.at;\n"
         "CREATE STREAMING TABLE named AS SELECT clicks.user FROM STREAM clicks WATERMARK at DELAY OF INTERVAL 3 DAYS;\n"
+        "CREATE STREAMING TABLE units AS SELECT clicks.user FROM STREAM clicks "
+        "WATERMARK at DELAY OF INTERVAL 1 DAY 2 HOURS;\n"
+        "CREATE STREAMING TABLE made AS SELECT * FROM STREAM clicks "
+        "WATERMARK CAST(said AS TIMESTAMP) + INTERVAL 1 HOUR AS seen "
+        "DELAY OF INTERVAL '1:30' HOUR TO MINUTE AS x WHERE x.user > '';\n"
     )
-    clicks = spark.readStream.schema("user string, at timestamp").json(str(tmp_path))
+    clicks = spark.readStream.schema("user string, at timestamp, said string").json(str(tmp_path))
     queries = inferred_queries(ScriptSource(path), spark, {"clicks": clicks}, {})
     plans = [one.write.frame._jdf.queryExecution().analyzed().toString() for one in queries]
-    delays = [sorted(re.findall(r"EventTimeWatermark .*, (\d+ \w+)$", plan, re.MULTILINE)) for plan in plans]
-    assert delays == [["1 minutes", "2 hours"], ["3 days"]]
+    texts = [re.findall(r"EventTimeWatermark .*, (\d.*)$", plan, re.MULTILINE) for plan in plans]
+    minutes = [sorted(microseconds_of("", text) // UNITS_US["minute"] for text in each) for each in texts]
+    assert minutes == [[1, 120], [3 * 24 * 60], [26 * 60], [90]]
+    assert queries[-1].write.frame.columns == ["seen", "user", "at", "said"]
+    (path.parent / "nameless.sql").write_text(
+        "CREATE STREAMING TABLE a AS SELECT * FROM STREAM clicks WATERMARK to_timestamp(said) DELAY OF INTERVAL 1 DAY"
+    )
+    with pytest.raises(BadInput, match=r"line 1 of .*nameless\.sql has a WATERMARK of to_timestamp\(said\) without"):
+        inferred_queries(ScriptSource(path.parent / "nameless.sql"), spark, {"clicks": clicks}, {})
