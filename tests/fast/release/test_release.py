@@ -109,8 +109,19 @@ def test_the_recipe_of_conda_has_the_project_s_version_dependencies_and_command(
     assert named_by_conda(backend) in recipe["requirements"]["host"]
 
 
-@pytest.mark.parametrize("file", ["docs/verdicts.md"])
-def test_the_action_is_used_in_the_project_s_version(file: str) -> None:
+@pytest.mark.parametrize("file", ["docs/verdicts.md", "examples/template/.github/workflows/streamproof.yml"])
+def test_the_action_is_used_in_the_project_s_version_with_inputs_that_it_has(file: str) -> None:
     text = text_of(file)
     assert re.findall(r"/streamproof@v([\d.]+)", text) == [PROJECT["version"]]
-    assert {*re.findall(r"streamproof==([\d.]+)", text)} <= {PROJECT["version"]}
+    pins = re.findall(r"streamproof==([\d.]+)", text)
+    assert {*pins} <= {PROJECT["version"]}
+    if file.endswith(".yml"):
+        steps = yaml.safe_load(text)["jobs"]["check"]["steps"]
+        (used,) = (one for one in steps if "/streamproof@" in one.get("uses", ""))
+        assert {*used["with"]} <= {*yaml.safe_load(text_of("action.yml"))["inputs"]}
+        folder = ROOT / "examples" / "template"
+        assert [job for job in used["with"]["jobs"].split() if not (folder / job).is_file()] == []
+
+
+def test_the_readme_of_the_template_has_at_most_twenty_lines() -> None:
+    assert len(text_of("examples/template/README.md").splitlines()) <= 20

@@ -1,0 +1,1 @@
+"""The streaming jobs of this repository."""

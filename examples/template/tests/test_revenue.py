@@ -1,0 +1,10 @@
+"""The job gives what the same job gives as a batch, on hundreds of random histories."""
+
+from jobs.revenue import COLUMNS, revenue
+from streamproof import Input, as_batch
+
+PAYMENTS = Input(COLUMNS, key="store", name="payments")
+
+
+def test_revenue_is_the_batch_s(check_job):
+    check_job(revenue, PAYMENTS, expect=as_batch())
