@@ -222,4 +222,4 @@ def _vote(name: str, history: History, expected: Outcome, actual: Outcome) -> Vo
         return Vote(name, f"says the same as both{at_end}", None)
     if agrees[0]:
         return Vote(name, "says what is expected", True)
-    return Vote(name, "says what came" if agrees[1] else "says something else than both", False)
+    return Vote(name, "says what came" if agrees[1] else "agrees with neither side", False)

@@ -36,7 +36,7 @@ _LOG = re.compile(r"(?:spark|kafka|kafka-broker)-\d+\.log|error-\d+\.txt")
 
 @dataclass
 class _Own:
-    """The folder that this process holds: the process (a fork isn't it), and the lock."""
+    """The owner's process id, so that a fork isn't taken for it; the folder; the lock."""
 
     process: int
     path: Path

@@ -58,8 +58,8 @@ def inconclusive(
     rest = len(missing) - MAX_GOALS_SHOWN
     named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
     return Inconclusive(
-        f"inconclusive: {job} agrees with {oracle} on all {histories} histories, but that shows nothing, for they "
-        f"leave unmet: {named}. Give {more}, or another seed than {seed}.{alone}",
+        f"inconclusive: {job} agrees with {oracle} on all {histories} histories, but they are too weak to judge. "
+        f"Unmet coverage goals: {named}. Give {more}, or another seed than {seed}.{alone}",
         job=job,
     )
 
@@ -75,7 +75,7 @@ def unfinished(job: str, held: Mapping[str, int], unrun: Sequence[str]) -> Incon
     done = "; ".join(f"{name} ({count} histories)" for name, count in held.items()) or "nothing was run"
     return Inconclusive(
         f"inconclusive: not run on {job}, for the time limit of the check was over: {'; '.join(unrun)}. "
-        f"Nothing changes by: {done}. --seconds says how long it may take",
+        f"The output doesn't change with: {done}. --seconds says how long it may take",
         job=job,
     )
 
@@ -159,11 +159,13 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
     """
     left, met, out_of_order = [], judge.met, draws.options.out_of_order
     if not draws.takes_late:
-        left.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")
+        left.append(
+            "late rows, because this oracle ignores lateness: a rule, such as windows(…), or a class checks them"
+        )
         if out_of_order is None and draws.delay_us:
-            left.append('whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken')
+            left.append('the watermark\'s delay: out_of_order="10 minutes" says how late events may be')
         if out_of_order is None and judge.is_sink:
-            left.append('rows that are late by whole batches: out_of_order="10 minutes" draws rows that late')
+            left.append('rows that are late by whole batches: out_of_order="10 minutes" draws them')
     if judge.computed_keys and not judge.witness.alone:
         left.append(
             f"what the job computes with the key {' and '.join(judge.computed_keys)}, but for a few histories that ran "

@@ -105,7 +105,7 @@ class Invariants:
             unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         return JobReport(
             job=before.judge.name,
-            says=f"{before.judge.name}: nothing changes by",
+            says=f"{before.judge.name}: the output doesn't change with",
             laws=held,
             not_checked=unsure,
             equality=self.options.equality,

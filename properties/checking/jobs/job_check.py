@@ -51,7 +51,7 @@ BESIDE = "It differs where it runs alone, and not beside others."
 OTHER_KEYS = (
     "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, name that "
     "column as the Input's key, or give alone=True. If they may not, it is a bug that no query of one key shows, such "
-    "as a number that other rows round"
+    "as a number rounded by other rows"
 )
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
 NO_ROWS = "the job emits no row for the rows of one history"

@@ -1,4 +1,4 @@
-"""The law *repeats*: the result of records that all come twice follows from the result when they come once."""
+"""The law *repeats*: sending every record twice changes the result as declared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Repeats(VariantLaw):
     """Each record comes twice in a row; the registration derives the expected result from the plain result."""
 
     name = "repeats"
-    says = "the result of records that all come twice follows from their result when they come once"
+    says = "sending every record twice changes the result as declared"
     needs = "repeats"
     reason = "its registration doesn't declare the effect of a repeated record"
 

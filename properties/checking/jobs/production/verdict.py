@@ -33,7 +33,7 @@ def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
     __tracebackhide__ = True
     judge, run, not_checked = judging.judge, judging.run, [*judging.not_checked]
     if not written:
-        why = f"what the run of {judge.name} has written isn't there, and none is due"
+        why = f"the run of {judge.name} has no output, and none is expected"
         if judging.unsure_keys:
             why = f"none of what the run of {judge.name} has written can be judged: {not_checked[0]}"
         raise Inconclusive(f"inconclusive: {why}", job=judge.name)

@@ -156,9 +156,11 @@ survived: line 1; why 1.
 no difference: line 4; why 4.""",
     ),
     (
-        JobReport("a", "a: nothing changes by", {"a restart": 40, "a crash": 12}, between=("job",), **COMMON),
+        JobReport(
+            "a", "a: the output doesn't change with", {"a restart": 40, "a crash": 12}, between=("job",), **COMMON
+        ),
         """\
-a: nothing changes by what is listed here.
+a: the output doesn't change with what is listed here.
 d.
 e.
   a restart (40 histories)
@@ -168,8 +170,8 @@ Not checked: b.
 Not checked: c.""",
     ),
     (
-        JobReport("a", "a: nothing changes by", {"a crash": 1}),
-        "a: nothing changes by\n  a crash (1 histories)\nCompared: floating-point numbers to 12 digits.",
+        JobReport("a", "a: the output doesn't change with", {"a crash": 1}),
+        "a: the output doesn't change with\n  a crash (1 histories)\nCompared: floating-point numbers to 12 digits.",
     ),
     (
         JobReport("a", "It goes on.", {"an upgrade": 30, "another": 29}, "end", counted=["In 3.", "In 4."], **COMMON),
@@ -287,7 +289,7 @@ def test_the_json_has_the_counterexample_as_rows_and_what_to_add() -> None:
     "outcome",
     [
         JobReport("a", "a conforms.", {"as_batch()": 300}, "cuts", notes=["Note (x): y\n    batch 1: z"]),
-        JobReport("a", "a: nothing changes by", {"a restart": 40}, notes=["Note (x): y\n    batch 1: z"]),
+        JobReport("a", "a: the output doesn't change with", {"a restart": 40}, notes=["Note (x): y\n    batch 1: z"]),
     ],
     ids=["a check", "invariants"],
 )

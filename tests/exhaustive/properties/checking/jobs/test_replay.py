@@ -522,7 +522,7 @@ def test_another_jobs_checkpoint_is_refused(right: Run) -> None:
 
 def test_a_run_without_rows_shows_nothing(right: Run, spark: SparkSession, tmp_path: Path) -> None:
     early = Run(tmp_path / "early").run(spark, totals, 2)
-    with pytest.raises(Inconclusive, match="isn't there, and none is due"):
+    with pytest.raises(Inconclusive, match="has no output, and none is expected"):
         early.judged(SQL)
     run = right.copy(tmp_path / "run")
     for path in run.input.iterdir():

@@ -546,7 +546,7 @@ def test_fewer_than_half_of_the_histories_that_were_to_run_alone_are_inconclusiv
     soon_over = Variation(replace(RUN, seconds=1e-9))
     with pytest.raises(
         Inconclusive,
-        match=r"on all 1 histories, .* unmet: 20 histories at the least;.* such as seconds=4e-09, .* query of its own",
+        match=r"on all 1 histories, .* goals: 20 histories at the least;.* such as seconds=4e-09, .* query of its own",
     ):
         JobCheck(options(copy, alone=True, least_alone=20), Copies(), soon_over).check(40)
     assert JobCheck(options(copy, alone=True, least_alone=20), Copies(), Variation(RUN)).check(20).histories == 20
@@ -570,7 +570,7 @@ def test_a_variation_that_changes_no_history_is_inconclusive(law: Invariant) -> 
     variation = law.variation(RUN, law.draw(RUN, 0, 6))
     assert JobCheck(options(copy), JobOracle(run=RUN, comparing="end"), variation).check(30).histories == 30
     changing_none = replace(variation, vary=lambda history: history)
-    with pytest.raises(Inconclusive, match=f"leave unmet: {CHANGED}"):
+    with pytest.raises(Inconclusive, match=f"Unmet coverage goals: {CHANGED}"):
         JobCheck(options(copy), JobOracle(run=RUN, comparing="end"), changing_none).check(30)
 
 

@@ -113,11 +113,11 @@ def test_five_unmet_goals_are_named_and_the_others_counted() -> None:
         given: dict[str, Any] = {"histories": 40, "missing": missing, "more": "more", "seed": 6, "alone": " Alone."}
         return str(inconclusive("a job", "as_batch()", **given))
 
-    agrees = "inconclusive: a job agrees with as_batch() on all 40 histories, but that shows nothing"
+    agrees = "inconclusive: a job agrees with as_batch() on all 40 histories, but they are too weak to judge"
     five = "goal 0; goal 1; goal 2; goal 3; goal 4"
     ends = "Give more, or another seed than 6. Alone."
-    assert said(5) == f"{agrees}, for they leave unmet: {five}. {ends}"
-    assert said(7) == f"{agrees}, for they leave unmet: {five}; and 2 more. {ends}"
+    assert said(5) == f"{agrees}. Unmet coverage goals: {five}. {ends}"
+    assert said(7) == f"{agrees}. Unmet coverage goals: {five}; and 2 more. {ends}"
 
 
 def test_what_each_input_may_have_and_no_history_has_is_not_checked() -> None:
@@ -147,9 +147,9 @@ def test_what_each_input_may_have_and_no_history_has_is_not_checked() -> None:
     assert left(malformed=0.1) == ["ties", nulls]
 
 
-LATE = "what becomes of late rows: what is expected knows none; a rule of Spark's or a class does"
-LONG_ENOUGH = 'whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken'
-WHOLE_BATCHES = 'rows that are late by whole batches: out_of_order="10 minutes" draws rows that late'
+LATE = "late rows, because this oracle ignores lateness: a rule, such as windows(…), or a class checks them"
+LONG_ENOUGH = 'the watermark\'s delay: out_of_order="10 minutes" says how late events may be'
+WHOLE_BATCHES = 'rows that are late by whole batches: out_of_order="10 minutes" draws them'
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_run_of_which_no_row_can_be_judged_is_inconclusive() -> None:
     assert "Not checked: 2 keys with late rows." in said.splitlines()
     with pytest.raises(Inconclusive, match="none of what the run of totals has written can be judged: 2 keys with"):
         reported(0, ["2 keys with late rows"])
-    with pytest.raises(Inconclusive, match="isn't there, and none is due"):
+    with pytest.raises(Inconclusive, match="has no output, and none is expected"):
         reported(0)
 
 
