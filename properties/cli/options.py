@@ -119,6 +119,9 @@ Timeouts = Annotated[
         metavar="DURATION", help='The length of a timeout or timer of processing time, "30 minutes"; once for each.'
     ),
 ]
+Verbose = Annotated[
+    bool | None, of_job("--verbose", "-v", help="Print all that was not checked, and all notes on the plan.")
+]
 OutOfOrder = Annotated[str | None, of_job(metavar="DURATION", help='How far out of order events may be: "10 minutes".')]
 Seconds = Annotated[
     float | None,

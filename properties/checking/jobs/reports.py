@@ -61,6 +61,10 @@ class MutantsReport:
         return "\n".join([head, *(f"{one.fate}: {one.mutant}; {one.why}." for one in self.survivors)])
 
 
+BRIEF = 2
+"""How many of the things to add a brief report has."""
+
+
 @dataclass(frozen=True)
 class JobReport(Shown):
     """The report of a check of a job that found no difference: of `check`, `invariants`, `upgrade` or `replay`.
@@ -112,6 +116,18 @@ class JobReport(Shown):
         head = f"{self.says} what is listed here." if self.limits else self.says
         laws = [f"  {law} ({count} histories)" for law, count in self.laws.items()]
         return "\n".join([head, *self._limits, *laws, f"Compared: {self._compared}.", *self._notes])
+
+    @property
+    def brief(self) -> str:
+        """The verdict with its limits and counts, and the first things to add; in five lines, if it has no limits."""
+        if self.mutants is not None:
+            return str(self)
+        held = f" {', '.join(self.laws)} ({self.histories} histories)." if self.comparing is None else ""
+        further = [one for one in self._notes if one not in self.counted]
+        left = len(further) - BRIEF
+        more = [f"{left} more of what was not checked, and of notes on the plan: --verbose."] if left > 0 else []
+        head = f"{self.says}{held} Compared: {self._compared}."
+        return "\n".join([head, *self._limits, *self.counted, *further[:BRIEF], *more])
 
     @property
     def _limits(self) -> list[str]:

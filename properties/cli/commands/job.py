@@ -52,6 +52,7 @@ OF_JOBS: Mapping[str, Any] = {
     "query": cli_options.Query,
     "argument": cli_options.Arguments,
     "timeouts": cli_options.Timeouts,
+    "verbose": cli_options.Verbose,
 }
 """The types of the options of a job on the command line, which are the fields of `JobOptions`."""
 TABLES = (".parquet", ".csv")
@@ -81,12 +82,13 @@ class JobOptions:
     query: str | None = None
     argument: Sequence[str] = ()
     timeouts: Sequence[str] = ()
+    verbose: bool = False
     histories: int | None = None
 
     @property
     def given(self) -> list[str]:
         """The options that are given, by their names on the command line."""
-        others = [one for one in fields(self) if one.name != "histories"]
+        others = [one for one in fields(self) if one.name not in ("verbose", "histories")]
         return [one.name.replace("_", "-") for one in others if getattr(self, one.name) != one.default]
 
 
@@ -206,6 +208,7 @@ def exit_by_verdict(
         StreamproofError: The job's query failed.
         Exit: 0 if the job conforms, 1 if it is violated, 2 if the check is inconclusive.
     """
+    from ...checking.jobs.reports import JobReport
     from ...checking.jobs.verdicts import CheckFailed
     from ...counterexamples.of_jobs import folder_of
     from ...report import making
@@ -239,7 +242,8 @@ def exit_by_verdict(
                 outcomes.append(found)
                 verdict = found.verdict
         for outcome in outcomes:
-            results.out("\n".join([str(outcome), *(outcome.notes if isinstance(outcome, CheckFailed) else ())]))
+            text = outcome.brief if isinstance(outcome, JobReport) and not options.verbose else str(outcome)
+            results.out("\n".join([text, *(outcome.notes if isinstance(outcome, CheckFailed) else ())]))
         results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]")
     raise typer.Exit(EXITS[verdict])
 

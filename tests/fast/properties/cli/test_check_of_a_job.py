@@ -145,6 +145,16 @@ def test_inconclusive_exits_2(jobs: Any, monkeypatch: pytest.MonkeyPatch, capsys
     assert "too few" in capsys.readouterr().out
 
 
+def test_a_passing_check_is_brief_unless_all_is_asked_for(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = JobReport("job", "job conforms.", {"sql": 9}, "end", 9, not_checked=["one", "two", "three"])
+    monkeypatch.setattr(of_job, "check_job", lambda *arguments, **named: report)
+    asked = ["check", "shop_jobs:visits", "--input", COLUMNS, "--expect", "batch"]
+    brief, whole = (invoke([*asked, *more]).stdout.splitlines() for more in ([], ["-v"]))
+    assert len(brief) == 5
+    assert (brief[:-1], brief[-1]) == (report.brief.splitlines(), "shop_jobs:visits: conforms")
+    assert whole[:-1] == str(report).splitlines()
+
+
 def test_as_json_nothing_else_is_on_stdout(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ["check", "shop_jobs:visits", "--input", COLUMNS, "--expect", "batch", "--format", "json"]
     done = invoke([*asked, "--format", "kafka"])

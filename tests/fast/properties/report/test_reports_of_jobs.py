@@ -302,3 +302,41 @@ def test_the_notes_on_the_plan_of_a_check_that_fails_are_in_its_files() -> None:
     failed = Inconclusive("inconclusive: too few")
     failed.notes = ["Note (x): y"]
     assert (str(failed), failed.checked.notes) == ("inconclusive: too few", ["Note (x): y"])
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        (
+            JobReport("a", "a conforms to sql.", {"sql": 30}, "end", 9, not_checked=["b", "c"], notes=["Note (x): y"]),
+            """\
+a conforms to sql. Compared: the table at the end; floating-point numbers to 12 digits.
+Not checked: b.
+Not checked: c.
+1 more of what was not checked, and of notes on the plan: --verbose.""",
+        ),
+        (
+            JobReport("a", "a: the output doesn't change with", {"a restart": 9, "a crash": 9}, notes=["Note (x): y"]),
+            """\
+a: the output doesn't change with a restart, a crash (9 histories). Compared: floating-point numbers to 12 digits.
+Note (x): y""",
+        ),
+        (
+            JobReport("a", "It goes on.", {"b": 3}, "end", counted=["In 3."], alone="it has no key", limits=["d", "e"]),
+            """\
+It goes on. Compared: the table at the end; floating-point numbers to 12 digits.
+d.
+e.
+In 3.
+Each history ran in a query of its own: it has no key.""",
+        ),
+    ],
+    ids=["two things to add", "invariants", "limits and counts"],
+)
+def test_a_brief_report_has_the_limits_and_the_first_things_to_add(report: JobReport, text: str) -> None:
+    assert report.brief == text
+
+
+def test_a_brief_report_of_mutants_has_all_of_them() -> None:
+    report = JobReport("a", "It holds.", {"sql": 30}, "end", not_checked=["b", "c", "d"], mutants=MUTANTS)
+    assert report.brief == str(report)
