@@ -205,7 +205,7 @@ class _Translation:
             return self._project(below, operator.expressions)
         if kind == "Expand":
             return self._expand(operator, below)
-        if kind == "AggregateFunction":
+        if kind == "Aggregate":
             return self._aggregate(operator, below)
         if kind == "Generate":
             for name in self._output(operator):

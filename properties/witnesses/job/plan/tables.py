@@ -35,7 +35,8 @@ def tables_used(plan: Plan, tables: Mapping[str, DataFrame]) -> TablesUsed:
         return TablesUsed()
     ids = {name: _column_ids(frame) for name, frame in tables.items()}
     known = {number for of in ids.values() for number in of}
-    looked_up = [(column, number) for column, number in plan.looked_up if number in known]
+    by_name = sorted(plan.looked_up, key=lambda one: one[0])  # so that of two columns the same one counts in each run
+    looked_up = [(column, number) for column, number in by_name if number in known]
     by_key = {name: {of[number]: column for column, number in looked_up if number in of} for name, of in ids.items()}
     for name, of in ids.items():
         by_key[name] |= {of[number]: of[number].lower() for key in plan.initial_keys for number in key if number in of}

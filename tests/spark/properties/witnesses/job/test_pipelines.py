@@ -12,8 +12,8 @@ from streamproof import Input, Script, invariants
 from streamproof.properties.system.installed.spark_versions import spark_version
 from streamproof.properties.witnesses.job.inference.inferring import inferred_queries
 from streamproof.properties.witnesses.job.scripts.lifting import ScriptSource
+from streamproof.reference.core.durations import UNITS_US, microseconds_of
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.spark.durations import UNITS_US, microseconds_of
 
 PROJECT = "name: shop\nstorage: file:///tmp/storage\nlibraries:\n- glob:\n    include: transformations/**\n"
 PYTHON = """
