@@ -68,7 +68,7 @@ class RowsVariable:
         kind: `changed` from outside, `noted` by the protocol for itself, or an `output` of the operator.
         gone: The text where a row becomes a model value, if that means that it is deleted; deleted rows aren't written
             below the chart. Empty if it is written as any other value.
-        emitter: The lifeline that emits it, if that is another lifeline; an arrow leads from there.
+        emitter: The lifeline that emits the row, if another lifeline does; an arrow leads from it to the row.
     """
 
     variable: str

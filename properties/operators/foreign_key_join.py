@@ -57,7 +57,7 @@ def answers_all(options: Options) -> bool:
 
 def _options(join: ForeignKeyJoin, columns: Columns) -> dict[str, Any]:
     if join.delivery == "manual":
-        raise BadInput("the fused foreign-key join delivers at once: leave delivery manual out, or use the reference")
+        raise BadInput('the fused foreign-key join delivers at once: leave out delivery="manual", or use the reference')
     return referring(join, columns)
 
 

@@ -211,7 +211,7 @@ class Content:
 
 
 def place_of(job: str) -> tuple[str, int | None]:
-    """Return the file and the line in a job's name, as of `visits (jobs.py:9)`, or a script's path; else no file."""
+    """Return the file and line in a job's name, such as `visits (jobs.py:9)`, or a script's path; else no file."""
     if (found := _LINE_OF_FILE.search(job)) is not None:
         return found[1], int(found[2])
     script = _SCRIPT.match(job)

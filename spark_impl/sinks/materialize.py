@@ -280,7 +280,7 @@ def follows(before: Included | None, now: Included) -> bool:
     if before.batch != now.batch:
         raise BadInput(
             f"to: the table holds all batches up to {before.batch}, and the checkpoint's query goes on with "
-            f"{now.batch}: one of them is an older copy; restore both as they were together, or {ANEW}"
+            f"{now.batch}: one of them is an older copy; restore both from the same backup, or {ANEW}"
         )
     if before.offsets != now.offsets:
         raise BadInput(

@@ -129,7 +129,7 @@ class ParquetTable:
         if gone:
             raise BadInput(
                 f"ParquetTable: {self._data / gone[0]} is gone, which {self._folder / MANIFEST} names: restore the "
-                f"table and its checkpoint as they were together, or {ANEW}"
+                f"table and its checkpoint from the same backup, or {ANEW}"
             )
         return manifest.content
 
@@ -227,7 +227,7 @@ class ParquetTable:
         except (OSError, ValueError) as error:
             raise BadInput(
                 f"ParquetTable: {self._folder / MANIFEST} is damaged ({file_system_reason(error) or error}): restore "
-                f"the table and its checkpoint as they were together, or {ANEW}"
+                f"the table and its checkpoint from the same backup, or {ANEW}"
             ) from None
 
     @property
@@ -299,7 +299,7 @@ class DuckDBTable:
             except ValueError as error:
                 raise BadInput(
                     f"DuckDBTable: in {self.database} the row of {self.name} in {PROGRESS} is damaged ({error}): "
-                    f"restore the database and the checkpoint as they were together, or {ANEW}"
+                    f"restore the database and the checkpoint from the same backup, or {ANEW}"
                 ) from None
 
     def require_writable(self) -> None:
@@ -358,8 +358,8 @@ class DuckDBTable:
                 held = _HELD.search(str(error))
                 if held is None:  # waiting won't help
                     raise StreamproofError(
-                        f"DuckDBTable: {self.database} can't be opened ({' '.join(str(error).split())}): restore it "
-                        f"and its checkpoint as they were together, or {ANEW}"
+                        f"DuckDBTable: {self.database} can't be opened ({' '.join(str(error).split())}): restore the "
+                        f"database and its checkpoint from the same backup, or {ANEW}"
                     ) from None
                 if time.monotonic() >= end:
                     holder = f", {held[1]}" if held[1] else ""
@@ -429,7 +429,7 @@ def _require_room(what: str, folder: Path) -> None:
             probe.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(
-            f"{what}: {folder} can't be written ({error.strerror}): name a folder that can be, with room in it"
+            f"{what}: {folder} can't be written ({error.strerror}): name a writable folder with free space"
         ) from None
 
 

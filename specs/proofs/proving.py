@@ -23,7 +23,7 @@ MILLISECONDS = 10_000
 
 
 class CheckedCondition(NamedTuple):
-    """A condition of a proof, checked.
+    """A checked condition of a proof.
 
     Attributes:
         claim: What it says.

@@ -116,7 +116,7 @@ def binding(variables: Sequence[Any]) -> Iterator[None]:
 
 
 def anything() -> Formula:
-    """Return a truth of which nothing is known: that of a formula whose value isn't defined."""
+    """Return an unknown truth value, for a formula whose value isn't defined."""
     return function_of(fresh("undefined"), list(_BOUND), z3().BoolSort())
 
 

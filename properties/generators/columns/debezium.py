@@ -165,7 +165,7 @@ class ChangeLog:
         if row[DELETED]:
             return [envelope(row, self._columns, self._table, "d", row if before is None else before, number), None]
         self._rows[key] = row
-        # By neither the key nor the batch: in a shared query keys aren't a history's own, and cuts must change nothing.
+        # By the row's content, not its key or batch: a shared query changes keys, and cuts must not change the result.
         content = repr({name: value for name, value in row.items() if name not in self._key})
         op = "u" if before is not None else "r" if is_new and crc32(content.encode()) % 2 else "c"
         return [envelope(row, self._columns, self._table, op, before, number)]

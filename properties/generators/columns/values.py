@@ -210,7 +210,7 @@ def plain_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return the function from Arrow's Python value, not null, to a row's value; None if they are the same."""
+    """Return the function that converts a value of Arrow's, never null, to a row's; None if none has to."""
     if pa.types.is_timestamp(kind) and kind.tz:
         return lambda value: value.astimezone(UTC)
     if pa.types.is_map(kind):

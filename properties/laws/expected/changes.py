@@ -384,7 +384,9 @@ def scd2(
     kept = declared["columns"]
     tracked = kept if track is None else column_names("scd2", "track", track)
     if missing := [column for column in tracked if column not in kept]:
-        raise BadInput(f"scd2: track has {missing[0]!r}, which no version has: add it to columns, {_listed(kept)}")
+        raise BadInput(
+            f"scd2: track names {missing[0]!r}, which is not among the columns {_listed(kept)}: add it to columns="
+        )
     return Scd2Oracle(**declared, track=tracked, start=start, end=end, current=current, open_end=open_end)
 
 

@@ -82,7 +82,7 @@ def labels_of(history: History, played: Played, causes: Sequence[int | None]) ->
 
 
 def label_differences(history: History, expected: Iterable[Label], labels: Iterable[Label]) -> list[Difference]:
-    """Return the differences between expected and actual labels, each key's in order."""
+    """Return the differences between expected and actual labels, comparing those of each key in order."""
     return differing_steps(history.name, _steps(expected), _steps(labels))
 
 

@@ -786,7 +786,7 @@ class JobQuery(PreparedQuery):
                 planned = [at for at in planned if at.moment == WITHIN]  # all of this micro-batch is written
             else:
                 function(rows, batch_id)
-            for other in planned:  # all its steps are done, or it doesn't come to this one
+            for other in planned:  # the function has returned, so these deaths can't happen any more
                 self.planned.remove(other)
 
         return super().dying(in_the_middle)

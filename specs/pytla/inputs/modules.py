@@ -85,7 +85,7 @@ def read_modules(root: Path, jar: Path) -> Modules:
         ParseFailed: A file isn't a TLA+ module, or its name differs from the module's.
     """
     found = Modules()
-    # An instance's names aren't the module's, but it has a file: so the second value says whether to look for names.
+    # An instance adds no names to the module, but has a file: the second value says whether to look for names.
     waiting: list[tuple[str, bool, tuple[int, int] | None]] = [(root.stem, True, None)]
     seen: set[tuple[str, bool]] = set()
     inner: set[str] = set()

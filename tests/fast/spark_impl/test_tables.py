@@ -74,7 +74,7 @@ def test_whether_a_folder_can_be_written_is_tried_and_nothing_of_it_is_left(
 
     monkeypatch.setattr(Path, "write_bytes", full)
     for target in targets:
-        with pytest.raises(BadInput, match=r"can't be written \(No space left on device\): name a folder"):
+        with pytest.raises(BadInput, match=r"can't be written \(No space left on device\): name a writable folder"):
             target.require_writable()
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == set()
 

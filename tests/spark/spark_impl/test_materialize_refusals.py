@@ -246,7 +246,7 @@ def test_a_target_that_can_not_be_written_is_reported_in_one_line_before_anythin
         with monkeypatch.context() as patched:
             patched.setattr(Path, "write_bytes", full)
             with pytest.raises(
-                BadInput, match=r"can't be written \(No space left on device\): name a folder"
+                BadInput, match=r"can't be written \(No space left on device\): name a writable folder"
             ) as failure:
                 materialize(stream_of(spark, *CHANGELOG), to=table, checkpoint=tmp_path / "checkpoint")
         assert len(str(failure.value).splitlines()) == 1
@@ -261,7 +261,7 @@ def test_a_target_that_can_not_be_written_is_reported_in_one_line_before_anythin
 
 def test_a_checkpoint_that_can_not_be_written_is_reported_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match=r"checkpoint: .*file/below can't be written \(.*\): name a folder") as failure:
+    with pytest.raises(BadInput, match=r"checkpoint: .*file/below can't be written \(.*\): name a writable folder") as failure:
         materialize(stream_of(spark, *CHANGELOG), to=print, checkpoint=tmp_path / "file" / "below")
     assert len(str(failure.value).splitlines()) == 1
 

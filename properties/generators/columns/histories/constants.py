@@ -175,7 +175,7 @@ def _flat(kinds: Sequence[Sequence[Any]]) -> ColumnValues:
 
 
 def _passing(terms: Sequence[Term], source: Source, column: str, values: ColumnValues) -> ColumnValues:
-    """Return those of a column's values on which the most comparisons of this column alone are true."""
+    """Return the values of a column that satisfy the most of the comparisons of this column alone."""
     own = [term for term in terms if term.columns == [column]]
     row = dict.fromkeys(source.schema.names)
     trues = [sum(_is_true(term, as_given({**row, column: value}, source)) for term in own) for value in values]

@@ -50,11 +50,11 @@ class Explored:
 
     Attributes:
         source: The script, with the arguments and the environment that stand for those that it requires.
-        reads: By the name of an input, the read that is answered by it.
-        columns: By the name of an input, the columns that the read has.
+        reads: The read that each input answers, by the input's name.
+        columns: The columns of each read, by the input's name.
         tables: By the name of a batch read that can't be read here, its columns.
-        learned: By the name of an input or a table whose source has no schema here, the columns that the script uses.
-        folders: By the name of a frame's folder, the name of its input.
+        learned: The columns that the script uses of each input or table without a schema here, by its name.
+        folders: The name of the input of each frame's folder, by the folder's name.
         writes: The queries that it starts.
         unfinished: The error that ended it before it had started all of its queries; None: it has.
         seconds: How long the run took.
@@ -78,9 +78,9 @@ class Open(Frames):
     Attributes:
         spark: The session.
         folder: The folder of the frames' files.
-        learned: By the name of an input whose source has no schema here, the columns that are known so far.
-        columns: By the name of an input, its columns.
-        folders: By the name of a frame's folder, the name of its input.
+        learned: The columns known so far of each input without a schema here, by its name.
+        columns: The columns of each input, by its name.
+        folders: The name of the input of each frame's folder, by the folder's name.
     """
 
     spark: Any = None

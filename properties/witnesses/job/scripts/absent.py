@@ -167,7 +167,7 @@ def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None
 
 
 def _goes_on_without() -> bool:
-    """Whether the import that runs now asks for the package first, or is within a `try` that catches its failure."""
+    """Whether the running import only asks if a package is there, or stands in a `try` that catches its failure."""
     frame: Any = sys._getframe()
     own = os.path.dirname(__file__)
     while frame is not None:

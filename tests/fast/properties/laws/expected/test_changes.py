@@ -209,7 +209,7 @@ def null_of(sample: pa.Table) -> pa.Table:
         (lambda: scd2("id", "seq", []), r"scd2: columns is \[\]"),
         (
             lambda: scd2("id", "seq", "name", track="op"),
-            r"scd2: track has 'op', which no version has: add it to columns",
+            r"scd2: track names 'op', which is not among the columns .*: add it to columns=",
         ),
         (lambda: scd1(3, "seq"), r"scd1: keys is 3: give"),  # type: ignore[arg-type]
     ],
