@@ -185,8 +185,7 @@ def materialize(
         if reason is None:
             raise
         raise BadInput(
-            f"checkpoint: {sink.checkpoint} can't be written ({reason}): name a folder that can be written, with room "
-            "in it"
+            f"checkpoint: {sink.checkpoint} can't be written ({reason}): name a writable folder with free space"
         ) from None
 
 

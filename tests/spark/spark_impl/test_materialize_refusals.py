@@ -190,7 +190,9 @@ def test_a_damaged_database_is_reported_at_once(tmp_path: Path, start: int, end:
     damage = b"" if end is None else b"x" * (end - start) + content[end:]
     (tmp_path / "database").write_bytes(content[:start] + damage)
     table = DuckDBTable(tmp_path / "database", "totals", patience="1 hour")
-    with pytest.raises(StreamproofError, match=r"database can't be opened \(.*\): restore it and its checkpoint"):
+    with pytest.raises(
+        StreamproofError, match=r"database can't be opened \(.*\): restore the database and its checkpoint"
+    ):
         table.content()
 
 
@@ -261,7 +263,9 @@ def test_a_target_that_can_not_be_written_is_reported_in_one_line_before_anythin
 
 def test_a_checkpoint_that_can_not_be_written_is_reported_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match=r"checkpoint: .*file/below can't be written \(.*\): name a writable folder") as failure:
+    with pytest.raises(
+        BadInput, match=r"checkpoint: .*file/below can't be written \(.*\): name a writable folder"
+    ) as failure:
         materialize(stream_of(spark, *CHANGELOG), to=print, checkpoint=tmp_path / "file" / "below")
     assert len(str(failure.value).splitlines()) == 1
 

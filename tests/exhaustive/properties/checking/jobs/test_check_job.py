@@ -64,9 +64,7 @@ def short(clicks: DataFrame) -> DataFrame:
 
 
 def test_a_watermark_that_is_too_short_is_found_where_the_disorder_is_said() -> None:
-    assert (
-        check_job(short, CLICKS, expect=as_batch()).not_checked[1].startswith("the watermark's delay: ")
-    )
+    assert check_job(short, CLICKS, expect=as_batch()).not_checked[1].startswith("the watermark's delay: ")
     with pytest.raises(Violated):
         check_job(short, CLICKS, expect=as_batch(), out_of_order="15 minutes")
 
