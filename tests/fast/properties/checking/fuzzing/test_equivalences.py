@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from streamproof.properties.checking.fuzzing import seeds
 from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.equivalences import EQUIVALENCES, Equivalence
 from streamproof.properties.checking.fuzzing.relations import EQUIVALENCE
@@ -69,3 +70,13 @@ def test_other_seeds_ask_no_equivalence(monkeypatch: pytest.MonkeyPatch) -> None
     found: Any = [asked(Seed(seed, 5), monkeypatch) for seed in ("1", "2", "windows above a join #1")]
     assert any(found)
     assert not any(EQUIVALENCE in names for names in found)
+
+
+@pytest.mark.parametrize(("version", "skipped"), [((4, 0, 1), True), ((4, 1, 0), False)])
+def test_a_pyspark_without_transform_with_state_of_rows_skips_its_plans(
+    version: tuple[int, ...], skipped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seeds, "spark_version", lambda: version)
+    monkeypatch.setattr(Seed, "judge", lambda self, case, asked, judged: None)
+    assert bool(Seed("a processor above a union #1", 5).answer().skipped) is skipped
+    assert not Seed("sessions #1", 5).answer().skipped

@@ -13,7 +13,7 @@ from streamproof.properties.checking.fuzzing.equivalences import A, B, timed, wi
 from streamproof.properties.checking.fuzzing.judging import REFERENCE, Finding
 from streamproof.properties.checking.fuzzing.relations import Relation
 from streamproof.properties.checking.fuzzing.scripts import script_of
-from streamproof.properties.generators.plans.drawing import COLUMNS, Query
+from streamproof.properties.generators.plans.drawing import COLUMNS, Query, processing
 from streamproof.properties.generators.plans.rows import START_US
 from streamproof.properties.witnesses.plans.running import HowRun
 from streamproof.reference.spark.expressions import column
@@ -52,3 +52,18 @@ def test_a_query_of_a_script_dies_and_forgets_the_times_of_its_inputs(tmp_path: 
     assert done.returncode == 1, done.stderr
     assert "one way: [[], ['{0, a, 09.999999, 1}']]" in done.stdout
     assert "deaths: [[], []]" in done.stdout
+
+
+def test_a_processor_of_a_script_counts_and_its_timer_fires(tmp_path: Path) -> None:
+    rows = [{"h": 0, "k": "a", "ts": START_US + at * 1_000_000, "v": None} for at in (1, 2, 30)]
+    case = PlanCase(Query(processing(timed(A))), ({"a": rows[:2]}, {"a": rows[2:]}))
+    wrong = [bag.copy() for bag in case.expected()]
+    wrong[0].clear()
+    script = tmp_path / "finding.py"
+    script.write_text(script_of(Finding(REFERENCE, case, None, wrong, case.expected())))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "as it is written: [[], ['{0, a, null, -1}', '{0, a, null, 1}']]" in done.stdout
+    assert "as Spark runs it: [['{0, a, null, -2}', '{0, a, null, 2}'], ['{0, a, null, -1}', '{0, a, null, 1}']]" in (
+        done.stdout
+    )
