@@ -188,7 +188,7 @@ def test_of_a_job(check_job):
 
 def test_names_and_fixtures_that_need_pyspark_say_so_in_one_line(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "test_jobs.py").write_text(WITHOUT_SPARK)
-    (tmp_path / "test_names.py").write_text("from streamproof import Input\n")
+    (tmp_path / "test_names.py").write_text("from streamproof import as_batch\n")
     hiding = HIDING.replace(ENTRY, "import pytest; sys.exit(pytest.main(sys.argv[1:]))")
     done = run([installed, "-c", hiding, SPARK, "-q", "-p", "no:cacheprovider", "."], tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
