@@ -178,11 +178,11 @@ class Release:
             raise NotReady(f"mypy should refuse line 4 of {module} alone, and says:\n{told.stdout}{told.stderr}")
 
     def check_first_verdict(self) -> None:
-        """From the wheel, pytest fails the README's first example by the counterexample that is shown there."""
+        """From the wheel, pytest fails the first example of docs/jobs.md by the counterexample that is shown there."""
         said = re.search(
-            r"^<!-- file: (\w+\.py) -->\n(?:<!-- .* -->\n)*```python\n(.*?)^```$", text_of("README.md"), re.M | re.S
+            r"^<!-- file: (\w+\.py) -->\n(?:<!-- .* -->\n)*```python\n(.*?)^```$", text_of("docs/jobs.md"), re.M | re.S
         )
-        shown = re.search(r"^```text\n(.*?)\n", text_of("README.md"), re.M | re.S)
+        shown = re.search(r"^```text\n(.*?)\n", text_of("docs/jobs.md"), re.M | re.S)
         assert said is not None
         assert shown is not None
         folder = self.work / "first"

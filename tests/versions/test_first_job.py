@@ -1,4 +1,4 @@
-"""What a newcomer does first, on whatever PySpark is installed: README's job, and jobs that break the contract."""
+"""A newcomer's first steps, on whatever PySpark is installed: the job of docs/jobs.md, and jobs that break the contract."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ HISTORIES = 100
 
 
 @pytest.fixture(scope="module")
-def readme() -> dict[str, Any]:
-    """Run README's first file, and return its names."""
-    (text,) = [block.text for block in blocks_of("README.md") if block.notes.get("file") == "test_visits.py"]
+def page() -> dict[str, Any]:
+    """Run the first file of docs/jobs.md, and return its names."""
+    (text,) = [block.text for block in blocks_of("docs/jobs.md") if block.notes.get("file") == "test_visits.py"]
     names: dict[str, Any] = {}
     exec(compile(text, str(ROOT / "test_visits.py"), "exec"), names)
     return names
 
 
-def test_readme_s_job_differs_from_what_is_expected_of_it(readme: dict[str, Any]) -> None:
+def test_the_page_s_job_differs_from_what_is_expected_of_it(page: dict[str, Any]) -> None:
     with pytest.raises(Violated) as failure:
-        readme["test_visits"](check_job)
+        page["test_visits"](check_job)
     assert len(failure.value.counterexample.history.arrivals) <= 3
 
 
-def test_readme_s_job_conforms_to_what_it_says(readme: dict[str, Any]) -> None:
+def test_the_page_s_job_conforms_to_what_it_says(page: dict[str, Any]) -> None:
     total = {"total": ("sum", "amount")}
     rule = session_windows(gap="30 minutes", delay="1 minute", aggregates=total)
-    assert check_job(readme["visits"], CLICKS, expect=rule, histories=HISTORIES).comparing == "batches"
+    assert check_job(page["visits"], CLICKS, expect=rule, histories=HISTORIES).comparing == "batches"
 
 
 @pytest.mark.parametrize(
