@@ -1,4 +1,4 @@
-"""A newcomer's first steps, on whatever PySpark is installed: the job of docs/jobs.md, and jobs that break the contract."""
+"""First steps on whatever PySpark is installed: the job of docs/jobs.md, and jobs that break the contract."""
 
 from __future__ import annotations
 
