@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.fuzzing import seeds
+from streamproof.properties.checking.fuzzing.campaign import LAST, STATEFUL
 from streamproof.properties.checking.fuzzing.cases import PlanCase
+from streamproof.properties.checking.fuzzing.corpus import CORPUS, QUERIES, SEEDS, plan_of
 from streamproof.properties.checking.fuzzing.equivalences import EQUIVALENCES, Equivalence
 from streamproof.properties.checking.fuzzing.relations import EQUIVALENCE
 from streamproof.properties.checking.fuzzing.seeds import Seed
+from streamproof.properties.generators.plans.drawing import draw_query
 from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.properties.generators.plans.texts import statements
 
@@ -80,3 +83,12 @@ def test_a_pyspark_without_transform_with_state_of_rows_skips_its_plans(
     monkeypatch.setattr(Seed, "judge", lambda self, case, asked, judged: None)
     assert bool(Seed("a processor above a union #1", 5).answer().skipped) is skipped
     assert not Seed("sessions #1", 5).answer().skipped
+
+
+def test_each_run_begins_with_every_plan_of_the_corpus_and_every_equivalence() -> None:
+    assert {plan_of(seed) for seed in SEEDS} == {*CORPUS, *EQUIVALENCES} == {*QUERIES}
+
+
+def test_each_kind_of_operator_that_is_drawn_may_be_named_as_never_seen() -> None:
+    drawn = {seeds.kind_of(node) for seed in range(400) for node in draw_query(random.Random(seed)).stateful}
+    assert drawn - {"subtraction"} == {*STATEFUL, *LAST}
