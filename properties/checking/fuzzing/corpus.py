@@ -12,24 +12,20 @@ from ....reference.spark.plans import (
     Deduplication,
     Filter,
     Limit,
-    Lookup,
     Union,
 )
-from ....reference.spark.static_join import StaticJoin
-from ...generators.plans.drawing import COLUMNS, TABLE, Query, is_, keep, processing, subtraction
+from ...generators.plans.drawing import COLUMNS, Query, is_, keep, looked_up, processing, subtraction
 from ...generators.plans.rows import SILENCES
 from .equivalences import EQUIVALENCES, A, B, C, groups, join, only, sessions, timed, windows
 
-_SEMI_LOOKUP = StaticJoin("left_semi", ("k",), ("tk",), ("tk", "x"), TABLE)
-_LEFT_LOOKUP = StaticJoin("left", ("k",), ("tk",), ("tk", "x"), TABLE)
-_LOOKED_UP = only(Lookup((A,), _LEFT_LOOKUP), *COLUMNS, "x")
+_LOOKED_UP = only(looked_up("left", A), *COLUMNS, "x")
 _BELOW = Filter((_LOOKED_UP,), is_(">", "v", 0))
 CORPUS: dict[str, Query] = {
     "filter after windows": Query(Filter((windows(timed(A)),), is_("=", "k", constant("a")))),
     "constant key of a join": Query(keep(join("left", timed(keep(A, k=constant("a"))), timed(B)))),
     "no time above a deduplication": Query(only(Deduplication((timed(A, 10),), ("h", "k")), "h", "k")),
     "no time above a join": Query(only(keep(join("inner", timed(A), timed(B))), "h", "k")),
-    "semi join above a union": Query(Lookup((Union((keep(_BELOW), B)),), _SEMI_LOOKUP)),
+    "semi join above a union": Query(looked_up("left_semi", Union((keep(_BELOW), B)))),
     "subtract a table": Query(subtraction(A), "update"),
     "semi join": Query(join("left_semi", timed(A), timed(B), 0, 0), without_data=False),
     "left join": Query(keep(join("left", timed(A), timed(B), 0, 5)), without_data=False),

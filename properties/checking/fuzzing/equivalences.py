@@ -7,7 +7,6 @@ deduplication may be in time for the window above it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ....reference.spark.aggregates import AggregateFunction, Mode
@@ -19,7 +18,6 @@ from ....reference.spark.plans import (
     Explode,
     Filter,
     Join,
-    Lookup,
     Node,
     Project,
     Scan,
@@ -27,12 +25,12 @@ from ....reference.spark.plans import (
     WithWatermark,
 )
 from ....reference.spark.session_windows import SessionWindows
-from ....reference.spark.static_join import StaticJoin, StaticJoinKind
-from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin, StreamJoinKind
+from ....reference.spark.static_join import StaticJoinKind
+from ....reference.spark.stream_join import StreamJoinKind
 from ....reference.spark.windows import Windows
-from ...generators.plans.drawing import COLUMNS, SECOND_US, TABLE, Query, is_, keep, subtraction
+from ...generators.plans.drawing import COLUMNS, SECOND_US, Query, is_, join_of, keep, looked_up, subtraction
 from .cases import PlanCase
-from .relations import EQUIVALENCE, Relation
+from .relations import EQUIVALENCE, Relation, with_plan
 
 COUNT = {"v": AggregateFunction("count", None)}
 A, B, C = (Scan(name, COLUMNS) for name in ("a", "b", "c"))
@@ -60,13 +58,9 @@ def groups(node: Node, mode: Mode = "complete", **made: Any) -> Node:
 
 
 def join(kind: StreamJoinKind, left: Node, right: Node, before: int | None = 5, after: int | None = 5) -> Join:
-    """Return a join of streams by history and key, within seconds; the right columns have a 2 behind their names."""
-    renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
+    """Return a join of streams by history and key, within seconds."""
     before_us, after_us = (None if one is None else one * SECOND_US for one in (before, after))
-    by = StreamJoin(
-        kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN, null_keys=False
-    )
-    return Join((left, renamed), by)
+    return join_of(kind, left, right, before_us, after_us)
 
 
 def only(node: Node, *names: str) -> Node:
@@ -82,12 +76,8 @@ def _once(node: Node, *by: str) -> Deduplication:
     return Deduplication((node,), by or COLUMNS)
 
 
-def _lookup(kind: StaticJoinKind, node: Node) -> Node:
-    return Lookup((node,), StaticJoin(kind, ("k",), ("tk",), ("tk", "x"), TABLE))
-
-
 def _looked_up(kind: StaticJoinKind, node: Node) -> Project:
-    return keep(_lookup(kind, node), v=column("x"))
+    return keep(looked_up(kind, node), v=column("x"))
 
 
 def _max(of: Callable[..., Node], node: Node) -> Node:
@@ -119,8 +109,7 @@ class Equivalence(NamedTuple):
         return Relation(EQUIVALENCE, self._vary)
 
     def _vary(self, case: PlanCase) -> PlanCase | None:
-        is_own = case.query.plan == self.query.plan
-        return replace(case, query=replace(case.query, plan=self.other)) if is_own else None
+        return with_plan(case, self.other) if case.query.plan == self.query.plan else None
 
 
 _IS_A = is_("or", is_("=", "k", constant("a")), is_("<", "h", 0))
@@ -161,12 +150,12 @@ _WITHOUT_STATE: dict[str, tuple[Node, Node]] = {
         keep(_A, w=column("k")),
     ),
     "an outer lookup's partners": (
-        keep(_where(_lookup("left", _A), is_("is not null", "x")), v=column("x")),
+        keep(_where(looked_up("left", _A), is_("is not null", "x")), v=column("x")),
         _looked_up("inner", _A),
     ),
-    "an outer lookup's others": (keep(_where(_lookup("left", _A), is_("is null", "x"))), _lookup("left_anti", _A)),
-    "a semi lookup": (_where(_A, _ABC), _lookup("left_semi", _A)),
-    "an anti lookup": (_where(_A, is_("not", is_("coalesce", _ABC, False))), _lookup("left_anti", _A)),
+    "an outer lookup's others": (keep(_where(looked_up("left", _A), is_("is null", "x"))), looked_up("left_anti", _A)),
+    "a semi lookup": (_where(_A, _ABC), looked_up("left_semi", _A)),
+    "an anti lookup": (_where(_A, is_("not", is_("coalesce", _ABC, False))), looked_up("left_anti", _A)),
     "a filter of a lookup": (
         _where(_looked_up("inner", _A), _IS_A),
         _looked_up("inner", _where(_A, _IS_A)),
@@ -177,8 +166,8 @@ _WITHOUT_STATE: dict[str, tuple[Node, Node]] = {
         Explode((_A,), "v", _NEXT),
     ),
     "a watermark above a lookup": (
-        timed(keep(_lookup("left", A), v=column("x"))),
-        keep(_lookup("left", _A), v=column("x")),
+        timed(keep(looked_up("left", A), v=column("x"))),
+        keep(looked_up("left", _A), v=column("x")),
     ),
 }
 _ABOVE: tuple[Callable[[Node], Node], ...] = (

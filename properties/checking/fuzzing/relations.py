@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from ....reference.spark.expressions import Expression, column
 from ....reference.spark.plans import Filter, Join, Node, Project, Union, rebuilt
 from ....reference.spark.stream_join import StreamJoinKind
-from ...witnesses.plans.running import ROCKSDB
+from ...witnesses.plans.running import ROCKSDB_STORE
 from .cases import PlanCase
 
 SETTINGS: dict[str, dict[str, str]] = {
-    "rocksdb": ROCKSDB,
+    "rocksdb": ROCKSDB_STORE,
     "rocksdb with a changelog": {
-        **ROCKSDB,
+        **ROCKSDB_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     },
     "three partitions": {"spark.sql.shuffle.partitions": "3"},
@@ -66,13 +66,13 @@ def _drawn(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
     nodes = [*plan.walk()]
     columns = [name for name in case.columns or () if name != "h"]
     fewer = frozenset(["h", *generator.sample(columns, generator.randint(0, len(columns)))])
-    yield Relation("fewer columns", lambda one: _with_plan(one, _kept(one, fewer)))
-    yield Relation("without the event time", lambda one: _with_plan(one, _kept(one, {*columns, "h"} - {"ts"})))
-    yield Relation("constants as columns", lambda one: _with_plan(one, rebuilt(one.query.plan, _constants)))
+    yield Relation("fewer columns", lambda one: with_plan(one, _kept(one, fewer)))
+    yield Relation("without the event time", lambda one: with_plan(one, _kept(one, {*columns, "h"} - {"ts"})))
+    yield Relation("constants as columns", lambda one: with_plan(one, rebuilt(one.query.plan, _constants)))
     for kind, swap in ((Union, _union_sides), (Join, _mirrored), (Join, _split)):
         if any(isinstance(node, kind) for node in nodes):
             name = {_union_sides: "union's sides", _mirrored: "join mirrored", _split: "full join in two"}[swap]
-            yield Relation(name, lambda one, swap=swap: _with_plan(one, rebuilt(one.query.plan, swap)))  # type: ignore[misc]
+            yield Relation(name, lambda one, swap=swap: with_plan(one, rebuilt(one.query.plan, swap)))  # type: ignore[misc]
     if case.query.stateful:
         stops = frozenset(number for number in range(count) if generator.random() < 0.7)
         if case.query.mode != "complete":
@@ -84,7 +84,8 @@ def _drawn(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
             yield Relation(name, lambda one, name=name: _with_settings(one, name))  # type: ignore[misc]
 
 
-def _with_plan(case: PlanCase, plan: Node | None) -> PlanCase | None:
+def with_plan(case: PlanCase, plan: Node | None) -> PlanCase | None:
+    """Return a case with another plan; None if there is none, or it is the same."""
     if plan is None or plan is case.query.plan:
         return None
     return replace(case, query=replace(case.query, plan=plan))

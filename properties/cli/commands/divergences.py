@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -14,6 +14,8 @@ from ...system.installed.requirements import installed
 from ...witnesses.kafka.versions import use_version
 from ..options import KafkaVersion
 from ..terminal import EXITS, StepDisplay, results, steps
+
+REPAIRED = "repaired"
 
 
 class System(StrEnum):
@@ -92,7 +94,8 @@ def _of_spark(names: list[str], versions: list[str], *, table: bool) -> None:
         require_supported("--spark-version", version)
     asked = [known[name] for name in names or known]
     found: dict[str, list[str]] = {}
-    for version in versions or [installed("pyspark")]:
+    versions = versions or [installed("pyspark")]
+    for version in versions:
         with steps() as progress:
             progress(f"starting PySpark {version}")
             for one, says in zip(asked, _shown_by(python_of(version), version, asked, progress), strict=True):
@@ -101,10 +104,7 @@ def _of_spark(names: list[str], versions: list[str], *, table: bool) -> None:
                     at = f"before PySpark {version}" if says == REPAIRED else f"on PySpark {version}"
                     results.out(f"{one.name} ({one.issue}): {says} {at}\n  {one.says}\n  Remedy: {one.remedy}.")
     if table:
-        results.out(*spark_table(versions or [installed("pyspark")], found), sep="\n")
-
-
-REPAIRED = "repaired"
+        results.out(*_table("divergence", versions, found.items()), sep="\n")
 
 
 def _shown_by(python: Path, version: str, asked: list[Divergence], progress: StepDisplay) -> Iterator[str]:
@@ -126,13 +126,11 @@ def _shown_by(python: Path, version: str, asked: list[Divergence], progress: Ste
             yield "seen" if one.name in found else "not seen"
 
 
-def spark_table(versions: Sequence[str], found: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the divergences of Spark that each version shows, as the lines of a table in Markdown."""
-    return [
-        f"| divergence | {' | '.join(versions)} |",
-        f"|---|{'---|' * len(versions)}",
-        *(f"| {name} | {' | '.join(cells)} |" for name, cells in found.items()),
-    ]
+def _table(title: str, versions: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return the lines of a table in Markdown, with a cell for each version."""
+    lines = [(title, versions), *rows]
+    head, *body = (f"| {name} | {' | '.join(cells)} |" for name, cells in lines)
+    return [head, "|---" * (head.count(" | ") + 1) + "|", *body]
 
 
 class _Asked(NamedTuple):
@@ -201,15 +199,12 @@ def _print_table(wanted: list[KafkaDivergence], asked: dict[str, _Asked], every:
     """Print the divergences that each release shows, as a table in Markdown."""
     from ...witnesses.kafka.releases import cell
 
-    lines = [f"| divergence or race | {' | '.join(asked)} |", f"|---|{'---|' * len(asked)}"]
-    for divergence in wanted:
-        cells = [cell(one.answers[divergence]) for one in asked.values()]
-        lines.append(f"| `{divergence.name}` | {' | '.join(cells)} |")
+    rows = [(f"`{one.name}`", [cell(each.answers[one]) for each in asked.values()]) for one in wanted]
     races = next((one.races for one in asked.values() if one.races), [])
     for index, (race, _) in enumerate(races):
         of_race = [one.races[index][0] if one.races else None for one in asked.values()]
         cells = ["?" if one is None else f"{one.wrong} of {one.played}" for one in of_race]
-        lines.append(f"| `{race.race.name}` | {' | '.join(cells)} |")
-    results.out(*lines, sep="\n")
+        rows.append((f"`{race.race.name}`", cells))
+    results.out(*_table("divergence or race", asked, rows), sep="\n")
     for why in dict.fromkeys(answer.why for answer in every if answer.kafka is None):
         results.out(f"Kafka Streams can't be asked: {why}")

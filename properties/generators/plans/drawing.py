@@ -183,7 +183,7 @@ class _Drawer:
 
     def lookup(self, node: Node) -> Node:
         join: static_join.StaticJoinKind = self.choice(("inner", "left", "left_semi", "left_anti"))
-        added = Lookup((node,), StaticJoin(join, ("k",), ("tk",), ("tk", "x"), TABLE))
+        added = looked_up(join, node)
         if join in ("left_semi", "left_anti"):
             return added
         return keep(added, v=self.choice((column("v"), column("x"), is_("coalesce", "x", "v"))))
@@ -200,11 +200,7 @@ class _Drawer:
         bounds_us = [SECOND_US * one for one in (0, 5, 10)]
         may_lack = (None,) * (kind == "inner" and self.chance(0.7))
         before_us, after_us = self.choice((*may_lack * 3, *bounds_us)), self.choice((*may_lack * 3, *bounds_us))
-        renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
-        by = StreamJoin(
-            kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN, null_keys=False
-        )
-        joined = Join((left, renamed), by)
+        joined = join_of(kind, left, right, before_us, after_us)
         if kind == "left_semi":
             return joined
         if kind == "right":
@@ -255,6 +251,22 @@ class _Drawer:
         missing = {"h": constant(0), "k": A, "ts": UNTIMED}
         lacking = {name: made for name, made in missing.items() if name not in aggregated.columns}
         return keep(aggregated, **lacking) if lacking else aggregated
+
+
+def looked_up(kind: static_join.StaticJoinKind, node: Node) -> Lookup:
+    """Return the join of a node with the table."""
+    return Lookup((node,), StaticJoin(kind, ("k",), ("tk",), ("tk", "x"), TABLE))
+
+
+def join_of(
+    kind: stream_join.StreamJoinKind, left: Node, right: Node, before_us: int | None, after_us: int | None
+) -> Join:
+    """Return a join of streams by history and key; the right columns have a 2 behind their names."""
+    renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
+    by = StreamJoin(
+        kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN, null_keys=False
+    )
+    return Join((left, renamed), by)
 
 
 def processing(node: Node, wait_ms: int = 5_000) -> Node:

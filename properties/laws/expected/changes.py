@@ -164,7 +164,7 @@ class ChangesOracle(Oracle):
         return next(source for source in sources if self.input in (None, source.name))
 
     def _deleted(self, source: Source, rows: Sequence[Row]) -> list[bool]:
-        """Return of each row whether it deletes, as DuckDB says."""
+        """Return whether each row deletes, by DuckDB."""
         if self.deletes is None:
             return [False] * len(rows)
         import duckdb
@@ -211,7 +211,7 @@ class ChangesOracle(Oracle):
         return Event(key, sequence, order, kept)
 
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
-        """Return what change events do, and none of the histories has."""
+        """Return the goals of change events that none of the histories meets."""
         source = self._source(sources)
         # A database's log has the changes of a row in their order.
         goals = [AGAIN] if source.is_change_log else [AGAIN, OLDER, *([DELETED] if self.deletes is not None else ())]

@@ -46,7 +46,7 @@ class Oracle(ABC):
 
     @property
     def unchecked(self) -> Sequence[str]:
-        """What its histories leave out, each with the way to check it."""
+        """The parts that its histories leave out, each with the way to check it."""
         return ()
 
     @property

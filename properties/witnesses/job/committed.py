@@ -44,7 +44,7 @@ class Committed:
 
         Args:
             progress: Its progress, of each micro-batch.
-            has_other_times: Whether the least event time of a micro-batch isn't that of its input's rows.
+            has_other_times: Whether a micro-batch has another least event time than the rows of its input.
             time_ms: Returns the processing time at which a micro-batch was to run; None: at the machine's.
         """
         for said in progress:

@@ -98,7 +98,7 @@ MOST_CUTS = 6
 MOST_ROWS = 2
 """After how many rows of a partition a writer dies at most, and so how often in a micro-batch."""
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
-CARRIED = (*("available", "checkpoint", "tables", "committed", "with_rows", "happened", "asked", "planned"),)
+CARRIED = ("available", "checkpoint", "tables", "committed", "with_rows", "happened", "asked", "planned")
 """The attributes of a query that its earlier version leaves to the version that goes on."""
 
 

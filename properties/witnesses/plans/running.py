@@ -30,7 +30,7 @@ from ...system.installed.spark_versions import arrow_table_of, condition_of, spa
 from ...system.visible import first_line
 from ...system.work import own_folder
 from ..run_options import WATERMARK_POLICY
-from ..spark.session import spark_session, with_settings
+from ..spark.session import DEFAULT_STORE, PROVIDER, ROCKSDB, spark_session, with_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,8 +39,7 @@ SCHEMA = pa.schema([("h", pa.int32()), ("k", pa.string()), ("ts", pa.timestamp("
 DDL = "h INT, k STRING, ts TIMESTAMP, v INT"
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 500_000_000
 _STREAMING = "org.apache.spark.sql.execution.streaming"
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = {_PROVIDER: f"{_STREAMING}.state.RocksDBStateStoreProvider"}
+ROCKSDB_STORE = {PROVIDER: ROCKSDB}
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.pollingDelay": "1ms",
@@ -49,7 +48,7 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    _PROVIDER: f"{_STREAMING}.state.HDFSBackedStateStoreProvider",
+    **DEFAULT_STORE,
 }
 """The settings of a query, unless it is run with others."""
 
@@ -130,7 +129,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 def settings_of(query: Query) -> dict[str, str]:
     """Return the settings that a query names, or needs."""
     return {
-        **(ROCKSDB if processes(query.plan) else {}),
+        **(ROCKSDB_STORE if processes(query.plan) else {}),
         "spark.sql.streaming.noDataMicroBatches.enabled": str(query.without_data).lower(),
         WATERMARK_POLICY: query.policy,
     }

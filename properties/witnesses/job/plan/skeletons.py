@@ -252,7 +252,7 @@ class _Translation:
         return Project((below,), tuple(dict(made).items()))
 
     def _computed(self, below: Node, name: str, value: Tree) -> tuple[Node, Made]:
-        """Return what a column is made of, and the node below, whose input has a column for it if it must."""
+        """Return the expression of a column, and the node below, whose input gets a column for it if it must."""
         if value.kind == "Literal":
             return below, Made("constant", value=value.node["value"])
         if value.kind == "AttributeReference":
