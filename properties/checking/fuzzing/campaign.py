@@ -191,7 +191,7 @@ class _Campaign:
                         self.keep(difference)
                 if time.monotonic() - said > 8:
                     said = time.monotonic()
-                    self.say(progress(self.tally))
+                    self.say(progress(self.tally) + self.unwritten())
         finally:
             self.stopped.set()
             for process in [*self.processes]:
@@ -224,8 +224,17 @@ class _Campaign:
         if time.monotonic() > self.until + 60 * SHOWING * self.options.minutes:
             return []
         first = {file_name(one.named): one for one in reversed(self.tally.differences) if one.named}
-        made = {file_name(one.named) for one in self.tally.differences if one.script}
-        return [one for name, one in first.items() if name not in made | self.showing | self.options.shown]
+        return [one for name, one in first.items() if name not in self.written | self.showing | self.options.shown]
+
+    @property
+    def written(self) -> set[str]:
+        """The divergences that have a script of this run, by `file_name`."""
+        return {file_name(one.named) for one in self.tally.differences if one.script}
+
+    def unwritten(self) -> str:
+        """Return, once the time is up, how many scripts of divergences are still to be written."""
+        left = len(self.to_show()) + len(self.showing - self.written) if time.monotonic() > self.until else 0
+        return f"; {left} scripts of divergences are still to be written" if left else ""
 
     def next_seed(self) -> Seed | None:
         """Return the next seed; when the time is up, one that shows a divergence that came up; None: all is done."""
