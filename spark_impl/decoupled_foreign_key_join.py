@@ -22,14 +22,14 @@ from pyspark.sql.streaming import StreamingQuery
 
 from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import ForeignKeyJoin
-from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
+from .foreign_keys.referring import referring_tables
+from .foreign_keys.stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
 from .runtime.checkpoints import query_of
 from .runtime.codec import EVERY_LEVEL
 from .runtime.columns import ColumnLike
 from .runtime.inputs import JoinInputLike, OperatorInput
 from .runtime.keyed import staged
 from .runtime.logic import BEFORE_ALL_TIMES
-from .runtime.stages import referring_tables
 from .topics import Topics
 
 Send = Callable[[DataFrame, str, int], None]

@@ -1,6 +1,6 @@
 """Foreign-key joins on Spark: each left row refers, by a part of its value, to one right row.
 
-One query of three stages (`foreign_key_stages`). A left row is sent along with its subscription, so that each input is
+One query of three stages (`foreign_keys.stages`). A left row is sent along with its subscription, so that each input is
 read once, even if it is another join's changelog. In three queries: `decoupled_foreign_key_join`.
 Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
 """
@@ -13,11 +13,11 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from ..reference.definitions.joins import ForeignKeyJoin
-from .foreign_key_stages import ForeignKeyStages, foreign_key_tables
+from .foreign_keys.referring import referring_tables
+from .foreign_keys.stages import ForeignKeyStages, foreign_key_tables
 from .runtime.columns import ColumnLike
 from .runtime.inputs import JoinInputLike
 from .runtime.keyed import InitialState, staged
-from .runtime.stages import referring_tables
 
 
 def foreign_key_join(

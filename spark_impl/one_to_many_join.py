@@ -15,22 +15,19 @@ from pyspark.sql import types as T
 
 from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import OneToManyJoin
-from .runtime.columns import ColumnLike
-from .runtime.inputs import JoinInputLike
-from .runtime.keyed import InitialState, StageOf, declaration_of, staged
-from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, changed, joined, key_of
-from .runtime.stages import (
-    SEEN,
+from .foreign_keys.referring import (
     ReferredLogic,
     ReferredState,
     ReferringLogic,
     ReferringTables,
-    To,
     ValueAt,
-    dropped_before,
-    parts,
     referring_tables,
 )
+from .runtime.columns import ColumnLike
+from .runtime.inputs import JoinInputLike
+from .runtime.keyed import InitialState, StageOf, declaration_of, staged
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, changed, joined, key_of
+from .runtime.stages import SEEN, To, dropped_before, parts
 
 
 def one_to_many_join(

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     )
     from .reference.definitions.windows import RangeAggregate, SessionWindows, WindowAggregate, WindowedTable
     from .reference.spark.watermarks import Watermark
-    from .spark_impl.state import read_state
+    from .spark_impl.runtime.state import read_state
 
     __version__: str
 
@@ -202,7 +202,7 @@ _HOMES = {
     ),
     ".reference.definitions.windows": ("RangeAggregate", "SessionWindows", "WindowAggregate", "WindowedTable"),
     ".reference.spark.watermarks": ("Watermark",),
-    ".spark_impl.state": ("read_state",),
+    ".spark_impl.runtime.state": ("read_state",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

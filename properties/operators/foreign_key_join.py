@@ -201,10 +201,10 @@ REGISTRATION = Registration(
         lambda join, records: referring_fields(join),
         decode_pair,
         shared=Shared(
-            on_spark("foreign_key_stages", "foreign_key_stages"),
+            on_spark("foreign_keys.stages", "foreign_key_stages"),
             referring_content,
             decode_sides,
-            hops=lambda: on_spark("foreign_key_stages", "foreign_key_hops")(1, 1),
+            hops=lambda: on_spark("foreign_keys.stages", "foreign_key_hops")(1, 1),
         ),
         typed=_build,
     ),

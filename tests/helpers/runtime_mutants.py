@@ -105,7 +105,7 @@ def shown(mutants: Sequence[RuntimeMutant], folder: Path) -> Iterator[tuple[Runt
 
 
 KEYED, ENDS, CODEC, PAGES = "runtime/keyed.py", "runtime/ends.py", "runtime/codec.py", "runtime/pages.py"
-PROCESSOR, COLUMNS, STATE = "runtime/processor.py", "runtime/columns.py", "state.py"
+PROCESSOR, COLUMNS, STATE = "runtime/processor.py", "runtime/columns.py", "runtime/state.py"
 _LONG, _INT = "T.LongType()", "T.IntegerType()"
 
 

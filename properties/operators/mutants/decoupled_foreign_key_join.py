@@ -5,7 +5,8 @@ Source: `docs/facts.md`, "Bugs that shipped" and "Races of the foreign-key join"
 
 from __future__ import annotations
 
-from ....spark_impl.foreign_key_stages import (
+from ....spark_impl.foreign_keys.referring import ReferredState
+from ....spark_impl.foreign_keys.stages import (
     Instruction,
     ReceiverLogic,
     ResponderLogic,
@@ -14,7 +15,6 @@ from ....spark_impl.foreign_key_stages import (
     foreign_key_stages,
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
-from ....spark_impl.runtime.stages import ReferredState
 from ...registration.mutants import mutants_of
 from .making import logics_in, returning
 

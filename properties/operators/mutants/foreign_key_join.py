@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spark_impl.foreign_key_stages import (
+from ....spark_impl.foreign_keys.referring import ReferredState, ValueAt
+from ....spark_impl.foreign_keys.stages import (
     Instruction,
     ReceiverLogic,
     ResponderLogic,
@@ -17,7 +18,6 @@ from ....spark_impl.foreign_key_stages import (
     foreign_key_stages,
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
-from ....spark_impl.runtime.stages import ReferredState, ValueAt
 from ...registration.mutants import mutants_of
 from . import decoupled_foreign_key_join
 from .making import SharingState, logics_in, mixed, returning

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....spark_impl.foreign_keys.referring import ReferredState, ValueAt
 from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
-from ....spark_impl.runtime.stages import ReferredState, ValueAt
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....spark_impl.foreign_key_stages import (
+from ....spark_impl.foreign_keys.referring import ReferredState
+from ....spark_impl.foreign_keys.stages import (
     Instruction,
     LeftState,
     ReceiverLogic,
@@ -20,7 +21,6 @@ from ....spark_impl.foreign_key_stages import (
     foreign_key_stages,
 )
 from ....spark_impl.runtime.logic import Key
-from ....spark_impl.runtime.stages import ReferredState
 from ...registration.mutants import MakeLogic, name_of
 from .decoupled_foreign_key_join import AsksTheOldKey, NoHashCheck, UnsubscribeNotSent
 from .foreign_key_join import DeleteSilent, MoveSilent, RightTombstoneSilent

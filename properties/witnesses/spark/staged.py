@@ -24,7 +24,7 @@ from ....reference.core.records import Change, Dropped, Key, Output, Record
 from ....reference.definitions.joins import ForeignKeyJoin
 from ....reference.foreign_key_protocol import Route
 from ....spark_impl.decoupled_foreign_key_join import decoupled_foreign_key_join
-from ....spark_impl.foreign_key_stages import ForeignKeyStages, foreign_key_stages
+from ....spark_impl.foreign_keys.stages import ForeignKeyStages, foreign_key_stages
 from ....spark_impl.inputs import table
 from ....spark_impl.topics import FileTopic, Topics
 from ...outcomes.outcomes import Grain, Outcome

@@ -98,7 +98,7 @@ class AtEndOf:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        from ....spark_impl.state import read_state
+        from ....spark_impl.runtime.state import read_state
 
         for stage in range(ended.stages):
             raw = {parts: (fields, stored) for parts, fields, stored in stored_in(ended.stored(stage))}

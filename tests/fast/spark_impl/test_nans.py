@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from streamproof.reference.definitions.aggregates import COUNT
 from streamproof.reference.definitions.joins import ForeignKeyJoin, OneToManyJoin, TableTableJoin
 from streamproof.reference.definitions.windows import SessionWindows
-from streamproof.spark_impl.foreign_key_stages import foreign_key_hops, foreign_key_stages
+from streamproof.spark_impl.foreign_keys.stages import foreign_key_hops, foreign_key_stages
 from streamproof.spark_impl.one_to_many_join import one_to_many_stages
 from streamproof.spark_impl.runtime.codec import encode
 from streamproof.spark_impl.runtime.columns import same_bits

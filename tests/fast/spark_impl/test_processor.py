@@ -12,7 +12,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.aggregates import COUNT
 from streamproof.reference.definitions.joins import ForeignKeyJoin, TableTableJoin
 from streamproof.reference.definitions.windows import SessionWindows
-from streamproof.spark_impl.foreign_key_stages import SenderLogic, foreign_key_hops
+from streamproof.spark_impl.foreign_keys.stages import SenderLogic, foreign_key_hops
 from streamproof.spark_impl.runtime import processor
 from streamproof.spark_impl.runtime.processor import AFTER, BEFORE, WITHIN
 from streamproof.spark_impl.runtime.required import StatefulProcessorHandleState

@@ -8,7 +8,7 @@ import pytest
 from streamproof.properties.operators.foreign_key_join import REGISTRATION
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.joins import ForeignKeyJoin
-from streamproof.spark_impl.foreign_key_stages import (
+from streamproof.spark_impl.foreign_keys.stages import (
     ForeignKeyStages,
     Instruction,
     LeftState,

@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from .....spark_impl.foreign_keys.referring import ReferredLogic, ReferredState
 from .....spark_impl.runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
-from .....spark_impl.runtime.stages import ReferredLogic, ReferredState
 from ..making import mixed
 
 Bug = Callable[[Any], Any]

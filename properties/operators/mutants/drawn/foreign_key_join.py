@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.foreign_key_stages import (
+from .....spark_impl.foreign_keys.referring import ReferredState
+from .....spark_impl.foreign_keys.stages import (
     LeftState,
     ReceiverLogic,
     ResponderLogic,
@@ -13,7 +14,6 @@ from .....spark_impl.foreign_key_stages import (
     foreign_key_stages,
 )
 from .....spark_impl.runtime.logic import Arrived, Emitted, Key
-from .....spark_impl.runtime.stages import ReferredState
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
 from .common import (

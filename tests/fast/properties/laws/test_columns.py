@@ -37,7 +37,7 @@ from streamproof.properties.witnesses.spark.typed import AtEndOf, TypedAnswer
 from streamproof.properties.witnesses.spark.witness import JobWitness
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.records import Change, Dropped, Record
-from streamproof.spark_impl import state
+from streamproof.spark_impl.runtime import state
 from streamproof.spark_impl.runtime.codec import encode
 from streamproof.spark_impl.runtime.pages import Pages, Stored
 from streamproof.spark_impl.runtime.processor import PACKED

@@ -8,6 +8,7 @@ Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Ch
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,21 +16,13 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import types as T
 
-from ..reference.definitions.joins import ForeignKeyJoin
-from .runtime.inputs import OperatorInput
-from .runtime.keyed import StageOf, declaration_of
-from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined, key_of
-from .runtime.stages import (
-    SEEN,
-    ReferredLogic,
-    ReferredState,
-    ReferringLogic,
-    ReferringTables,
-    To,
-    digest_of,
-    dropped_before,
-    parts,
-)
+from ...reference.definitions.joins import ForeignKeyJoin
+from ..runtime.codec import encode
+from ..runtime.inputs import OperatorInput
+from ..runtime.keyed import StageOf, declaration_of
+from ..runtime.logic import Arrived, Emitted, Key, Logic, changed, joined, key_of
+from ..runtime.stages import SEEN, To, dropped_before, parts
+from .referring import ReferredLogic, ReferredState, ReferringLogic, ReferringTables
 
 
 class Instruction(StrEnum):
@@ -336,3 +329,8 @@ def foreign_key_tables(
     settings["declaration"] = declaration_of("foreign_key_join", join, foreign_key=tables.foreign_key)
     stages = (logic or foreign_key_stages)(join)
     return ForeignKeyTables(tables.lefts, tables.rights, tables.refers, stages, settings)
+
+
+def digest_of(value: Any) -> bytes | None:
+    """Return the hash of a row's value: equal values have equal hashes."""
+    return None if value is None else hashlib.blake2b(encode(value), digest_size=16).digest()

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.core.errors import BadInput
-from .runtime.codec import column_of, decoder, key_decoder, python_type, spark_type
-from .runtime.pages import unpacked
-from .runtime.processor import DECLARATION, PACKED, STATE
+from ...reference.core.errors import BadInput
+from .codec import column_of, decoder, key_decoder, python_type, spark_type
+from .pages import unpacked
+from .processor import DECLARATION, PACKED, STATE
 
 
 def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) -> DataFrame:

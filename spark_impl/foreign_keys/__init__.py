@@ -1,0 +1,1 @@
+"""Parts of the joins by foreign key."""
