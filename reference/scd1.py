@@ -19,7 +19,7 @@ from .definitions.changes import Event, Scd1, decisive
 def meaning(changes: Scd1, accepted: Iterable[Accepted], clock: int) -> Table:
     """Return the newest version of each row that isn't deleted, with its sequence as the timestamp."""
     newest = current(changes.event(record) for record, _ in accepted)
-    return {(key, None): (event.row, event.sequence) for key, event in newest.items()}
+    return {(key, None): (event.value, event.sequence) for key, event in newest.items()}
 
 
 def current(events: Iterable[Event]) -> dict[Any, Event]:
@@ -57,7 +57,7 @@ class Behaviour:
         self.newest[record.key] = newest = event if old is None else decisive([old, event])
         if newest is old or (newest.row is None and (old is None or old.row is None)):
             return []
-        return [Change(record.key, None, newest.row, newest.sequence)]
+        return [Change(record.key, None, newest.value, newest.sequence)]
 
     def advance(self) -> list[Output]:
         """Forget the tombstones that no accepted event is older than; time alone changes no row."""

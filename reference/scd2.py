@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from .core.clocks import Clock
-from .core.records import Accepted, Change, Dropped, Key, Output, Record, Table
-from .definitions.changes import Event, Scd2, decisive
-
-OPEN = 253_402_300_799_999  # the last millisecond of the year 9999
+from .core.records import Accepted, Change, Dropped, Key, Output, Record, Table, TableKey
+from .definitions.changes import OPEN, Event, Kept, Scd2, decisive
 
 
 class Version(NamedTuple):
@@ -24,28 +22,27 @@ class Version(NamedTuple):
 
     start: Any
     end: Any
-    row: Any
+    row: Kept
 
 
 def meaning(changes: Scd2, accepted: Iterable[Accepted], clock: int) -> Table:
     """Return every version of each row, with its start as the timestamp."""
-    return _table(versions((changes.event(record) for record, _ in accepted), changes.tracked))
+    found = versions((changes.event(record) for record, _ in accepted), changes.tracked)
+    return {row: (one.row.value, one.start) for row, one in _rows(found).items()}
 
 
-def _table(found: dict[Any, list[Version]]) -> Table:
+def _rows(found: dict[Any, list[Version]]) -> dict[TableKey, Version]:
     return {
-        (key, (one.start, OPEN if one.end is None else one.end)): (one.row, one.start)
-        for key, of_key in found.items()
-        for one in of_key
+        (key, (one.start, OPEN if one.end is None else one.end)): one for key, of_key in found.items() for one in of_key
     }
 
 
-def versions(events: Iterable[Event], tracked: Callable[[Any], Any]) -> dict[Any, list[Version]]:
+def versions(events: Iterable[Event], tracked: Callable[[Kept], Any]) -> dict[Any, list[Version]]:
     """Return the versions of each key, in the order of their starts.
 
     Args:
         events: The events.
-        tracked: Returns the part of a row whose change makes a new version; otherwise the version has the new row.
+        tracked: Returns what rows of one version have in common; of several rows the version has the newest.
 
     Raises:
         BadInput: Events of a key differ, and have the same sequence and order.
@@ -88,12 +85,13 @@ class Behaviour:
         before, event = self.rows(record.key), self.changes.event(record)
         self.events[record.key] += [] if event in self.events[record.key] else [event]
         after = self.rows(record.key)
-        gone = [Change(*row, None, timestamp) for row, (_, timestamp) in before.items() if row not in after]
-        return [*gone, *(Change(*row, *content) for row, content in after.items() if before.get(row) != content)]
+        gone = [Change(*row, None, one.start) for row, one in before.items() if row not in after]
+        new = {row: one for row, one in after.items() if before.get(row) != one}
+        return [*gone, *(Change(*row, one.row.value, one.start) for row, one in new.items())]
 
-    def rows(self, key: Key) -> Table:
-        """Return the versions of a key as rows of the table."""
-        return _table(versions(self.events[key], self.changes.tracked))
+    def rows(self, key: Key) -> dict[TableKey, Version]:
+        """Return the versions of a key by the table's rows."""
+        return _rows(versions(self.events[key], self.changes.tracked))
 
     def advance(self) -> list[Output]:
         """Return nothing: time alone changes nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,6 +10,27 @@ from typing import Any, NamedTuple
 from ..core.errors import BadInput
 from ..core.records import Record
 from .declarations import Definition, field_of, is_whole, not_negative
+
+OPEN = 253_402_300_799_999
+"""The end of a version that is current: the last millisecond of the year 9999."""
+
+_text = json.JSONEncoder(sort_keys=True).encode
+
+
+@dataclass(frozen=True, repr=False)
+class Kept:
+    """A row as a dimension keeps it.
+
+    Attributes:
+        value: Its value.
+        same: What equal rows have in common, and no others: Python takes 1 and true for equal.
+    """
+
+    value: Any = field(compare=False)
+    same: Any
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 class Event(NamedTuple):
@@ -24,7 +46,12 @@ class Event(NamedTuple):
     key: Any
     sequence: Any
     order: Any
-    row: Any
+    row: Kept | None
+
+    @property
+    def value(self) -> Any:
+        """The row's value; None: the change deletes it."""
+        return None if self.row is None else self.row.value
 
 
 def decisive(events: Collection[Event]) -> Event:
@@ -111,13 +138,14 @@ class Scd1(Definition):
         order = 0 if self.ties is None else _number(record.value, self.ties, "order of events of equal sequence")
         return Event(record.key, sequence, order, self._row(record.value))
 
-    def _row(self, value: Any) -> Any:
+    def _row(self, value: Any) -> Kept | None:
         is_deleted = self.deletes is not None and any(
             field_of(value, name, "the kind of the change") == of_delete for name, of_delete in self.deletes.items()
         )
         if value is None or is_deleted:
             return None
-        return value if self.columns is None else {name: field_of(value, name, "a column") for name in self.columns}
+        kept = value if self.columns is None else {name: field_of(value, name, "a column") for name in self.columns}
+        return Kept(kept, _text(kept))
 
     def check(self, record: Record) -> None:
         """Refuse a value without the fields that are read."""
@@ -135,9 +163,11 @@ class Scd2(Scd1):
 
     track: tuple[str, ...] | None = field(default=None, metadata={"read": _columns})
 
-    def tracked(self, row: Any) -> Any:
-        """Return the part of a row whose change makes a new version."""
-        return row if self.track is None else [field_of(row, name, "a tracked column") for name in self.track]
+    def tracked(self, row: Kept) -> Any:
+        """Return what rows of one version have in common: the part whose change makes a new version."""
+        if self.track is None:
+            return row.same
+        return _text([field_of(row.value, name, "a tracked column") for name in self.track])
 
     def check(self, record: Record) -> None:
         """Refuse a value without the fields that are read."""

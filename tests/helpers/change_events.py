@@ -18,7 +18,7 @@ from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import Operator
 from streamproof.reference.core.records import Accepted, Dropped, Output, Record, fold
-from streamproof.reference.scd2 import OPEN
+from streamproof.reference.definitions.changes import OPEN
 
 SEQUENCED = {"sequence_by": "seq", "deletes": {"op": "D"}}
 PROFILES: Mapping[str, Mapping[str, Any]] = {

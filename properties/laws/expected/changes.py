@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
-from ....reference.definitions.changes import Event
+from ....reference.definitions.changes import Event, Kept
 from ....reference.scd1 import current
 from ....reference.scd2 import versions
 from ...generators.columns.formatting import shown_row
@@ -35,21 +35,11 @@ AGAIN, OLDER = "an event that comes again", "an event that comes after a newer o
 DELETED = "an event that is older than a delete, and comes after it"
 
 
-class _Kept:
-    """The part of a row that a table keeps; equal to another one whose values are the same."""
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.same = comparable([*row.values()])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Kept) and self.same == other.same
-
-    def __hash__(self) -> int:
-        return hash(self.same)
+class _Kept(Kept):
+    """The part of a row that a table keeps."""
 
     def __repr__(self) -> str:
-        return shown_row(self.row)
+        return shown_row(self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +196,8 @@ class ChangesOracle(Oracle):
                     "has it: an event without it has no place among the others; give it a value"
                 )
         columns = source.schema.names if self.columns is None else [*self.keys, *self.columns]
-        kept = None if deleted else _Kept({column: row[column] for column in dict.fromkeys(columns)})
+        part = {column: row[column] for column in dict.fromkeys(columns)}
+        kept = None if deleted else _Kept(part, comparable([*part.values()]))
         key, sequence, order = (_value(row, columns) for columns in (self.keys, self.sequence_by, self.ties))
         return Event(key, sequence, order, kept)
 
@@ -273,7 +264,7 @@ class Scd1Oracle(ChangesOracle):
     """The newest version of each row that isn't deleted."""
 
     def rows(self, events: Sequence[Event]) -> list[Row]:
-        return [event.row.row for event in current(events).values()]
+        return [event.value for event in current(events).values()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,15 +290,15 @@ class Scd2Oracle(ChangesOracle):
         return {**super()._named, "track": self.track}
 
     def rows(self, events: Sequence[Event]) -> list[Row]:
-        def tracked(kept: _Kept) -> Any:
-            return comparable([kept.row[column] for column in self.track])
+        def tracked(kept: Kept) -> Any:
+            return comparable([kept.value[column] for column in self.track])
 
         rows: list[Row] = []
         for of_key in versions(events, tracked).values():
             for one in of_key:
                 interval = {self.start: one.start, self.end: self.open_end if one.end is None else one.end}
                 flag = {} if self.current is None else {self.current: one.end is None}
-                rows.append({**one.row.row, **interval, **flag})
+                rows.append({**one.row.value, **interval, **flag})
         return rows
 
 
