@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from streamproof.properties.generators.columns.model import Source
 from streamproof.properties.system.installed.environments import python_of
 from streamproof.properties.witnesses.job.other_pyspark import PySparkProcess
-from streamproof.properties.witnesses.job.running import Earlier, OtherPySpark, Output, Runner, UpgradedQuery
+from streamproof.properties.witnesses.job.query.runnable import Earlier, Left, OtherPySpark, UntilStop
+from streamproof.properties.witnesses.job.running import Output, Runner
 from streamproof.properties.witnesses.run_options import RunOptions
 
 FOLDER = GOLDEN / "checkpoints"
@@ -69,13 +70,14 @@ class Stored:
 
     version: str
 
-    def until_stop(self, query: UpgradedQuery, earlier: Earlier) -> Mapping[str, Any]:
+    def until_stop(self, earlier: Earlier, until: UntilStop) -> Left:
         with zipfile.ZipFile(FOLDER / f"{self.version}.zip") as stored:
             for name in stored.namelist():
-                path = query.folder / name
+                path = until.folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(stored.read(name).replace(_HERE.encode(), str(query.folder).encode()))
-        return {"available": (query.first_stop + 1) * query.steps}
+                path.write_bytes(stored.read(name).replace(_HERE.encode(), str(until.folder).encode()))
+        run = until.feed.run
+        return Left((min(run.stop_after) + 1) * run.steps, until.folder / "checkpoint")
 
     declare: Any = None
     run: Any = None
@@ -91,14 +93,14 @@ class Storing:
     def version(self) -> str:
         return self.process.version
 
-    def until_stop(self, query: UpgradedQuery, earlier: Earlier) -> Mapping[str, Any]:
-        left = self.process.until_stop(query, earlier)
+    def until_stop(self, earlier: Earlier, until: UntilStop) -> Left:
+        left = self.process.until_stop(earlier, until)
         FOLDER.mkdir(exist_ok=True)
         with zipfile.ZipFile(FOLDER / f"{self.version}.zip", "w", zipfile.ZIP_DEFLATED) as stored:
-            for path in sorted((query.folder / "checkpoint").rglob("*")):
+            for path in sorted((until.folder / "checkpoint").rglob("*")):
                 if path.is_file() and path.suffix != ".crc":  # a file with another folder has another checksum
-                    content = path.read_bytes().replace(str(query.folder).encode(), _HERE.encode())
-                    name = str(path.relative_to(query.folder))
+                    content = path.read_bytes().replace(str(until.folder).encode(), _HERE.encode())
+                    name = str(path.relative_to(until.folder))
                     stored.writestr(zipfile.ZipInfo(name, (2024, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
         return left
 

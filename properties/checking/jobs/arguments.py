@@ -26,8 +26,9 @@ from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import defaults_of, fits, folder_at, short
 from ...system.visible import visible
 from ...witnesses.job.plan.plans import Plan
+from ...witnesses.job.query.runnable import Job
 from ...witnesses.job.rows import rows_of
-from ...witnesses.job.running import Job, Runner
+from ...witnesses.job.running import Runner
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.run_options import Mode, RunOptions, Trigger

@@ -11,7 +11,7 @@ from ...generators.columns.histories.drawing import start_of
 from ...laws.expected.oracle import Oracle
 from ...witnesses.job.function_constants import constants_in
 from ...witnesses.job.plan.plans import Plan
-from ...witnesses.job.running import Job
+from ...witnesses.job.query.runnable import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from .arguments import CheckOptions

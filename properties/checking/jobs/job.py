@@ -13,7 +13,7 @@ from ...laws.variation import Variation
 from ...system.arguments import checked
 from ...system.installed.environments import require_earlier
 from ...witnesses.job.other_pyspark import require_named
-from ...witnesses.job.running import Job as Written
+from ...witnesses.job.query.runnable import Job as Written
 from ...witnesses.job.scripts.script import Script
 from .arguments import (
     HISTORIES,

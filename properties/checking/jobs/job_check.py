@@ -30,7 +30,8 @@ from ...laws.variation import Variation
 from ...system.progress import doing
 from ...system.time_limit import seconds_left
 from ...witnesses.job.plan.plans import delays_by_input
-from ...witnesses.job.running import Declared, NotContinued
+from ...witnesses.job.query.upgrades import NotContinued
+from ...witnesses.job.running import Declared
 from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, why_unkeyed
 from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.engine import TookTooLong

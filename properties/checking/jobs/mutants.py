@@ -22,7 +22,8 @@ from ...laws.variation import Variation
 from ...system.installed.spark_versions import no_log_of_refusals
 from ...system.progress import doing
 from ...witnesses.job.contract import location
-from ...witnesses.job.running import Declared, Job, Output
+from ...witnesses.job.query.runnable import Job
+from ...witnesses.job.running import Declared, Output
 from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness

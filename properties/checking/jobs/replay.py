@@ -11,7 +11,7 @@ from ...laws.expected.oracles import JobOracle
 from ...laws.variation import Variation
 from ...system.arguments import short
 from ...system.progress import doing
-from ...witnesses.job.running import Job
+from ...witnesses.job.query.runnable import Job
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.production.reading import Reading

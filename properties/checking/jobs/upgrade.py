@@ -19,7 +19,9 @@ from ...laws.expected.upgrading import UpgradeJudge
 from ...laws.variation import Variation
 from ...system.installed.environments import python_of
 from ...witnesses.job.other_pyspark import PySparkProcess
-from ...witnesses.job.running import Declared, Earlier, Job, NotContinued, OtherPySpark
+from ...witnesses.job.query.runnable import Earlier, Job, OtherPySpark
+from ...witnesses.job.query.upgrades import NotContinued
+from ...witnesses.job.running import Declared
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import RowsWitness

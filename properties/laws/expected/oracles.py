@@ -21,8 +21,8 @@ from ...system.arguments import checked
 from ...system.exits import without_exit
 from ...witnesses.job.contract import location
 from ...witnesses.job.plan.plans import Plan
+from ...witnesses.job.query.runnable import Earlier, Job, name_of
 from ...witnesses.job.rows import flat, rows_of
-from ...witnesses.job.running import Earlier, Job, name_of
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
 from types import FunctionType, ModuleType
@@ -30,9 +30,11 @@ from ...system.installed.requirements import installed
 from ...system.visible import first_line, visible
 from ...system.work import own_folder
 from ..run_options import Mode, RunOptions
-from ..spark.engine import Tables
 from ..spark.session import partitions_of_users_session, settings_of_users_session, spark_session
-from .running import CARRIED, Declared, Earlier, Job, JobQuery, Output, Runner, UpgradedQuery, name_of, session_of
+from .query.runnable import Earlier, Feed, Job, Left, UntilStop, name_of
+from .query.sink_query import query_over
+from .query.upgrades import run_until_first_stop
+from .running import Declared, Output, Runner, session_of
 from .scripts.script import Findings, Script
 
 PROGRAM = f"{__package__}.other_pyspark_main"
@@ -80,37 +82,29 @@ class RunRequest:
     """The request to run a job."""
 
     runner: Runner
-    batches: Sequence[Tables]
-    clock: Sequence[int]
-    run: RunOptions
-    times_ms: Sequence[int]
+    feed: Feed
 
     def answer(self) -> Output:
         """Run it."""
-        return self.runner.run(self.batches, self.clock, self.run, self.times_ms)
+        feed = self.feed
+        return self.runner.run(feed.batches, feed.clock, feed.run, feed.times_ms)
 
 
 @dataclass(frozen=True)
-class UntilStop(RunRequest):
-    """The request to run a job until its first stop, in a folder that its later version goes on in.
+class EarlierRequest:
+    """The request to run a job until its first stop, in a folder that its later version goes on in."""
 
-    Attributes:
-        mode: The job's output mode.
-        folder: The folder.
-        given: The arguments of a sink beside the inputs.
-    """
-
+    runner: Runner
     mode: Mode
-    folder: Path
-    given: tuple[Any, ...]
+    until: UntilStop
 
-    def answer(self) -> Any:
-        """Run it, and return what the query leaves: the attributes `CARRIED`."""
-        with session_of(self.run) as spark:
-            query = JobQuery(self.runner, spark, self.folder, self.batches, self.clock, self.run, self.times_ms)
-            query.mode, query.given = self.mode, self.given
-            query.run_until_first_stop()
-            return {name: getattr(query, name) for name in CARRIED}
+    def answer(self) -> Left:
+        """Run it, and return what the query leaves."""
+        until = self.until
+        with session_of(until.feed.run) as spark:
+            query = query_over(self.runner, spark, until.folder, until.feed)
+            query.declaration.mode, query.until_stop = self.mode, until
+            return run_until_first_stop(query)
 
 
 class PySparkProcess:
@@ -177,18 +171,16 @@ class PySparkProcess:
             vars(runner.job.found).update(vars(replace(found, last=runner.job.found.last)))
         return declared  # type: ignore[no-any-return]
 
-    def run(
-        self, runner: Runner, batches: Sequence[Tables], clock: Sequence[int], run: RunOptions, times_ms: Sequence[int]
-    ) -> Output:
+    def run(self, runner: Runner, feed: Feed) -> Output:
         """Run a job."""
-        return self.ask(RunRequest(_alone(runner), batches, clock, _with_partitions(run), times_ms))  # type: ignore[no-any-return]
+        return self.ask(RunRequest(_alone(runner), replace(feed, run=_with_partitions(feed.run))))  # type: ignore[no-any-return]
 
-    def until_stop(self, query: UpgradedQuery, earlier: Earlier) -> Mapping[str, Any]:
-        """Run the earlier version until the query's first stop, in its folder."""
-        batches, clock, run, times_ms = query.arguments
-        run = _with_partitions(replace(run, settings={**run.settings, **earlier.settings}))
-        runner = replace(_alone(query.runner), job=earlier.job)
-        request = UntilStop(runner, batches, clock, run, times_ms, earlier.mode, query.folder, query.given)
+    def until_stop(self, earlier: Earlier, until: UntilStop) -> Left:
+        """Run the earlier version until the first stop, in the folder of the query that goes on."""
+        feed, runnable = until.feed, until.runnable
+        run = _with_partitions(replace(feed.run, settings={**feed.run.settings, **earlier.settings}))
+        runner = Runner(earlier.job, runnable.sources, runnable.static, memory=runnable.memory)
+        request = EarlierRequest(runner, earlier.mode, replace(until, runnable=runner, feed=replace(feed, run=run)))
         return self.ask(request)  # type: ignore[no-any-return]
 
     def ask(self, request: Any) -> Any:
@@ -211,7 +203,7 @@ class PySparkProcess:
             raise StreamproofError(f"the process of PySpark {self.version} ({self.python}) ended: {said}") from None
         if raised is not None:
             kind, message, details, cause = raised
-            where = "" if isinstance(request, UntilStop) else f"PySpark {self.version}: "  # the query adds it
+            where = "" if isinstance(request, EarlierRequest) else f"PySpark {self.version}: "  # the query adds it
             error = kind(f"{where}{message}", details)
             if cause is not None:
                 error.cause = cause

@@ -16,7 +16,8 @@ from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
 from ..run_options import RunOptions
 from .plan.tables import TablesUsed
-from .running import Job, Output, Runner, name_of
+from .query.runnable import Job, name_of
+from .running import Output, Runner
 from .sinks.sink import Sink
 
 OTHER_STATE = "the job's initial state isn't a static table with the key of its input"

@@ -54,6 +54,43 @@ def hand_over(table: pa.Table, number: int, source: Path) -> None:
     hidden.rename(source / f"{number:06d}.parquet")
 
 
+class Deaths:
+    """The planned crashes of a query, and how many have happened.
+
+    Args:
+        planned: The crashes.
+        place: Returns the batch of a micro-batch, and whether it has the batch's rows.
+
+    Attributes:
+        planned: The crashes that haven't happened yet.
+        count: The number of crashes that have happened.
+    """
+
+    def __init__(self, planned: Sequence[Crash], place: Callable[[int], tuple[int, bool]]) -> None:
+        self.planned, self.place, self.count = [*planned], place, 0
+
+    def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
+        """Note that a crash happens, in a micro-batch with the given rows."""
+        self.planned.remove(crash)
+        self.count += 1
+
+    def dying(self, function: OfBatch) -> OfBatch:
+        """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
+
+        def and_die(rows: DataFrame, batch_id: int) -> None:
+            self._die_if_planned(rows, batch_id, BEFORE)
+            function(rows, batch_id)
+            self._die_if_planned(rows, batch_id, BETWEEN)
+
+        return and_die
+
+    def _die_if_planned(self, rows: DataFrame, batch_id: int, moment: Moment) -> None:
+        for crash in self.planned:
+            if crash.moment == moment and self.place(batch_id) == (crash.batch, crash.data):
+                self.died(crash, rows, batch_id)
+                raise PlannedCrash
+
+
 class PreparedQuery(ABC):
     """A query over prepared micro-batches: fed, stopped, made to die and started again, by its options.
 
@@ -68,8 +105,7 @@ class PreparedQuery(ABC):
 
     Attributes:
         checkpoint: The folder of the query's checkpoint.
-        planned: The crashes that haven't happened yet.
-        deaths: The number of crashes that have happened.
+        deaths: The planned crashes, and how many have happened.
         available: The number of micro-batches whose files it may read.
         refused: For a refusal by Spark, the message before the reason, and the remedies by a pattern in the reason.
         seconds: The most time for its declaration, and after each start.
@@ -83,8 +119,8 @@ class PreparedQuery(ABC):
     ) -> None:
         self.spark, self.batches, self.run, self.steps = spark, [*batches], run, steps
         self.checkpoint = folder / "checkpoint"
-        self.planned = [*run.crash_in]
-        self.available = self.deaths = 0
+        self.deaths = Deaths(run.crash_in, self.place)
+        self.available = 0
         self.callbacks = Callbacks()
         self.folders: dict[str, Path] = {}
         self.schemas: dict[str, StructType] = {}
@@ -100,11 +136,6 @@ class PreparedQuery(ABC):
     @abstractmethod
     def place(self, batch_id: int) -> tuple[int, bool]:
         """Return the batch that a micro-batch of the query belongs to, and whether it has the batch's rows."""
-
-    def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
-        """Note that a crash happens, in a micro-batch with the given rows."""
-        self.planned.remove(crash)
-        self.deaths += 1
 
     def stop(self, query: StreamingQuery) -> None:
         """Stop the query."""
@@ -146,10 +177,10 @@ class PreparedQuery(ABC):
 
     def drained(self) -> bool:
         """Run the available batches; return whether all is done, or False if a planned crash happened."""
-        deaths = self.deaths
+        deaths = self.deaths.count
         with self.running() as query:
             wait(query, self.seconds, self.callbacks)
-        return self.deaths == deaths
+        return self.deaths.count == deaths
 
     @contextlib.contextmanager
     def running(self) -> Iterator[StreamingQuery]:
@@ -159,7 +190,7 @@ class PreparedQuery(ABC):
             BadInput: Spark refuses the query as it stands; the message has Spark's reason and the remedy.
             StreamproofError: The query failed.
         """
-        with reported_failures(planned=bool(self.planned)), refused(*self.refused):
+        with reported_failures(planned=bool(self.deaths.planned)), refused(*self.refused):
             with limited(self.seconds):
                 query = self.start()
             try:
@@ -169,19 +200,7 @@ class PreparedQuery(ABC):
 
     def dying(self, function: OfBatch) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
-
-        def and_die(rows: DataFrame, batch_id: int) -> None:
-            self._die_if_planned(rows, batch_id, BEFORE)
-            function(rows, batch_id)
-            self._die_if_planned(rows, batch_id, BETWEEN)
-
-        return self.callbacks.noted(and_die)
-
-    def _die_if_planned(self, rows: DataFrame, batch_id: int, moment: Moment) -> None:
-        for crash in self.planned:
-            if crash.moment == moment and self.place(batch_id) == (crash.batch, crash.data):
-                self.died(crash, rows, batch_id)
-                raise PlannedCrash
+        return self.callbacks.noted(self.deaths.dying(function))
 
 
 class TookTooLong(StreamproofError):

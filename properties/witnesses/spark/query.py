@@ -165,12 +165,12 @@ class OperatorQuery(PreparedQuery):
                     query.processAllAvailable()
             return
         super().run_all()
-        for crash in self.planned:
+        for crash in self.deaths.planned:
             if crash.batch < len(self.batches):
                 raise StreamproofError(
                     f"the query was to die in {crash}, and never came there: name a batch that it runs"
                 )
-        self.planned.clear()
+        self.deaths.planned.clear()
 
     @property
     def stages(self) -> int:

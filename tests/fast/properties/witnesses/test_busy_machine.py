@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
@@ -52,14 +53,12 @@ def test_what_failed_on_a_busy_machine_is_run_once_more_and_nothing_else(whys: l
 def test_a_job_s_query_on_a_busy_machine_is_run_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[Path] = []
 
-    class LateOnce:
-        def __init__(self, runner: Runner, spark: None, folder: Path, *of: object) -> None:
-            folders.append(folder)
+    def query_in(runner: Runner, spark: None, folder: Path, *of: object) -> SimpleNamespace:
+        folders.append(folder)
+        return SimpleNamespace(declaration=SimpleNamespace(), run_all=None)
 
-        def output(self) -> Output:
-            return fail(LATE) if len(folders) == 1 else Output([])
-
-    monkeypatch.setattr(running, "JobQuery", LateOnce)
+    monkeypatch.setattr(running, "query_over", query_in)
+    monkeypatch.setattr(running, "output_of", lambda *of: fail(LATE) if len(folders) == 1 else Output([]))
     monkeypatch.setattr(running, "session_for_query", lambda settings, any_provider: nullcontext())
     assert Runner(lambda rows: rows, []).run([], run=RunOptions(partitions=1)) == Output([])
     assert len(set(folders)) == 2

@@ -19,7 +19,9 @@ from streamproof.properties.laws.expected.upgrading import UpgradeJudge
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import Equality
 from streamproof.properties.witnesses.job.plan.plans import Plan
-from streamproof.properties.witnesses.job.running import Declared, Earlier, NotContinued, Output
+from streamproof.properties.witnesses.job.query.runnable import Earlier
+from streamproof.properties.witnesses.job.query.upgrades import NotContinued
+from streamproof.properties.witnesses.job.running import Declared, Output
 from streamproof.properties.witnesses.job.witness import RowsWitness
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed

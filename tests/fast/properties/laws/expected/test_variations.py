@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ from streamproof.properties.laws.variation import CHANGED
 from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
-from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, JobQuery, Output
+from streamproof.properties.witnesses.job.query.deaths import JobDeaths
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Output, output_of
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -184,13 +186,17 @@ def test_histories_that_run_alone_share_all_stops_and_crashes() -> None:
 def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with_state(
     crashed: list[bool], with_rows: set[int], restored_in: set[int], goals: set[str]
 ) -> None:
-    query = object.__new__(JobQuery)
-    query.happened = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
-    query.died_at = ""
-    query.with_rows, query.clock, query.delays_us = with_rows, (), []
-    query.committed = Committed(stateful=True, restored_in=restored_in)
-    query.plan, query.used, query.own_settings, query.triggers, query.divergences = Plan(), TablesUsed(), {}, [], ()
-    assert query.output_of([], []).covered == goals
+    query: Any = SimpleNamespace(
+        emitted=lambda run_all: ([], []),
+        deaths=JobDeaths((), lambda batch_id: (batch_id, True)),
+        times=SimpleNamespace(committed=Committed(stateful=True, restored_in=restored_in)),
+        declaration=SimpleNamespace(plan=Plan(), used=TablesUsed(), settings={}, divergences=()),
+        ahead=False,
+        triggers=[],
+    )
+    query.deaths.happened = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
+    query.deaths.with_rows = with_rows
+    assert output_of(query, lambda: None).covered == goals
 
 
 def counterexample(expected: list[Any], emitted: list[Any], difference: RowDifference) -> JobCounterexample:

@@ -9,19 +9,18 @@ from typing import Any
 import pytest
 from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.witnesses.job import running
 from streamproof.properties.witnesses.job.clock import Watermarks
 from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
-from streamproof.properties.witnesses.job.running import (
-    MOST_ROWS,
-    Earlier,
-    JobQuery,
-    NotContinued,
-    UpgradedQuery,
-    _spread,
-)
+from streamproof.properties.witnesses.job.query import declaration, job_query, sink_query
+from streamproof.properties.witnesses.job.query.deaths import JobDeaths, _spread
+from streamproof.properties.witnesses.job.query.declaration import Declaration
+from streamproof.properties.witnesses.job.query.job_query import JobQuery
+from streamproof.properties.witnesses.job.query.runnable import Earlier
+from streamproof.properties.witnesses.job.query.sink_query import MOST_ROWS, SinkQuery
+from streamproof.properties.witnesses.job.query.times import Times
+from streamproof.properties.witnesses.job.query.upgrades import NotContinued, Upgrade
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 from streamproof.properties.witnesses.spark.platform.callbacks import Callbacks
@@ -31,29 +30,33 @@ CRASHES = [Crash(0, True, "before its output"), Crash(0), Crash(1)]
 
 
 @pytest.fixture
-def query() -> JobQuery:
-    query: Any = JobQuery.__new__(JobQuery)
-    query.planned, query.happened, query.with_rows, query.asked = [*CRASHES], [], set(), set()
-    query.deaths = 0
+def query() -> SinkQuery:
+    query: Any = SinkQuery.__new__(SinkQuery)
+    query.deaths, query.repartitioned = JobDeaths(CRASHES, query.place), -1
     return query  # type: ignore[no-any-return]
 
 
-def test_a_micro_batch_is_run_for_its_rows_in_the_first_of_its_crashes_alone(query: JobQuery) -> None:
+@pytest.fixture
+def deaths(query: SinkQuery) -> JobDeaths:
+    return query.deaths
+
+
+def test_a_micro_batch_is_run_for_its_rows_in_the_first_of_its_crashes_alone(deaths: JobDeaths) -> None:
     runs: list[int] = []
 
     def rows_of(batch_id: int) -> Any:
         return SimpleNamespace(isEmpty=lambda: bool(runs.append(batch_id)) or batch_id == 1)
 
     for crash in CRASHES:
-        query.died(crash, rows_of(crash.batch), crash.batch)
+        deaths.died(crash, rows_of(crash.batch), crash.batch)
     assert runs == [0, 1]
-    assert query.happened == [(CRASHES[0], True), (CRASHES[1], True), (CRASHES[2], False)]
+    assert deaths.happened == [(CRASHES[0], True), (CRASHES[1], True), (CRASHES[2], False)]
 
 
 def test_a_crash_takes_back_the_commit_and_one_in_the_middle_half_of_the_tasks_state_too(
-    query: JobQuery, tmp_path: Path
+    query: SinkQuery, tmp_path: Path
 ) -> None:
-    query.checkpoint, query.with_rows, query.lost_state = tmp_path, {1}, -1
+    query.checkpoint, query.deaths.with_rows = tmp_path, {1}
     for name in ("commits/0", "commits/1", "commits/.1.crc"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -66,25 +69,28 @@ def test_a_crash_takes_back_the_commit_and_one_in_the_middle_half_of_the_tasks_s
         return {str(path.relative_to(tmp_path)) for path in (tmp_path / "state").rglob("*.delta")}
 
     assert query.repeat(Crash(1), 1)
-    assert (query.happened, [*(tmp_path / "commits").iterdir()]) == ([(Crash(1), True)], [tmp_path / "commits/0"])
+    assert (query.deaths.happened, [*(tmp_path / "commits").iterdir()]) == (
+        [(Crash(1), True)],
+        [tmp_path / "commits/0"],
+    )
     assert left() == states
     (tmp_path / "commits/1").touch()
     assert query.repeat(Crash(1, True, MIDDLE, 1), 1)
     assert left() == states - {"state/0/1/2.delta", "state/0/3/2.delta"}
     assert query.repeat(Crash(0, False), 0)
     assert not query.repeat(Crash(0, False), 0)
-    query.lost_state, query.callbacks, query.times_ms, query.committed = 0, Callbacks(), (), Committed()
+    query.deaths.lost_state, query.callbacks = 0, Callbacks()
+    query.times = Times((), (), (), (), query.place)
     query.stop(SimpleNamespace(stop=lambda: None, _jsq=SimpleNamespace(recentProgress=list)))  # type: ignore[arg-type]
     assert "state/0/1/1.delta" not in left()
 
 
 def test_the_steps_of_a_function_are_counted_where_there_are_rows_for_it_may_return_early_without(
-    query: JobQuery,
+    query: SinkQuery, deaths: JobDeaths
 ) -> None:
-    query.steps, query.batches, query.steps_left = 1, [{}, {}], None
-    query.planned = [Crash(batch, True, moment) for batch in (0, 1) for moment in (MIDDLE, WITHIN)]
-    query.callbacks = Callbacks()
-    query.asked, query.with_rows = {0, 1}, {1}
+    query.steps, query.batches = 1, [{}, {}]
+    deaths.planned = [Crash(batch, True, moment) for batch in (0, 1) for moment in (MIDDLE, WITHIN)]
+    deaths.asked, deaths.with_rows = {0, 1}, {1}
     done: list[str] = []
 
     def write(rows: Any, batch: int) -> None:
@@ -93,13 +99,13 @@ def test_the_steps_of_a_function_are_counted_where_there_are_rows_for_it_may_ret
         done.append("a")
         done.append("b")
 
-    dying = query.dying(write)
+    dying = deaths.dying(write)
     rows: Any = None
     dying(rows, 0)
-    assert (query.steps_left, query.planned) == (None, [Crash(1, True, MIDDLE), Crash(1, True, WITHIN)])
+    assert (deaths.steps_left, deaths.planned) == (None, [Crash(1, True, MIDDLE), Crash(1, True, WITHIN)])
     dying(rows, 1)
-    assert query.steps_left == {MIDDLE: [1, 2], WITHIN: []}
-    assert (done, query.planned) == (["a", "b"], [Crash(1, True, MIDDLE)])
+    assert deaths.steps_left == {MIDDLE: [1, 2], WITHIN: []}
+    assert (done, deaths.planned) == (["a", "b"], [Crash(1, True, MIDDLE)])
 
 
 @pytest.mark.parametrize(
@@ -110,23 +116,23 @@ def test_the_steps_of_a_function_are_counted_where_there_are_rows_for_it_may_ret
     ],
 )
 def test_each_micro_batch_belongs_to_a_batch_and_has_its_rows_or_none(
-    query: JobQuery, steps: int, places: list[tuple[int, bool]]
+    query: SinkQuery, deaths: JobDeaths, steps: int, places: list[tuple[int, bool]]
 ) -> None:
     query.steps, query.batches = steps, [{}, {}]
     assert [query.place(number) for number in range(len(places))] == places
-    query.planned = [
+    deaths.planned = [
         Crash(batch, data, moment) for batch in (0, 1) for data in (True, False) for moment in (MIDDLE, WITHIN)
     ]
-    query.planned *= 2
+    deaths.planned *= 2
     crashes = [
         [Crash(batch, data, moment) for moment in (MIDDLE, WITHIN)] for batch in (0, 1) for data in (True, False)
     ]
     wanted = crashes if steps == 2 else [crashes[0], crashes[1] + crashes[2], crashes[3]]
-    assert query.by_micro_batch() == [*enumerate(wanted)]
+    assert deaths.by_micro_batch(steps) == [*enumerate(wanted)]
 
 
 def test_an_upgraded_query_has_one_more_micro_batch_once_its_state_was_repartitioned() -> None:
-    query: Any = UpgradedQuery.__new__(UpgradedQuery)
+    query: Any = JobQuery.__new__(JobQuery)
     query.steps, query.batches, query.repartitioned = 2, [{}, {}, {}], -1
     assert [query.place(number) for number in range(4)] == [(0, True), (0, False), (1, True), (1, False)]
     query.repartitioned = 1
@@ -144,52 +150,52 @@ class Writing:
 
     def __init__(self, query: Any, folder: Path, dies: bool = True) -> None:
         self.query, self.asked, self.dies = query, [], dies
-        query.checkpoint, query.writes_rows, query.dies_in, query.deaths = folder, True, None, 0
+        query.checkpoint, query.deaths.writes_rows = folder, True
         query.drained = self.drained
         (folder / "commits").mkdir()
 
     asked: list[Any]
 
     def drained(self) -> bool:
-        self.asked.append(self.query.dies_in)
+        self.asked.append(self.query.deaths.dies_in)
         if not self.dies:
-            (self.query.checkpoint / "commits" / str(self.query.dies_in[0])).touch()
+            (self.query.checkpoint / "commits" / str(self.query.deaths.dies_in[0])).touch()
         return True
 
 
 def test_a_writer_of_rows_dies_after_each_number_of_rows_and_its_state_is_lost(
-    query: JobQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    query: SinkQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writing = Writing(query, tmp_path)
     undone: list[Any] = []
-    monkeypatch.setattr(running, "undo_state", lambda checkpoint, number: undone.append((checkpoint, number)))
+    monkeypatch.setattr(sink_query, "undo_state", lambda checkpoint, number: undone.append((checkpoint, number)))
     query.die_in_rows(3, [Crash(1, False, MIDDLE), Crash(1, False, MIDDLE, 7)])
     steps = [*range(1, MOST_ROWS + 1), 7]
     assert writing.asked == [(3, step) for step in steps]
-    assert query.happened == [(Crash(1, False, MIDDLE, step), True) for step in steps]
-    assert (query.with_rows, undone, query.dies_in) == ({3}, [(tmp_path, 3)] * 3, None)
-    assert query.died_at.startswith("after 7 of a partition's rows")
+    assert query.deaths.happened == [(Crash(1, False, MIDDLE, step), True) for step in steps]
+    assert (query.deaths.with_rows, undone, query.deaths.dies_in) == ({3}, [(tmp_path, 3)] * 3, None)
+    assert query.deaths.died_at.startswith("after 7 of a partition's rows")
 
 
 @pytest.mark.parametrize("why", ["it writes no rows", "it has died of itself", "it has no rows there"])
-def test_a_writer_that_has_not_died_as_planned_is_not_noted(query: JobQuery, tmp_path: Path, why: str) -> None:
+def test_a_writer_that_has_not_died_as_planned_is_not_noted(query: SinkQuery, tmp_path: Path, why: str) -> None:
     writing = Writing(query, tmp_path, dies=why != "it has no rows there")
-    query.writes_rows = why != "it writes no rows"
-    query.deaths = int(why == "it has died of itself")
+    query.deaths.writes_rows = why != "it writes no rows"
+    query.deaths.count = int(why == "it has died of itself")
     query.die_in_rows(3, [Crash(1, False, MIDDLE)])
-    assert (writing.asked, query.happened, query.with_rows) == ([(3, 1)], [], set())
+    assert (writing.asked, query.deaths.happened, query.deaths.with_rows) == ([(3, 1)], [], set())
 
 
-def test_the_next_step_within_a_write_is_the_first_that_is_left(query: JobQuery) -> None:
+def test_the_next_step_within_a_write_is_the_first_that_is_left(deaths: JobDeaths) -> None:
     planned = [Crash(0, True, WITHIN), Crash(0, True, MIDDLE)]
-    query.steps_left, query.asked, query.with_rows = {MIDDLE: [4], WITHIN: [2, 5]}, {0}, {0}
-    found = [query.next_in_the_middle(planned, 0) for _ in range(4)]
+    deaths.steps_left, deaths.asked, deaths.with_rows = {MIDDLE: [4], WITHIN: [2, 5]}, {0}, {0}
+    found = [deaths.next_in_the_middle(planned, 0) for _ in range(4)]
     assert found == [*(Crash(0, True, moment, step) for moment, step in ((WITHIN, 2), (WITHIN, 5), (MIDDLE, 4))), None]
-    assert query.next_in_the_middle([Crash(0, True, WITHIN, 9)], 0) == Crash(0, True, WITHIN, 9)
-    query.steps_left = {MIDDLE: [4]}
-    assert query.next_in_the_middle(planned[1:], 1) == Crash(0, True, MIDDLE, 4)  # nothing is known of it yet
-    query.steps_left, query.asked = {MIDDLE: [4]}, {1}
-    assert query.next_in_the_middle(planned[1:], 1) is None  # it has no rows
+    assert deaths.next_in_the_middle([Crash(0, True, WITHIN, 9)], 0) == Crash(0, True, WITHIN, 9)
+    deaths.steps_left = {MIDDLE: [4]}
+    assert deaths.next_in_the_middle(planned[1:], 1) == Crash(0, True, MIDDLE, 4)  # nothing is known of it yet
+    deaths.steps_left, deaths.asked = {MIDDLE: [4]}, {1}
+    assert deaths.next_in_the_middle(planned[1:], 1) is None  # it has no rows
 
 
 @pytest.mark.parametrize(
@@ -204,19 +210,18 @@ def test_steps_are_spread_over_all_of_them(count: int, most: int, numbers: list[
     ("mode", "rows"), [("append", [["a", "b"], ["c"]]), ("update", [["a", "b"], ["c"]]), ("complete", [["b"], ["c"]])]
 )
 def test_the_rows_of_a_batch_are_those_of_both_of_its_micro_batches_or_of_the_last_table(
-    query: JobQuery, mode: Any, rows: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    mode: Any, rows: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query.job, query.run, query.steps, query.batches = None, RunOptions(mode=mode), 2, [{}, {}]  # type: ignore[assignment]
-    query.run_all = query.refuse_other_times = lambda: None  # type: ignore[method-assign]
-    query.is_ahead_of_clock = lambda: False  # type: ignore[method-assign]
-    query.output_of = lambda batches, parts: (batches, parts)  # type: ignore[method-assign,assignment,return-value]
-    monkeypatch.setattr(running, "rows_of", lambda table, *where: table)
-    query.tables = {2: ["c"], 0: ["a"], 1: ["b"]}  # type: ignore[dict-item]
-    assert query.output() == (rows, [["a"], ["b"], ["c"]])
-    assert query.with_rows == {0, 1, 2}
-    query.tables, query.with_rows = {0: ["a"], 1: []}, set()  # type: ignore[dict-item]
-    query.output()
-    assert query.with_rows == {0}
+    query: Any = JobQuery.__new__(JobQuery)
+    query.deaths, query.repartitioned = JobDeaths((), query.place), -1
+    query.run, query.steps, query.batches = RunOptions(mode=mode), 2, [{}, {}]
+    monkeypatch.setattr(job_query, "rows_of", lambda table, *where: table)
+    query.tables = {2: ["c"], 0: ["a"], 1: ["b"]}
+    assert query.rows() == (rows, [["a"], ["b"], ["c"]])
+    assert query.deaths.with_rows == {0, 1, 2}
+    query.tables, query.deaths.with_rows = {0: ["a"], 1: []}, set()
+    query.rows()
+    assert query.deaths.with_rows == {0}
 
 
 @pytest.mark.parametrize(
@@ -231,94 +236,95 @@ def test_the_rows_of_a_batch_are_those_of_both_of_its_micro_batches_or_of_the_la
     ],
 )
 def test_the_watermark_must_have_reached_the_clock_less_its_delay(
-    query: JobQuery, said: str | None, trigger: Any, ahead: bool | None
+    said: str | None, trigger: Any, ahead: bool | None
 ) -> None:
-    query.clock, query.delays_us, query.job = (9_000_000, 10_000_999), [1_000_000, 3_000_000], None  # type: ignore[assignment]
-    query.run = RunOptions(trigger=trigger)
-    query.committed = Committed({"eventTime": {} if said is None else {"watermark": said}})
+    query: Any = JobQuery.__new__(JobQuery)
+    query.times = Times((), (), (9_000_000, 10_000_999), (), query.place)
+    query.declaration = SimpleNamespace(delays_us=[1_000_000, 3_000_000])
+    query.run, query.follows_clock, query.runnable = RunOptions(trigger=trigger), True, SimpleNamespace(job=None)
+    query.times.committed = Committed({"eventTime": {} if said is None else {"watermark": said}})
     if ahead is None:
         with pytest.raises(
             StreamproofError, match=f"the job's watermark has only reached {said} where the check moved"
         ):
-            query.is_ahead_of_clock()
+            query.is_ahead()
     else:
-        assert query.is_ahead_of_clock() is ahead
-    query.delays_us = ()
-    assert not query.is_ahead_of_clock()
+        assert query.is_ahead() is ahead
+    query.follows_clock = False  # by the delay of one version, and then of the other
+    assert not query.is_ahead()
+    query.follows_clock, query.declaration.delays_us = True, []
+    assert not query.is_ahead()
 
 
-def test_a_crash_at_a_step_is_one_of_those_that_are_planned_without(query: JobQuery) -> None:
-    query.planned = [Crash(0, True, MIDDLE), Crash(0, True, MIDDLE), Crash(0, True, WITHIN, 2)]
+def test_a_crash_at_a_step_is_one_of_those_that_are_planned_without(deaths: JobDeaths) -> None:
+    deaths.planned = [Crash(0, True, MIDDLE), Crash(0, True, MIDDLE), Crash(0, True, WITHIN, 2)]
     rows: Any = SimpleNamespace(isEmpty=lambda: False)
-    query.died(Crash(0, True, MIDDLE, 5), rows, 0)
-    query.died(Crash(0, True, WITHIN, 2), rows, 0)
-    assert (query.planned, query.deaths) == ([Crash(0, True, MIDDLE)], 2)
-    assert query.happened == [(Crash(0, True, MIDDLE, 5), True), (Crash(0, True, WITHIN, 2), True)]
+    deaths.died(Crash(0, True, MIDDLE, 5), rows, 0)
+    deaths.died(Crash(0, True, WITHIN, 2), rows, 0)
+    assert (deaths.planned, deaths.count) == ([Crash(0, True, MIDDLE)], 2)
+    assert deaths.happened == [(Crash(0, True, MIDDLE, 5), True), (Crash(0, True, WITHIN, 2), True)]
 
 
 def upgraded(stops: tuple[int, ...] = (1,), **more: Any) -> tuple[Any, list[Any]]:
-    """Return a query that notes what it runs: the job, its mode and its stops."""
-    query: Any = UpgradedQuery.__new__(UpgradedQuery)
-    ran: list[Any] = []
-    earlier = Earlier(write, "update", **more)  # type: ignore[arg-type]
-    query.runner, query.job, query.run = SimpleNamespace(earlier=earlier), "new", RunOptions(stop_after=stops)
+    """Return an upgrade that notes what it runs: the job, its mode and its stops."""
+    query: Any = SimpleNamespace(run=RunOptions(stop_after=stops), runnable=SimpleNamespace(job="new"))
     query.first_stop, query.available, query.batches, query.steps = stops[0], 2, [{}] * 4, 2
-    query.run_earlier = lambda earlier: ran.append(earlier)
-    query.repartition = ran.append
-    return query, ran
+    ran: list[Any] = []
+    query.declaration = SimpleNamespace(take_over=lambda *version: ran.append(version))
+    query.run_all = lambda: ran.append(query.run.stop_after)
+    upgrade: Any = Upgrade(query, Earlier(write, "update", **more))  # type: ignore[arg-type]
+    upgrade.run_earlier = lambda: ran.append("earlier")
+    upgrade.repartition = ran.append
+    return upgrade, ran
 
 
 def write(rows: Any) -> Any:
     return rows
 
 
-def test_the_job_goes_on_where_its_earlier_version_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_all(self: Any) -> None:
-        ran.append((self.job, self.mode, self.run.stop_after))
-
-    monkeypatch.setattr(JobQuery, "run_all", run_all)
-    query, ran = upgraded((1, 2, 3))
-    query.run_all()
-    assert ran == [query.runner.earlier, ("new", "append", (2, 3))]
-    query, ran = upgraded(repartition=5)
-    query.run_all()
-    assert ran == [query.runner.earlier, 5, ("new", "append", ())]
-    query, ran = upgraded(repartition=5)
-    query.available = 8  # the earlier version has run all batches
-    query.run_all()
-    assert ran == [query.runner.earlier]
+def test_the_job_goes_on_where_its_earlier_version_has_stopped() -> None:
+    upgrade, ran = upgraded((1, 2, 3))
+    upgrade.run_all()
+    assert ran == ["earlier", ("new", "append"), (2, 3)]
+    upgrade, ran = upgraded(repartition=5)
+    upgrade.run_all()
+    assert ran == ["earlier", 5, ("new", "append"), ()]
+    upgrade, ran = upgraded(repartition=5)
+    upgrade.query.available = 8  # the earlier version has run all batches
+    upgrade.run_all()
+    assert ran == ["earlier"]
 
 
-def test_a_version_that_fails_is_named_and_the_later_one_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_that_fails_is_named_and_the_later_one_with_its_cause() -> None:
     failing = QueryFailed("the query failed: no such column")
 
-    def fail(*given: Any) -> None:
+    def fail() -> None:
         raise failing
 
-    query, _ = upgraded()
-    query.run_earlier = fail
+    upgrade, _ = upgraded()
+    upgrade.run_earlier = fail
     with pytest.raises(QueryFailed, match=r"^write \(.*\): the query failed: no such column$") as old:
-        query.run_all()
+        upgrade.run_all()
     assert not isinstance(old.value, NotContinued)
-    query, _ = upgraded()
-    monkeypatch.setattr(JobQuery, "run_all", fail)
+    upgrade, _ = upgraded()
+    upgrade.query.run_all = fail
     for cause, said in (("", "the query failed: no such column"), ("no such column", "no such column")):
         failing.cause = cause
         with pytest.raises(NotContinued, match=r"^the query failed: no such column$") as new:
-            query.run_all()
+            upgrade.run_all()
         assert new.value.cause == said
 
 
 def taking_up(plan: Plan, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Any:
-    """Return a query of a job over clicks that takes up its plan."""
+    """Return the declaration of a job over clicks that takes up its plan."""
     sources = [
         given.source for given in resolve_all([Input("user string, at timestamp", key="user", name="clicks")], 0)
     ]
-    one: Any = JobQuery.__new__(JobQuery)
-    one.job, one.plan, one.delays_us, one.run = write, Plan(), (), RunOptions(**more)
-    one.runner, one.static = SimpleNamespace(sources=sources, static={}), ()
-    monkeypatch.setattr(JobQuery, "plan_of", lambda self, analyzed: plan)
-    monkeypatch.setattr(running, "tables_used", lambda plan, static: TablesUsed())
+    one: Any = Declaration.__new__(Declaration)
+    one.job, one.plan, one.delays_us, one.run = write, Plan(), [], RunOptions(**more)
+    one.runnable, one.static = SimpleNamespace(sources=sources, static={}), ()
+    monkeypatch.setattr(Declaration, "plan_of", lambda self, analyzed: plan)
+    monkeypatch.setattr(declaration, "tables_used", lambda plan, static: TablesUsed())
     return one
 
 
@@ -339,7 +345,7 @@ def test_a_plan_that_goes_by_a_time_that_the_check_does_not_know_is_refused(monk
     for watermarks in (Watermarks(), Watermarks(1, without_clock=True)):
         one = taking_up(Plan(frozenset({"Project"}), delays_us=[5]), monkeypatch)
         one.take_up(None, watermarks)
-        assert one.delays_us == ()
+        assert one.delays_us == []
 
 
 @pytest.mark.parametrize(
@@ -355,13 +361,14 @@ def test_a_plan_that_goes_by_a_time_that_the_check_does_not_know_is_refused(monk
     ],
 )
 def test_queries_that_a_job_starts_beside_its_own_are_stopped_and_refused(
-    active: str, ended: str, own: int, said: str, query: JobQuery
+    active: str, ended: str, own: int, said: str
 ) -> None:
+    query: Any = Declaration.__new__(Declaration)
     stopped: list[str] = []
     made = {name: SimpleNamespace(id=name, stop=lambda name=name: stopped.append(name)) for name in {*active, *ended}}
     query.before = {"0"}
-    query.spark = SimpleNamespace(streams=SimpleNamespace(active=[made[one] for one in active]))  # type: ignore[assignment]
-    query.queries, query.job = [made[one] for one in ended], write  # type: ignore[misc, assignment]
+    query.spark = SimpleNamespace(streams=SimpleNamespace(active=[made[one] for one in active]))
+    query.queries, query.job = [made[one] for one in ended], write
     if not said:
         query.refuse_others(own)
         assert stopped == []

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job import running
 from streamproof.properties.witnesses.job.plan.plans import Plan
-from streamproof.properties.witnesses.job.running import JobQuery
+from streamproof.properties.witnesses.job.query import declaration
+from streamproof.properties.witnesses.job.query.declaration import Declaration
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_a_plan_is_read_once_if_its_text_is_the_same(
         read.append(analyzed.toString())
         return plan
 
-    monkeypatch.setattr(running, "plan_of", plan_of)
-    runner = SimpleNamespace(plans={})
+    monkeypatch.setattr(declaration, "plan_of", plan_of)
+    runnable = SimpleNamespace(plans={})
     spark = SimpleNamespace(conf={})
     for text, folder in zip(texts, ("/tmp/one", "/tmp/two"), strict=True):
-        query: Any = SimpleNamespace(folder=Path(folder), runner=runner, spark=spark, own_mode="append")
-        assert JobQuery.plan_of(query, SimpleNamespace(toString=lambda text=text: text)) == plan
+        query: Any = SimpleNamespace(folder=Path(folder), runnable=runnable, spark=spark, mode="append")
+        assert Declaration.plan_of(query, SimpleNamespace(toString=lambda text=text: text)) == plan
     assert len(read) == times_read

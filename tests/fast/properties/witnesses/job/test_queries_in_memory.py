@@ -21,20 +21,19 @@ import pytest
 from memory_spark import Session, memory_session
 from streamproof import BadInput, Input, Sink
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.witnesses.job import other_pyspark, other_pyspark_main, running
+from streamproof.properties.witnesses.job import other_pyspark, other_pyspark_main
+from streamproof.properties.witnesses.job.clock import TIME
 from streamproof.properties.witnesses.job.other_pyspark import PySparkProcess
-from streamproof.properties.witnesses.job.running import (
-    DEATHS,
-    MOST_ROWS,
-    NAMED_SOURCES,
-    REPEATED,
-    RESTORED,
-    Earlier,
-    NotContinued,
-    Output,
-    Runner,
-)
+from streamproof.properties.witnesses.job.query import declaration, job_query
+from streamproof.properties.witnesses.job.query.deaths import DEATHS
+from streamproof.properties.witnesses.job.query.declaration import NAMED_SOURCES
+from streamproof.properties.witnesses.job.query.runnable import Earlier, Feed
+from streamproof.properties.witnesses.job.query.sink_query import MOST_ROWS
+from streamproof.properties.witnesses.job.query.times import Times
+from streamproof.properties.witnesses.job.query.upgrades import NotContinued
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Output, Runner
 from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, Crash, RunOptions
+from streamproof.properties.witnesses.spark.engine import PreparedQuery
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 from streamproof.properties.witnesses.spark.session import use_own_session
 from streamproof.reference.core.errors import StreamproofError
@@ -201,7 +200,7 @@ def test_sources_have_names_where_checkpoints_know_them_by_name(
     ran(copied)
     assert named == []
     ran(two_watermarks, settings={NAMED_SOURCES: "true"}, stop_after=(0,))
-    once = ["clicks", f"{running.TIME}_1", f"{running.TIME}_2"]
+    once = ["clicks", f"{TIME}_1", f"{TIME}_2"]
     assert named == once * 2
     monkeypatch.delattr(reader, "name")
     ran(copied, settings={NAMED_SOURCES: "true"})
@@ -240,7 +239,7 @@ def test_a_job_is_run_as_a_batch_over_frames_that_do_not_stream() -> None:
 
 def test_the_columns_of_schemas_and_the_plans_of_all_queries_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
-    original, schema_of = running.plan_of, running.PreparedQuery.schema_of
+    original, schema_of = declaration.plan_of, PreparedQuery.schema_of
 
     def reading(analyzed: Any, *how: str) -> Any:
         read.append("plan")
@@ -250,8 +249,8 @@ def test_the_columns_of_schemas_and_the_plans_of_all_queries_are_read_once(monke
         read.append("schema")
         return schema_of(self, *given)
 
-    monkeypatch.setattr(running, "plan_of", reading)
-    monkeypatch.setattr(running.PreparedQuery, "schema_of", schema)
+    monkeypatch.setattr(declaration, "plan_of", reading)
+    monkeypatch.setattr(PreparedQuery, "schema_of", schema)
     runner = Runner(first_of_users, SOURCES)
     for how in (RunOptions(), RunOptions(stop_after=(0,))):
         runner.run(tables(*BATCHES), CLOCK, how)
@@ -550,19 +549,19 @@ def test_the_least_event_time_of_a_micro_batch_tells_whether_the_job_takes_it_fr
     def committed(batch: int, least: str | None) -> Any:
         return {"batchId": batch, "eventTime": {} if least is None else {"min": least}}
 
-    query: Any = running.JobQuery.__new__(running.JobQuery)
-    query.runner, query.batches, query.steps = Runner(copied, SOURCES), tables(*BATCHES), 2
-    query.clock = [us(50), us(-5), us(400)]
+    times = Times(
+        SOURCES, tables(*BATCHES), [us(50), us(-5), us(400)], (), lambda number: (number // 2, not number % 2)
+    )
     shown = lambda seconds: (START + timedelta(seconds=seconds)).isoformat()  # noqa: E731
     for batch, least, differs in ((0, 0, False), (0, 1, True), (2, -5, False), (2, 3, True), (1, 7, False)):
-        assert query.has_other_times(committed(batch, shown(least))) is differs, (batch, least)
-    assert query.has_other_times(committed(0, None))
-    query.clock = []
-    assert not query.has_other_times(committed(2, shown(3)))
-    query.batches = tables([], [], [])
-    assert not query.has_other_times(committed(0, None))
-    query.runner = Runner(copied, SOURCES * 2)
-    assert query.has_other_times(committed(0, None))  # of several inputs none tells
+        assert times.has_others(committed(batch, shown(least))) is differs, (batch, least)
+    assert times.has_others(committed(0, None))
+    times.clock = []
+    assert not times.has_others(committed(2, shown(3)))
+    times.batches = tables([], [], [])
+    assert not times.has_others(committed(0, None))
+    times.sources = SOURCES * 2
+    assert times.has_others(committed(0, None))  # of several inputs none tells
 
 
 def test_a_job_derives_its_event_time_only_where_its_input_has_one() -> None:
@@ -581,7 +580,7 @@ def test_a_job_derives_its_event_time_only_where_its_input_has_one() -> None:
 
 def test_times_of_batches_are_those_of_the_history_or_the_check_refuses() -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(running, "at_times", lambda spark, time_ms: memory_times(asked, time_ms))
+        patched.setattr(job_query, "at_times", lambda spark, time_ms: memory_times(asked, time_ms))
         asked: list[int] = []
         with pytest.raises(BadInput, match=r"^pyspark 4\.3\.0 lets no check set the clock of a query"):
             ran(copied, times_ms=[1_000, 2_000, 3_000], processing_time=True)
@@ -604,10 +603,10 @@ def test_another_pyspark_runs_a_job_in_as_many_partitions_as_here(
     other: PySparkProcess, monkeypatch: pytest.MonkeyPatch, session: Session
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(other, "ask", lambda request: asked.append(request.run.partitions))
+    monkeypatch.setattr(other, "ask", lambda request: asked.append(request.feed.run.partitions))
     session.conf.set("spark.sql.shuffle.partitions", "7")
     for partitions in (None, 3):
-        other.run(Runner(copied, SOURCES), [], (), RunOptions(partitions=partitions), ())
+        other.run(Runner(copied, SOURCES), Feed([], run=RunOptions(partitions=partitions)))
     monkeypatch.setattr(other_pyspark, "partitions_of_users_session", lambda: 5)
-    other.run(Runner(copied, SOURCES), [], (), RunOptions(), ())
+    other.run(Runner(copied, SOURCES), Feed([]))
     assert asked == [7, 3, 5]

@@ -12,7 +12,8 @@ from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import UnreadableKey
 from streamproof.properties.witnesses.job.plan.plans import Plan
-from streamproof.properties.witnesses.job.running import Earlier, Output
+from streamproof.properties.witnesses.job.query.runnable import Earlier
+from streamproof.properties.witnesses.job.running import Output
 from streamproof.properties.witnesses.job.witness import RowsWitness
 from streamproof.properties.witnesses.run_options import RunOptions
 

@@ -18,7 +18,8 @@ from streamproof import Input, Sink
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.witnesses.job.running import Earlier, Runner
+from streamproof.properties.witnesses.job.query.runnable import Earlier
+from streamproof.properties.witnesses.job.running import Runner
 from streamproof.properties.witnesses.run_options import BEFORE, Crash, RunOptions
 from streamproof.properties.witnesses.spark.session import PROVIDER
 

@@ -1,0 +1,171 @@
+"""The query of a job that returns its result: fed batch by batch, with the rows that it emits kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from ....generators.columns.forms.rows import Row
+from ....system.installed.spark_versions import arrow_table_of
+from ....system.progress import doing
+from ...spark.engine import PreparedQuery, TookTooLong
+from ..clock import with_clock
+from ..declaring import PATCHING
+from ..dying.checkpoints import undo_state
+from ..processing_time import at_times
+from ..rows import rows_of
+from ..sinks.sink import Sink
+from .deaths import JobDeaths
+from .declaration import REFUSED, Declaration
+from .runnable import Feed, RunnableJob, UntilStop, name_of
+from .times import Times
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamReader, StreamingQuery
+    from pyspark.sql.types import StructType
+
+Emitted: TypeAlias = tuple[list[list[Row]], Sequence[Sequence[Row]]]
+"""The rows of each batch, of a sink one list of the end; and the rows of each micro-batch, of a sink none."""
+
+
+class JobQuery(PreparedQuery):
+    """A job's query over batches.
+
+    Attributes:
+        runnable: The job, and what its queries need.
+        until_stop: What an earlier version of the job needs to run until the first stop.
+        first_stop: The batch after which the query stops first.
+        declaration: The job, which is declared when the query is started.
+        deaths: The planned crashes, and those that have happened.
+        times: The times of the micro-batches.
+        tables: The rows of each micro-batch.
+        triggers: The triggers that a sink has asked for, and that the check replaces.
+        ahead: Whether the watermark went beyond the clock.
+        repartitioned: The number of the micro-batch in which Spark has repartitioned the state; -1: of none.
+        follows_clock: Whether the watermark follows the clock by one delay.
+    """
+
+    refused = REFUSED
+    deaths: JobDeaths
+
+    def __init__(self, runnable: RunnableJob, spark: SparkSession, folder: Path, feed: Feed) -> None:
+        # A smaller history ends before stops that it was found with: a job has nothing to do after them.
+        self.first_stop = min(feed.run.stop_after, default=0)
+        stops = tuple(stop for stop in dict.fromkeys(feed.run.stop_after) if stop < len(feed.batches) - 1)
+        run = replace(feed.run, stop_after=stops)
+        self.runnable, self.until_stop = runnable, UntilStop(runnable, feed, folder)
+        super().__init__(spark, folder, with_clock(feed.batches, feed.clock), run, run.steps)
+        self.seconds = run.seconds
+        self.declaration = Declaration(runnable, spark, folder, run, self.stream, bool(feed.clock))
+        self.deaths = JobDeaths(run.crash_in, self.place)
+        self.times = Times(runnable.sources, self.batches, feed.clock, feed.times_ms, self.place)
+        self.tables: dict[int, pa.Table] = {}
+        self.triggers: list[str] = []
+        self.ahead, self.repartitioned, self.follows_clock = False, -1, True
+
+    def schema_of(self, schema: pa.Schema, path: Path) -> StructType:
+        """Return Spark's schema for the schema of an input, which takes 0.1 s, and is the same for all queries."""
+        text, known = f"{dict(self.run.settings)} {schema}", self.runnable.schemas
+        if text not in known:
+            known[text] = super().schema_of(schema, path)
+        return known[text]
+
+    def reader(self, name: str) -> DataStreamReader:
+        """Return the reader of an input's stream; as `Declaration.named`."""
+        return self.declaration.named(super().reader(name), name)
+
+    def place(self, batch_id: int) -> tuple[int, bool]:
+        """Return the batch of a micro-batch; under another trigger than the default the last batch alone has two.
+
+        The micro-batch of a repartition is none of the job's.
+        """
+        batch, rest = divmod(batch_id - (0 <= self.repartitioned < batch_id), self.steps)
+        last = len(self.batches) - 1
+        return min(batch, last), not rest and batch <= last
+
+    def start(self) -> StreamingQuery:
+        """Declare the query and start it, at the times of its clock; as `PreparedQuery.start`.
+
+        Raises:
+            BadInput: The job breaks the contract, or Spark refuses its query.
+        """
+        times = self.times
+        with at_times(self.spark, times.time_ms) if times.times_ms else contextlib.nullcontext():
+            return self.started()
+
+    def started(self) -> StreamingQuery:
+        """Declare the query and start it."""
+        result, _ = self.declaration.result()
+        writer = result.writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.declaration.mode)
+        writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
+        with self.declaration.storing(result):
+            return writer.start()
+
+    def keep(self, rows: DataFrame, batch_id: int) -> None:
+        """Keep the rows of a micro-batch."""
+        self.tables[batch_id] = arrow_table_of(rows)
+
+    def drained(self) -> bool:
+        """Run the available batches; as `PreparedQuery.drained`.
+
+        Raises:
+            StreamproofError: The query failed, or took longer than it may.
+        """
+        if self.deaths.planned or self.deaths.happened:
+            name, died = name_of(self.declaration.job), len(self.deaths.happened)
+            doing(f"{name}: letting its query die and start again; it has died {died} times")
+        try:
+            return super().drained()
+        except TookTooLong:  # its function has the lock for as long as it doesn't return
+            PATCHING.give_up()
+            raise
+
+    def stop(self, query: StreamingQuery) -> None:
+        """Stop the query, and note its progress."""
+        super().stop(query)
+        if self.deaths.lost_state >= 0:
+            undo_state(self.checkpoint, self.deaths.lost_state)
+            self.deaths.lost_state = -1
+        self.times.note(query)
+
+    def emitted(self, run_all: Callable[[], None]) -> Emitted:
+        """Return the rows that the query emits.
+
+        Args:
+            run_all: Runs all batches.
+
+        Raises:
+            BadInput: The batches have run at other times than they were to run at.
+            StreamproofError: The watermark hasn't followed the clock.
+        """
+        run_all()
+        self.times.refuse_others(self.spark.version)
+        self.ahead = self.is_ahead()
+        if self.ahead:
+            return [[] for _ in self.batches], []  # its rows may have times that Python hasn't
+        return self.rows()
+
+    def is_ahead(self) -> bool:
+        """Return whether the watermark went beyond the clock; as `Times.is_ahead`."""
+        delays_us = self.declaration.delays_us
+        if not (self.follows_clock and self.times.clock and delays_us):
+            return False
+        may_be_behind = self.run.trigger != "default" or isinstance(self.runnable.job, Sink)
+        return self.times.is_ahead(self.run.delay_us(delays_us), may_be_behind)
+
+    def rows(self) -> Emitted:
+        """Return the rows that the query has emitted."""
+        parts: list[list[Row]] = []
+        batches: list[list[Row]] = [[] for _ in self.batches]
+        for number in sorted(self.tables):
+            parts.append([*rows_of(self.tables[number])])
+            self.deaths.with_rows |= {number} if parts[-1] else set()
+            batch = self.place(number)[0]
+            batches[batch] = parts[-1] if self.run.mode == "complete" else [*batches[batch], *parts[-1]]
+        return batches, parts

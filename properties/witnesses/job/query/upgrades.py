@@ -1,0 +1,113 @@
+"""The run of a query by the earlier version of its job until the first stop, and by the job from there on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .....reference.core.errors import BadInput
+from ....system.visible import first_cause, first_line
+from ...spark.failures import QueryFailed
+from ...spark.session import with_settings
+from ..dying.checkpoints import last_commit
+from .job_query import JobQuery
+from .runnable import Earlier, Left, name_of
+
+
+class NotContinued(QueryFailed):
+    """A job failed on the checkpoint of its earlier version, as Spark says it."""
+
+
+def run_until_first_stop(query: JobQuery) -> Left:
+    """Run the batches before the first stop, stop the query, and return what it leaves."""
+    query.make_available(min(query.first_stop, len(query.batches) - 1) + 1)
+    query.drained()
+    deaths = query.deaths
+    return Left(
+        query.available,
+        query.checkpoint,
+        query.tables,
+        query.times.committed,
+        deaths.planned,
+        deaths.happened,
+        frozenset(deaths.with_rows),
+        frozenset(deaths.asked),
+    )
+
+
+class Upgrade:
+    """The change from the earlier version of a job to the job, in one query.
+
+    Args:
+        query: The query of the job.
+        earlier: The earlier version.
+    """
+
+    def __init__(self, query: JobQuery, earlier: Earlier) -> None:
+        self.query, self.earlier = query, earlier
+        query.follows_clock = False  # its watermark has the delay of the one version, and then of the other
+
+    def run_all(self) -> None:
+        """Run the earlier version until the stop, and the job from its checkpoint.
+
+        Raises:
+            NotContinued: The job fails on the checkpoint.
+        """
+        query, earlier = self.query, self.earlier
+        try:
+            self.run_earlier()
+        except (QueryFailed, BadInput) as failed:
+            raise type(failed)(f"{earlier.name}: {failed.message}") from None
+        if query.available == len(query.batches) * query.steps:
+            return
+        if earlier.repartition is not None:
+            self.repartition(earlier.repartition)
+        # The earlier version has stopped there: the job would start for no rows, and then for those after the stop.
+        query.run = replace(query.run, stop_after=tuple(at for at in query.run.stop_after if at > query.first_stop))
+        query.declaration.take_over(query.runnable.job, query.run.mode)
+        try:
+            query.run_all()
+        except (QueryFailed, BadInput) as error:
+            refusal = NotContinued(error.message)
+            refusal.cause = getattr(error, "cause", "") or error.message
+            raise refusal from None
+
+    def run_earlier(self) -> None:
+        """Run the earlier version until the stop."""
+        query, earlier = self.query, self.earlier
+        if earlier.on is not None:
+            self.go_on(earlier.on.until_stop(earlier, query.until_stop))
+            return
+        query.declaration.take_over(earlier.job, earlier.mode)
+        with with_settings(query.spark, earlier.settings):
+            run_until_first_stop(query)
+
+    def go_on(self, left: Left) -> None:
+        """Let the query go on from what the query of another process has left."""
+        query, deaths = self.query, self.query.deaths
+        query.available, query.checkpoint, query.tables = left.available, left.checkpoint, {**left.tables}
+        query.times.committed = left.committed
+        deaths.planned, deaths.happened = [*left.planned], [*left.happened]
+        deaths.with_rows, deaths.asked = {*left.with_rows}, {*left.asked}
+
+    def repartition(self, partitions: int) -> None:
+        """Let Spark bring the state to a number of partitions, as is done while no query runs.
+
+        Raises:
+            BadInput: Spark can't, or refuses it.
+        """
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        query = self.query
+        if not hasattr(type(query.spark), "_streamingCheckpointManager"):
+            raise BadInput(f"repartition={partitions}: PySpark {query.spark.version} can't: take 4.2 or newer")
+        try:
+            query.spark._streamingCheckpointManager.repartition(str(query.checkpoint), partitions)
+        except (Py4JJavaError, PySparkException) as error:
+            java = getattr(error, "java_exception", None)
+            why = first_line(error if java is None else first_cause(java).getMessage()).rstrip(".")
+            raise BadInput(
+                f"repartition={partitions}: Spark refuses it for the checkpoint of {name_of(query.declaration.job)}: "
+                f"{why}: give another number than the state has, if the job has any"
+            ) from None
+        query.repartitioned = last_commit(query.checkpoint)
