@@ -20,7 +20,7 @@ from .. import debezium
 from ..forms.rows import Row, from_microseconds, microseconds
 from ..inputs import ResolvedInput
 from ..key_spaces import key_family
-from ..model import Arrival, JobHistory, Source
+from ..model import Arrival, JobHistory, Source, Unreadable
 from ..values import kinds, plain_values
 from .drawing import MS, are_copies
 
@@ -30,11 +30,12 @@ PLAIN_KEYS: Sequence[str] = ("a", "b", "c", "d", "e", "f")
 
 
 class _Placed(NamedTuple):
-    """A row, its input, and the index of the batch that it is in."""
+    """A row, its input, and the index of the batch that it is in; of an unreadable record its fault, too."""
 
     batch: int
     input: str
     row: Row
+    fault: str = ""
 
 
 _Rows = list[_Placed]
@@ -64,7 +65,6 @@ def shrink(
         delay_us: If no row may be late, the delay of the watermark in microseconds.
         deadline: The time after which no round begins.
     """
-    history = _with_fewer_unreadable(history, fails, deadline)
     rows, steps = _placed(history), _Steps(history, inputs, delay_us)
     smallest = Shrinker(steps.size, steps.candidates, steps.combined).shrink(
         rows, lambda candidates: fails([*map(steps.history, candidates)]), rounds, deadline=deadline
@@ -72,28 +72,10 @@ def shrink(
     return history if smallest is rows else steps.history(smallest)
 
 
-def _with_fewer_unreadable(
-    history: JobHistory,
-    fails: Callable[[Sequence[JobHistory]], Sequence[bool]],
-    deadline: Deadline | None,
-) -> JobHistory:
-    """Return the history with as few unreadable records as it takes to fail: none, one, or the fewest found."""
-    left = history.unreadable
-    while left and not (deadline is not None and deadline.is_over()):
-        choices = [(), *((one,) for one in left), *(left[:at] + left[at + 1 :] for at in range(len(left)))]
-        choices += [(left[0]._replace(batch=0),)]
-        smaller = [some for some in choices if len(some) < len(left) or some[0].batch < left[0].batch]
-        smaller = sorted({repr(some): some for some in smaller}.values(), key=len)
-        candidates = [replace(history, unreadable=some) for some in smaller]
-        failing = [one for one, does in zip(candidates, fails(candidates), strict=True) if does]
-        if not failing:
-            break
-        history, left = failing[0], failing[0].unreadable
-    return history
-
-
 def _placed(history: JobHistory) -> _Rows:
-    return [_Placed(number, name, row) for number, batch in enumerate(history.batches) for name, row in batch]
+    rows = [_Placed(number, name, row) for number, batch in enumerate(history.batches) for name, row in batch]
+    last = len(history.batches) - 1
+    return [*rows, *(_Placed(min(one.batch, last), one.input, one.row, one.fault) for one in history.unreadable)]
 
 
 def _replaced(rows: _Rows, index: int, placed: _Placed) -> _Rows:
@@ -108,13 +90,13 @@ def _merged(rows: _Rows, candidates: Sequence[_Rows]) -> _Rows:
     merged = list(rows)
     for candidate in candidates:
         for index, (before, after) in enumerate(zip(rows, candidate, strict=True)):
-            if before.input != after.input:
+            if (before.input, before.fault) != (after.input, after.fault):
                 continue
             batch, row = merged[index].batch, dict(merged[index].row)
             for name, value in after.row.items():
                 if row[name] == before.row[name] != value:
                     row[name] = value
-            merged[index] = _Placed(after.batch if batch == before.batch else batch, before.input, row)
+            merged[index] = before._replace(batch=after.batch if batch == before.batch else batch, row=row)
     return _in_order(merged)
 
 
@@ -131,15 +113,17 @@ class _Steps:
     def history(self, rows: _Rows) -> JobHistory:
         """Return a history of the rows, under the clock schedule of the original one."""
         batches: list[list[Arrival]] = [[] for _ in self.original.batches]
-        for number, name, row in rows:
-            batches[number].append(Arrival(name, row))
-        return self.original.with_batches(batches)
+        for number, name, row, fault in rows:
+            if not fault:
+                batches[number].append(Arrival(name, row))
+        unreadable = tuple(Unreadable(*placed) for placed in rows if placed.fault)
+        return replace(self.original.with_batches(batches), unreadable=unreadable)
 
     def size(self, rows: _Rows) -> Size:
         """Return the size of rows; rows that differ have different sizes."""
         times = [self.times.of(placed) for placed in rows]
         keys, values = set(), 0
-        for _, name, row in rows:
+        for _, name, row, _ in rows:
             source = self.sources[name]
             for column, value in row.items():
                 if column in source.key:
@@ -155,7 +139,7 @@ class _Steps:
             sum(of for _, _, of in keys),
             values,
             sum(abs(time - self.times.start_us) for time in times),
-            repr([(placed.batch, placed.input, sorted(placed.row.items(), key=repr)) for placed in rows]),
+            repr([(*placed._replace(row={}), sorted(placed.row.items(), key=repr)) for placed in rows]),
         )
 
     def candidates(self, rows: _Rows, thorough: bool) -> Iterator[_Rows]:
@@ -173,7 +157,8 @@ class _Steps:
 
     def are_allowed(self, rows: _Rows) -> bool:
         """Return whether rows could be drawn: by their times, and as copies of events that come again."""
-        return self.times.are_allowed(rows) and are_copies(((name, row) for _, name, row in rows), self.inputs)
+        rows = [placed for placed in rows if not placed.fault]
+        return self.times.are_allowed(rows) and are_copies(((name, row) for _, name, row, _ in rows), self.inputs)
 
 
 class _Times:
@@ -277,7 +262,7 @@ class _Times:
         """Return a row at another time, and maybe in another batch; `given`: a row without a time gets a time."""
         source = self.sources[placed.input]
         row = {**placed.row, source.time: source.time_of(us)} if given or self.has_time(placed) else placed.row
-        return _Placed(placed.batch if batch is None else batch, placed.input, row)
+        return placed._replace(batch=placed.batch if batch is None else batch, row=row)
 
 
 class _Keys:
@@ -296,7 +281,7 @@ class _Keys:
         A user's own keys are replaced by other keys of theirs.
         """
         families: dict[str, dict[str, Any]] = {}
-        for _, name, row in rows:
+        for _, name, row, _ in rows:
             for column in self.inputs[name].source.key:
                 families.setdefault(self.families[name, column], {})[repr(row[column])] = row[column]
         choices = {family: self._key_choices(family) for family in families}
@@ -367,7 +352,7 @@ class _Values:
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows with simpler values: the simplest in all rows, in a column, in a row; then one by one."""
         simpler = []
-        for _, name, row in rows:
+        for _, name, row, _ in rows:
             columns = self.inputs[name].drawn_columns
             simpler.append({column: list(self._of_column(name, column, row[column])) for column in columns})
         simplest = [{column: found[0] for column, found in of_row.items() if found} for of_row in simpler]

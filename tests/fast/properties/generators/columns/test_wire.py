@@ -382,7 +382,7 @@ def test_shrinking_leaves_the_record_that_is_needed_and_no_rows() -> None:
         return [any(one.fault == fault for one in candidate.unreadable) for candidate in candidates]
 
     smallest = shrink(history, [resolved], fails)
-    assert [one.fault for one in smallest.unreadable] == [fault]
+    assert [(one.batch, one.fault, one.row["user"]) for one in smallest.unreadable] == [(0, fault, "a")]
     assert not smallest.arrivals
     assert not shrink(history, [resolved], lambda some: [len(one.arrivals) > 1 for one in some]).unreadable
 
