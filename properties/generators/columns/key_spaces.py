@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
+from ...registration.key_space import prefixed_key
 from .forms.rows import Row
 from .inputs import ResolvedInput
 from .model import Source
@@ -44,7 +45,7 @@ class KeySpace:
         if value is None:
             raise BadInput(f"a null key can't share a query with others': give the keys with keys=[…]; {ALONE}")
         if not self.stride:
-            return f"{number:05d}|{value}"
+            return prefixed_key(number, value)
         if not -self.stride // 2 <= value < self.stride // 2:
             raise BadInput(
                 f"the key {value} is outside of {-self.stride // 2} to {self.stride // 2 - 1}, a history's range in "

@@ -40,22 +40,30 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     schedules = {(history.clock, len(history.batches)) for history in histories}
     if len(schedules) != 1:
         raise ValueError(f"{len(histories)} histories have no one clock schedule")
-    ((clock, batches),) = schedules
     if len(histories) > MOST:
         raise BadInput(f"{len(histories)} histories don't fit into one query: check {MOST} or fewer at once")
     sources = [given.source for given in inputs]
-    space = key_space(sources)
-    generator = random.Random(f"{seed} of the order")
-    encoders = {source.name: Encoder(source) for source in sources}
+    return _laid_out(with_own_keys(histories, sources), sources, random.Random(f"{seed} of the order"))
+
+
+def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
+    """Lay a history out as a table for each batch and input, with its keys as they are and without other rows."""
+    return _laid_out([history], sources, random.Random(0))
+
+
+def _laid_out(
+    histories: Sequence[JobHistory], sources: Sequence[Source], generator: random.Random
+) -> list[dict[str, pa.Table]]:
+    clock, encoders = histories[0].clock, {source.name: Encoder(source) for source in sources}
     tables = []
-    for batch in range(batches):
+    for batch in range(len(histories[0].batches)):
         rows: dict[str, list[tuple[int, Row]]] = {source.name: [] for source in sources}
         unreadable: dict[str, list[tuple[Row, str]]] = {source.name: [] for source in sources}
-        for number, history in enumerate(histories, 1):
+        for number, history in enumerate(histories):
             for name, row in history.batches[batch]:
-                rows[name].append((number, _packed(space, number, name, row)))
+                rows[name].append((number, row))
             for one in history.unreadable_in(batch):
-                unreadable[one.input].append((_packed(space, number, one.input, one.row), one.fault))
+                unreadable[one.input].append((one.row, one.fault))
         tables.append(
             {
                 name: encoder.table(_mixed(rows[name], generator), unreadable[name], clock[batch] if clock else None)
@@ -117,26 +125,6 @@ def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Ro
     for number, row in rows:
         waiting[number].append(row)
     return [waiting[number].popleft() for number in numbers]
-
-
-def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
-    """Lay a history out as a table for each batch and input, with its keys as they are and without other rows."""
-    encoders = {source.name: Encoder(source) for source in sources}
-    tables = []
-    for number, batch in enumerate(history.batches):
-        clock_us = history.clock[number] if history.clock else None
-        unreadable = history.unreadable_in(number)
-        tables.append(
-            {
-                name: encoder.table(
-                    [row for of, row in batch if of == name],
-                    [(one.row, one.fault) for one in unreadable if one.input == name],
-                    clock_us,
-                )
-                for name, encoder in encoders.items()
-            }
-        )
-    return tables
 
 
 def unpack(
