@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from ...reference.core.clocks import Clock
 from ...reference.core.errors import BadInput
@@ -32,7 +32,10 @@ ATTEMPTS = 20
 """The most schedules that are tried until all goals are covered; trying needs only the reference."""
 
 
+T = TypeVar("T")
 Finish: TypeAlias = Callable[[History], History]
+Emitted: TypeAlias = dict[tuple[int, Key | None], list[Change]]
+"""The changes of each batch and key, in order."""
 ValueMix: TypeAlias = Literal["plain", "mixed", "of one kind"]
 
 
@@ -52,6 +55,10 @@ class Neighbour(NamedTuple):
     pooled: str
     options: Mapping[str, Any]
     behaviour: Callable[[Any, Clock], Behaviour] | None = None
+
+    def differs(self, history: History, own: Emitted) -> bool:
+        """Whether it emits something else over a history than the declaration, which emits `own`."""
+        return emitted(play(replace(history, options=self.options), self.behaviour)) != own
 
 
 class _OffClock:
@@ -258,21 +265,35 @@ def neighbours_shown(
     for neighbour in neighbours(operator, options):
         if only is not None and neighbour.goal not in only:
             continue
-        shown = (
-            emitted(play(replace(history, options=neighbour.options), neighbour.behaviour)) != one
-            for history, one in zip(histories, own, strict=True)
-        )
-        found[neighbour.goal] = int(any(shown))
+        found[neighbour.goal] = int(any(map(neighbour.differs, histories, own)))
     return found
 
 
-def emitted(played: Played) -> dict[tuple[int, Key | None], list[Change]]:
+def emitted(played: Played) -> Emitted:
     """Return the output to compare a job with: the changes of each batch and key in order, without dropped records."""
     changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
     for entry in played.entries:
         if isinstance(entry.output, Change):
             changes[entry.batch, entry.output.key].append(entry.output)
     return dict(changes)
+
+
+def fewest_missing(draw: Callable[[int], tuple[T, Sequence[str]] | None]) -> T:
+    """Draw until no goal is missing, `ATTEMPTS` times at most; return the first that misses the fewest goals.
+
+    Args:
+        draw: Takes the number of the attempt; returns what it has drawn and its missing goals, or, but for the first,
+            None if an attempt before is no worse.
+    """
+    best = draw(0)
+    assert best is not None
+    for attempt in range(1, ATTEMPTS):
+        if not best[1]:
+            break
+        drawn = draw(attempt)
+        if drawn is not None and len(drawn[1]) < len(best[1]):
+            best = drawn
+    return best[0]
 
 
 def draw_covering(
@@ -284,9 +305,9 @@ def draw_covering(
     finished: Finish | None = None,
     contents: ValueMix = "plain",
 ) -> Drawn:
-    """Draw a cohort's schedule and histories, under other schedules until all goals are covered.
+    """Draw a cohort's schedule and histories, under other schedules until all goals are covered; as `fewest_missing`.
 
-    The same for the same arguments. If no attempt covers all goals, the attempt that misses the fewest counts.
+    The same for the same arguments.
 
     Args:
         operator: The operator's name.
@@ -300,24 +321,20 @@ def draw_covering(
     """
     wanted = goals(operator, options)
     hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
-    best: Drawn | None = None
-    for attempt in range(ATTEMPTS):
+
+    def draw(attempt: int) -> tuple[Drawn, Sequence[str]] | None:
         schedule = draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)
         settings = HistorySettings(operator, options, schedule)
         settings = varied(settings, seed) if contents == "of one kind" else settings
         histories = list(draw_histories(settings, count, seed, mixed=contents == "mixed"))
-        if best is not None and hardest:
+        if attempt and hardest:
             # Goals that the attempt before missed are checked first: they are likely to be missed again.
             run = histories if finished is None else [finished(history) for history in histories]
-            shown = neighbours_shown(run, only=hardest[:1])
-            if not shown[hardest[0]]:
-                continue
+            if not neighbours_shown(run, only=hardest[:1])[hardest[0]]:
+                return None
         covered = covered_by(histories, finished)
-        drawn = Drawn(histories, covered, tuple(name for name in wanted if not covered[name]))
-        hardest.sort(key=lambda goal, missing=drawn.missing: goal not in missing)  # type: ignore[misc]
-        if best is None or len(drawn.missing) < len(best.missing):
-            best = drawn
-        if not best.missing:
-            break
-    assert best is not None
-    return best
+        missing = tuple(name for name in wanted if not covered[name])
+        hardest.sort(key=lambda goal: goal not in missing)
+        return Drawn(histories, covered, missing), missing
+
+    return fewest_missing(draw)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice, repeat, zip_longest
 from typing import TypeAlias
 
 from ...reference.core.history import History
-from ...reference.core.play import Played, play
+from ...reference.core.play import Played
 from ..registration.registration import Options, Registration
 from .coverage import Neighbour, emitted, neighbours
 from .options import draw_definitions
@@ -69,6 +68,5 @@ def _showing(of_goal: list[tuple[Neighbour, _Group]], most_plays: int) -> Iterat
     rounds = zip_longest(*(zip(repeat(neighbour), group, strict=False) for neighbour, group in of_goal))
     in_turn = (one for of_round in rounds for one in of_round if one is not None)
     for neighbour, (history, own) in islice(in_turn, most_plays):
-        off_by_one = play(replace(history, options=neighbour.options), neighbour.behaviour)
-        if emitted(off_by_one) != emitted(own):
+        if neighbour.differs(history, emitted(own)):
             yield history

@@ -9,14 +9,13 @@ from ....reference.core.durations import microseconds_of
 from ...generators.columns.histories.drawing import BASES, closed, draw_histories
 from ...generators.columns.histories.goals import covered, goals, goals_of_timeouts, silences
 from ...generators.columns.model import JobHistory
+from ...generators.coverage import fewest_missing
 from ...laws.expected.oracle import Oracle
 from ...witnesses.job.plan.plans import Plan
 from ...witnesses.run_options import RunOptions
 from .arguments import CheckOptions
 
 DAY_US = 86_400_000_000
-ATTEMPTS = 20
-"""The most clock schedules that are tried until the oracle's own goals are met."""
 
 
 def with_identities(options: CheckOptions, oracle: Oracle) -> CheckOptions:
@@ -50,15 +49,13 @@ class Draws:
         self.closes = oracle.closes(run.mode)
 
     def draw(self, count: int) -> list[JobHistory]:
-        """Draw histories under one clock schedule, of several the first that meets the oracle's own goals."""
-        first: list[JobHistory] | None = None
-        for attempt in range(ATTEMPTS):
+        """Draw histories under one clock schedule, of several the one that misses the fewest goals of the oracle."""
+
+        def draw(attempt: int) -> tuple[list[JobHistory], list[str]]:
             drawn = self._drawn(count, self.options.seed + attempt * len(BASES))  # the same day
-            if not self._unmet_of_oracle(drawn):
-                return drawn
-            first = first or drawn
-        assert first is not None
-        return first
+            return drawn, self._unmet_of_oracle(drawn)
+
+        return fewest_missing(draw)
 
     def _drawn(self, count: int, seed: int) -> list[JobHistory]:
         drawn = draw_histories(

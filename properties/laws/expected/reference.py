@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from ....reference.core.play import play
 from ....reference.core.records import Change, Record, Table, fold
 from ...generators.columns.forms.rows import Row, from_microseconds
 from ...generators.columns.model import Expected, JobHistory, Source
-from ...generators.coverage import Neighbour, emitted, neighbours
+from ...generators.coverage import emitted, neighbours
 from ...registration.registration import Registration, registration_of
 from ...system.arguments import checked
 from ...witnesses.run_options import Mode, RunOptions
@@ -146,14 +146,10 @@ class ReferenceOracle(Oracle):
         for one in histories:
             history = self.history(one, sources, run)
             own = emitted(play(history))
-            left = {goal: other for goal, other in left.items() if _emits(history, other) == own}
+            left = {goal: other for goal, other in left.items() if not other.differs(history, own)}
             if not left:
                 break
         return [*left]
-
-
-def _emits(history: History, neighbour: Neighbour) -> Any:
-    return emitted(play(replace(history, options=neighbour.options), neighbour.behaviour))
 
 
 def _batch(batch: int, history: JobHistory, run: RunOptions) -> int:
