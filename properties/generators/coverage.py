@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ...reference.core.clocks import Clock
 from ...reference.core.errors import BadInput
@@ -22,7 +22,7 @@ from ...reference.core.operator import Behaviour, operator_named
 from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Dropped, Key, Record
 from ..registration.registration import Registration, registration_of
-from .draws import HistorySettings, draw_histories, varied
+from .draws import HistorySettings, draw_histories
 from .schedules import BATCHES, draw_schedule
 from .variety import UNORDERED, variety_goals, variety_met
 
@@ -36,7 +36,6 @@ T = TypeVar("T")
 Finish: TypeAlias = Callable[[History], History]
 Emitted: TypeAlias = dict[tuple[int, Key | None], list[Change]]
 """The changes of each batch and key, in order."""
-ValueMix: TypeAlias = Literal["plain", "mixed", "of one kind"]
 
 
 class Neighbour(NamedTuple):
@@ -303,7 +302,6 @@ def draw_covering(
     seed: int,
     batches: int = BATCHES,
     finished: Finish | None = None,
-    contents: ValueMix = "plain",
 ) -> Drawn:
     """Draw a cohort's schedule and histories, under other schedules until all goals are covered; as `fewest_missing`.
 
@@ -316,17 +314,13 @@ def draw_covering(
         seed: The seed.
         batches: The number of batches of a schedule.
         finished: Makes of each history the history that is run, if it differs; the returned histories are the drawn.
-        contents: The contents of records: small integers under plain keys, or a kind of values and a set of keys, the
-            same for all histories (`of one kind`, as typed columns need) or for each its own (`mixed`).
     """
     wanted = goals(operator, options)
     hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
 
     def draw(attempt: int) -> tuple[Drawn, Sequence[str]] | None:
         schedule = draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)
-        settings = HistorySettings(operator, options, schedule)
-        settings = varied(settings, seed) if contents == "of one kind" else settings
-        histories = list(draw_histories(settings, count, seed, mixed=contents == "mixed"))
+        histories = list(draw_histories(HistorySettings(operator, options, schedule), count, seed))
         if attempt and hardest:
             # Goals that the attempt before missed are checked first: they are likely to be missed again.
             run = histories if finished is None else [finished(history) for history in histories]

@@ -18,7 +18,7 @@ from ...reference.core.records import Record
 from ..registration.domain import CHOICES
 from ..registration.registration import registration_of
 from .cohorts import with_clock_advances
-from .values import EQUAL, KEY_SETS, PLAIN, SMALL, VALUE_KINDS, keys_named, kind_named, taken_like
+from .values import KEY_SETS, PLAIN, SMALL, VALUE_KINDS, keys_named, kind_named, taken_like
 
 Integer: TypeAlias = Callable[[int, int], int]
 """Draws an integer between two bounds, both included."""
@@ -223,17 +223,6 @@ def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool
             index = generator.randrange(settings.arrivals)
             moves[index] = moves[index]._replace(cuts=moves[index].cuts + 1)
         yield history_of(own, moves, f"h{number}")
-
-
-def varied(settings: HistorySettings, seed: int) -> HistorySettings:
-    """Return settings with a kind of values and a set of keys drawn for all of their histories.
-
-    So typed columns can hold the values of all histories. Not all values are equal: under some aggregates nothing
-    would show.
-    """
-    generator = random.Random(f"{seed} varied")
-    kinds = [name for name in settings.kinds if name != EQUAL] or [SMALL]
-    return replace(settings, kind=generator.choice(kinds), key_set=generator.choice(list(KEY_SETS)))
 
 
 def _each_varied(settings: HistorySettings, seed: int) -> Iterator[HistorySettings]:

@@ -34,6 +34,8 @@ Tables: TypeAlias = Mapping[str, pa.Table]
 """The rows of one batch, by the name of the input."""
 OfBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 """The function of `foreachBatch`."""
+Place: TypeAlias = Callable[[int], tuple[int, bool]]
+"""Returns the batch that a micro-batch of the query belongs to, and whether it has the batch's rows."""
 
 
 NO_LIMIT = threading.TIMEOUT_MAX
@@ -59,36 +61,35 @@ class Deaths:
 
     Args:
         planned: The crashes.
-        place: Returns the batch of a micro-batch, and whether it has the batch's rows.
 
     Attributes:
         planned: The crashes that haven't happened yet.
         count: The number of crashes that have happened.
     """
 
-    def __init__(self, planned: Sequence[Crash], place: Callable[[int], tuple[int, bool]]) -> None:
-        self.planned, self.place, self.count = [*planned], place, 0
+    def __init__(self, planned: Sequence[Crash]) -> None:
+        self.planned, self.count = [*planned], 0
 
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
         """Note that a crash happens, in a micro-batch with the given rows."""
         self.planned.remove(crash)
         self.count += 1
 
-    def dying(self, function: OfBatch) -> OfBatch:
+    def dying(self, function: OfBatch, place: Place) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
 
+        def die_if_planned(rows: DataFrame, batch_id: int, moment: Moment) -> None:
+            for crash in self.planned:
+                if crash.moment == moment and place(batch_id) == (crash.batch, crash.data):
+                    self.died(crash, rows, batch_id)
+                    raise PlannedCrash
+
         def and_die(rows: DataFrame, batch_id: int) -> None:
-            self._die_if_planned(rows, batch_id, BEFORE)
+            die_if_planned(rows, batch_id, BEFORE)
             function(rows, batch_id)
-            self._die_if_planned(rows, batch_id, BETWEEN)
+            die_if_planned(rows, batch_id, BETWEEN)
 
         return and_die
-
-    def _die_if_planned(self, rows: DataFrame, batch_id: int, moment: Moment) -> None:
-        for crash in self.planned:
-            if crash.moment == moment and self.place(batch_id) == (crash.batch, crash.data):
-                self.died(crash, rows, batch_id)
-                raise PlannedCrash
 
 
 class PreparedQuery(ABC):
@@ -119,7 +120,7 @@ class PreparedQuery(ABC):
     ) -> None:
         self.spark, self.batches, self.run, self.steps = spark, [*batches], run, steps
         self.checkpoint = folder / "checkpoint"
-        self.deaths = Deaths(run.crash_in, self.place)
+        self.deaths = Deaths(run.crash_in)
         self.available = 0
         self.callbacks = Callbacks()
         self.folders: dict[str, Path] = {}
@@ -200,7 +201,7 @@ class PreparedQuery(ABC):
 
     def dying(self, function: OfBatch) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
-        return self.callbacks.noted(self.deaths.dying(function))
+        return self.callbacks.noted(self.deaths.dying(function, self.place))
 
 
 class TookTooLong(StreamproofError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...run_options import MIDDLE, OF_SINKS, WITHIN, Crash, Moment
-from ...spark.engine import Deaths, OfBatch
+from ...spark.engine import Deaths, OfBatch, Place
 from ...spark.failures import PlannedCrash
 from ..dying import Steps, dying_writer
 from ..dying.writes import Writes
@@ -27,7 +27,6 @@ class JobDeaths(Deaths):
 
     Args:
         planned: The crashes.
-        place: Returns the batch of a micro-batch, and whether it has the batch's rows.
 
     Attributes:
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
@@ -41,9 +40,9 @@ class JobDeaths(Deaths):
         lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
     """
 
-    def __init__(self, planned: Sequence[Crash], place: Callable[[int], tuple[int, bool]]) -> None:
+    def __init__(self, planned: Sequence[Crash] = ()) -> None:
         # Each death in a micro-batch is at another step, so that a few batches have them all.
-        super().__init__([at for at in planned for _ in range(1 if at.step else DEATHS.get(at.moment, 1))], place)
+        super().__init__([at for at in planned for _ in range(1 if at.step else DEATHS.get(at.moment, 1))])
         self.happened: list[tuple[Crash, bool]] = []
         self.with_rows: set[int] = set()
         self.asked: set[int] = set()
@@ -60,11 +59,11 @@ class JobDeaths(Deaths):
             self.with_rows |= set() if rows.isEmpty() else {batch_id}
         self.happened.append((crash, batch_id in self.with_rows))
 
-    def dying(self, function: OfBatch) -> OfBatch:
+    def dying(self, function: OfBatch, place: Place) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""
 
         def in_the_middle(rows: DataFrame, batch_id: int) -> None:
-            planned = [at for at in self.planned if at.moment in OF_SINKS and self.place(batch_id) == at[:2]]
+            planned = [at for at in self.planned if at.moment in OF_SINKS and place(batch_id) == at[:2]]
             crash = self.next_in_the_middle(planned, batch_id)
             if crash is not None:
                 death = Steps(crash.step) if crash.moment == MIDDLE else Writes(crash.step)
@@ -88,7 +87,7 @@ class JobDeaths(Deaths):
             for other in planned:  # the function has returned, so these deaths can't happen any more
                 self.planned.remove(other)
 
-        return super().dying(in_the_middle)
+        return super().dying(in_the_middle, place)
 
     def next_in_the_middle(self, planned: Sequence[Crash], batch_id: int) -> Crash | None:
         """Return the crash that is next while a micro-batch's output is written, with its step; None: there is none."""

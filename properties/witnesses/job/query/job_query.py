@@ -63,7 +63,7 @@ class JobQuery(PreparedQuery):
         super().__init__(spark, folder, with_clock(feed.batches, feed.clock), run, run.steps)
         self.seconds = run.seconds
         self.declaration = Declaration(runnable, spark, folder, run, self.stream, bool(feed.clock))
-        self.deaths = JobDeaths(run.crash_in, self.place)
+        self.deaths = JobDeaths(run.crash_in)
         self.times = Times(runnable.sources, self.batches, feed.clock, feed.times_ms, self.place)
         self.tables: dict[int, pa.Table] = {}
         self.triggers: list[str] = []

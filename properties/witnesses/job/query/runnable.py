@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ....generators.columns.model import Source
 from ....system.installed.spark_versions import frame_of_arrow
-from ...run_options import PLAIN, Crash, Mode, RunOptions
+from ...run_options import PLAIN, Mode, RunOptions
 from ...spark.engine import Tables
 from ...spark.platform import connect
 from ..committed import Committed
@@ -19,6 +19,7 @@ from ..contract import location
 from ..dying.memory import Memory
 from ..plan.plans import Plan
 from ..sinks.sink import Sink
+from .deaths import JobDeaths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,20 +117,14 @@ class Left:
         checkpoint: The folder of its checkpoint.
         tables: The rows of each micro-batch.
         committed: What its progress has said.
-        planned: The crashes that haven't happened yet.
-        happened: The crashes that have happened, each with whether the micro-batch had rows.
-        with_rows: The numbers of the micro-batches with rows, as far as they are known.
-        asked: The numbers of the micro-batches in which it has died.
+        deaths: Its crashes, planned and happened.
     """
 
     available: int
     checkpoint: Path
-    tables: Mapping[int, pa.Table] = field(default_factory=dict)
+    tables: dict[int, pa.Table] = field(default_factory=dict)
     committed: Committed = field(default_factory=Committed)
-    planned: Sequence[Crash] = ()
-    happened: Sequence[tuple[Crash, bool]] = ()
-    with_rows: frozenset[int] = frozenset()
-    asked: frozenset[int] = frozenset()
+    deaths: JobDeaths = field(default_factory=JobDeaths)
 
 
 class OtherPySpark(Protocol):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .....reference.core.errors import BadInput, StreamproofError
 from ....generators.columns.forms.rows import from_microseconds, microseconds
 from ....generators.columns.model import Source
-from ...spark.engine import Tables
+from ...spark.engine import Place, Tables
 from ..committed import Committed, time_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Times:
         batches: Sequence[Tables],
         clock: Sequence[int],
         times_ms: Sequence[int],
-        place: Callable[[int], tuple[int, bool]],
+        place: Place,
     ) -> None:
         self.sources, self.batches, self.clock = sources, batches, clock
         self.times_ms, self.place, self.committed = times_ms, place, Committed()

@@ -21,17 +21,7 @@ def run_until_first_stop(query: JobQuery) -> Left:
     """Run the batches before the first stop, stop the query, and return what it leaves."""
     query.make_available(min(query.first_stop, len(query.batches) - 1) + 1)
     query.drained()
-    deaths = query.deaths
-    return Left(
-        query.available,
-        query.checkpoint,
-        query.tables,
-        query.times.committed,
-        deaths.planned,
-        deaths.happened,
-        frozenset(deaths.with_rows),
-        frozenset(deaths.asked),
-    )
+    return Left(query.available, query.checkpoint, query.tables, query.times.committed, query.deaths)
 
 
 class Upgrade:
@@ -75,19 +65,13 @@ class Upgrade:
         """Run the earlier version until the stop."""
         query, earlier = self.query, self.earlier
         if earlier.on is not None:
-            self.go_on(earlier.on.until_stop(earlier, query.until_stop))
+            left = earlier.on.until_stop(earlier, query.until_stop)
+            query.available, query.checkpoint, query.tables = left.available, left.checkpoint, left.tables
+            query.times.committed, query.deaths = left.committed, left.deaths
             return
         query.declaration.take_over(earlier.job, earlier.mode)
         with with_settings(query.spark, earlier.settings):
             run_until_first_stop(query)
-
-    def go_on(self, left: Left) -> None:
-        """Let the query go on from what the query of another process has left."""
-        query, deaths = self.query, self.query.deaths
-        query.available, query.checkpoint, query.tables = left.available, left.checkpoint, {**left.tables}
-        query.times.committed = left.committed
-        deaths.planned, deaths.happened = [*left.planned], [*left.happened]
-        deaths.with_rows, deaths.asked = {*left.with_rows}, {*left.asked}
 
     def repartition(self, partitions: int) -> None:
         """Let Spark bring the state to a number of partitions, as is done while no query runs.

@@ -87,7 +87,7 @@ def test_a_goal_is_looked_for_in_a_history_of_each_definition_in_turn(monkeypatc
         asked.append(f"{history.name} {history.options['gap_ms']}")
         return played[0]
 
-    monkeypatch.setattr("streamproof.properties.generators.neighbours.play", watched)
+    monkeypatch.setattr("streamproof.properties.generators.coverage.play", watched)
     goals = len(neighbour_goals_of(registration_of("session_windows"), [{"gap_ms": 5}]))
     neighbours_met(empty, played, most_plays=4)
     assert len(asked) == 4 * goals  # and no more plays than are allowed

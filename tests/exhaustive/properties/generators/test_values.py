@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 from streamproof.properties.generators.cohorts import one_cohort, pack
-from streamproof.properties.generators.coverage import draw_covering
-from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time, varied
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
 from streamproof.properties.generators.values import (
-    EQUAL,
     KEY_SETS,
     PLAIN,
     SMALL,
@@ -59,17 +57,10 @@ def test_every_kind_and_every_set_has_its_turn_in_mixed_histories(operator: str,
 
 
 @pytest.mark.parametrize(("operator", "profile"), PROFILES)
-def test_settings_varied_for_a_whole_sample_have_one_kind_in_which_values_differ(operator: str, profile: str) -> None:
-    plain = settings_of(operator, profile)
-    found = {varied(plain, seed).kind for seed in range(150)}
-    assert found == set(plain.kinds) - {EQUAL}
-    assert varied(plain, 7) == varied(plain, 7)
-
-
-@pytest.mark.parametrize(("operator", "profile"), PROFILES)
 @pytest.mark.parametrize("seed", [2, 3])
 def test_histories_of_one_kind_fit_the_typed_columns_of_a_cohort(operator: str, profile: str, seed: int) -> None:
-    registration, own = registration_of(operator), varied(settings_of(operator, profile), seed)
+    registration, plain = registration_of(operator), settings_of(operator, profile)
+    own = replace(plain, kind=(plain.kinds or (SMALL,))[-1], key_set=[*KEY_SETS][seed])
     assert registration.spark is not None
     cohort = one_cohort(list(draw_histories(own, 12, seed)))
     records = [record for history in cohort.histories for record in history.records]
@@ -79,15 +70,6 @@ def test_histories_of_one_kind_fit_the_typed_columns_of_a_cohort(operator: str, 
     assert sorted(owned[1] for key in packed if (owned := owner(key)) is not None) == sorted(
         record.key or "" for record in records
     )
-
-
-@pytest.mark.parametrize(("operator", "profile"), PROFILES)
-def test_every_goal_is_covered_by_mixed_histories_and_by_those_of_one_kind(operator: str, profile: str) -> None:
-    options = registration_of(operator).profiles[profile]
-    mixed, of_one_kind = (draw_covering(operator, options, 35, 1, contents=one) for one in ("mixed", "of one kind"))
-    assert mixed.missing == of_one_kind.missing == ()
-    assert len({record.key for history in mixed.histories for record in history.records}) > 20
-    assert len({record.key for history in of_one_kind.histories for record in history.records}) <= 6
 
 
 @pytest.mark.parametrize(("operator", "profile"), PROFILES)

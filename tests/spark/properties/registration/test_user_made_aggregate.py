@@ -146,7 +146,7 @@ def test_sessions_that_are_merged_in_the_wrong_order_are_found_and_shrunk(tmp_pa
 
 def test_a_concatenation_on_spark_is_the_references(spark: SparkSession) -> None:
     registration = concatenated()
-    drawn = draw_covering("concatenated_sessions", registration.profiles["update"], 60, 1, contents="of one kind")
+    drawn = draw_covering("concatenated_sessions", registration.profiles["update"], 60, 1)
     assert drawn.missing == ()
     for history, outcome in zip(drawn.histories, witness_named("spark").evaluate(drawn.histories), strict=True):
         assert differences(Outcome.of_play(history.name, play(history)), outcome) == [], history.to_text()

@@ -188,7 +188,7 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
 ) -> None:
     query: Any = SimpleNamespace(
         emitted=lambda run_all: ([], []),
-        deaths=JobDeaths((), lambda batch_id: (batch_id, True)),
+        deaths=JobDeaths(),
         times=SimpleNamespace(committed=Committed(stateful=True, restored_in=restored_in)),
         declaration=SimpleNamespace(plan=Plan(), used=TablesUsed(), settings={}, divergences=()),
         ahead=False,

@@ -32,7 +32,7 @@ CRASHES = [Crash(0, True, "before its output"), Crash(0), Crash(1)]
 @pytest.fixture
 def query() -> SinkQuery:
     query: Any = SinkQuery.__new__(SinkQuery)
-    query.deaths, query.repartitioned = JobDeaths(CRASHES, query.place), -1
+    query.deaths, query.repartitioned = JobDeaths(CRASHES), -1
     return query  # type: ignore[no-any-return]
 
 
@@ -99,7 +99,7 @@ def test_the_steps_of_a_function_are_counted_where_there_are_rows_for_it_may_ret
         done.append("a")
         done.append("b")
 
-    dying = deaths.dying(write)
+    dying = deaths.dying(write, query.place)
     rows: Any = None
     dying(rows, 0)
     assert (deaths.steps_left, deaths.planned) == (None, [Crash(1, True, MIDDLE), Crash(1, True, WITHIN)])
@@ -213,7 +213,7 @@ def test_the_rows_of_a_batch_are_those_of_both_of_its_micro_batches_or_of_the_la
     mode: Any, rows: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query: Any = JobQuery.__new__(JobQuery)
-    query.deaths, query.repartitioned = JobDeaths((), query.place), -1
+    query.deaths, query.repartitioned = JobDeaths(), -1
     query.run, query.steps, query.batches = RunOptions(mode=mode), 2, [{}, {}]
     monkeypatch.setattr(job_query, "rows_of", lambda table, *where: table)
     query.tables = {2: ["c"], 0: ["a"], 1: ["b"]}
