@@ -34,7 +34,7 @@ ATTEMPTS = 20
 
 T = TypeVar("T")
 Finish: TypeAlias = Callable[[History], History]
-Emitted: TypeAlias = dict[tuple[int, Key | None], list[Change]]
+OutputOfKeys: TypeAlias = dict[tuple[int, Key | None], list[Change]]
 """The changes of each batch and key, in order."""
 
 
@@ -55,7 +55,7 @@ class Neighbour(NamedTuple):
     options: Mapping[str, Any]
     behaviour: Callable[[Any, Clock], Behaviour] | None = None
 
-    def differs(self, history: History, own: Emitted) -> bool:
+    def differs(self, history: History, own: OutputOfKeys) -> bool:
         """Whether it emits something else over a history than the declaration, which emits `own`."""
         return emitted(play(replace(history, options=self.options), self.behaviour)) != own
 
@@ -268,7 +268,7 @@ def neighbours_shown(
     return found
 
 
-def emitted(played: Played) -> Emitted:
+def emitted(played: Played) -> OutputOfKeys:
     """Return the output to compare a job with: the changes of each batch and key in order, without dropped records."""
     changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
     for entry in played.entries:

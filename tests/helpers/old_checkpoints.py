@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from streamproof.properties.generators.columns.model import Source
 from streamproof.properties.system.installed.environments import python_of
 from streamproof.properties.witnesses.job.other_pyspark import PySparkProcess
-from streamproof.properties.witnesses.job.query.runnable import Earlier, Left, OtherPySpark, UntilStop
+from streamproof.properties.witnesses.job.query.runnable import Earlier, LeftBehind, OtherPySpark, UntilStop
 from streamproof.properties.witnesses.job.running import Output, Runner
 from streamproof.properties.witnesses.run_options import RunOptions
 
@@ -70,14 +70,14 @@ class Stored:
 
     version: str
 
-    def until_stop(self, earlier: Earlier, until: UntilStop) -> Left:
+    def until_stop(self, earlier: Earlier, until: UntilStop) -> LeftBehind:
         with zipfile.ZipFile(FOLDER / f"{self.version}.zip") as stored:
             for name in stored.namelist():
                 path = until.folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(stored.read(name).replace(_HERE.encode(), str(until.folder).encode()))
         run = until.feed.run
-        return Left((min(run.stop_after) + 1) * run.steps, until.folder / "checkpoint")
+        return LeftBehind((min(run.stop_after) + 1) * run.steps, until.folder / "checkpoint")
 
     declare: Any = None
     run: Any = None
@@ -93,7 +93,7 @@ class Storing:
     def version(self) -> str:
         return self.process.version
 
-    def until_stop(self, earlier: Earlier, until: UntilStop) -> Left:
+    def until_stop(self, earlier: Earlier, until: UntilStop) -> LeftBehind:
         left = self.process.until_stop(earlier, until)
         FOLDER.mkdir(exist_ok=True)
         with zipfile.ZipFile(FOLDER / f"{self.version}.zip", "w", zipfile.ZIP_DEFLATED) as stored:

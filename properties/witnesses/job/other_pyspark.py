@@ -31,7 +31,7 @@ from ...system.visible import first_line, visible
 from ...system.work import own_folder
 from ..run_options import Mode, RunOptions
 from ..spark.session import partitions_of_users_session, settings_of_users_session, spark_session
-from .query.runnable import Earlier, Feed, Job, Left, UntilStop, name_of
+from .query.runnable import Earlier, Feed, Job, LeftBehind, UntilStop, name_of
 from .query.sink_query import query_over
 from .query.upgrades import run_until_first_stop
 from .running import Declared, Output, Runner, session_of
@@ -98,7 +98,7 @@ class EarlierRequest:
     mode: Mode
     until: UntilStop
 
-    def answer(self) -> Left:
+    def answer(self) -> LeftBehind:
         """Run it, and return what the query leaves."""
         until = self.until
         with session_of(until.feed.run) as spark:
@@ -175,7 +175,7 @@ class PySparkProcess:
         """Run a job."""
         return self.ask(RunRequest(_alone(runner), replace(feed, run=_with_partitions(feed.run))))  # type: ignore[no-any-return]
 
-    def until_stop(self, earlier: Earlier, until: UntilStop) -> Left:
+    def until_stop(self, earlier: Earlier, until: UntilStop) -> LeftBehind:
         """Run the earlier version until the first stop, in the folder of the query that goes on."""
         feed, runnable = until.feed, until.runnable
         run = _with_partitions(replace(feed.run, settings={**feed.run.settings, **earlier.settings}))

@@ -31,7 +31,7 @@ from .query.declaration import REFUSED
 from .query.job_query import JobQuery
 from .query.runnable import Feed, OtherPySpark, RunnableJob
 from .query.sink_query import query_over
-from .query.upgrades import Upgrade
+from .query.upgrades import UpgradeRun
 from .rows import columns_of, rows_of
 from .sinks.sink import Sink
 
@@ -141,7 +141,7 @@ class Runner(RunnableJob):
         def output(spark: SparkSession, folder: Path) -> Output:
             query = query_over(self, spark, folder, feed)
             if self.earlier is not None and run.stop_after:
-                return output_of(query, Upgrade(query, self.earlier).run_all)
+                return output_of(query, UpgradeRun(query, self.earlier).run_all)
             query.declaration.owns_checkpoint = True
             return output_of(query, query.run_all)
 

@@ -34,7 +34,7 @@ Tables: TypeAlias = Mapping[str, pa.Table]
 """The rows of one batch, by the name of the input."""
 OfBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 """The function of `foreachBatch`."""
-Place: TypeAlias = Callable[[int], tuple[int, bool]]
+PlaceOf: TypeAlias = Callable[[int], tuple[int, bool]]
 """Returns the batch that a micro-batch of the query belongs to, and whether it has the batch's rows."""
 
 
@@ -75,7 +75,7 @@ class Deaths:
         self.planned.remove(crash)
         self.count += 1
 
-    def dying(self, function: OfBatch, place: Place) -> OfBatch:
+    def dying(self, function: OfBatch, place: PlaceOf) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
 
         def die_if_planned(rows: DataFrame, batch_id: int, moment: Moment) -> None:

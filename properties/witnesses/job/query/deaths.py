@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...run_options import MIDDLE, OF_SINKS, WITHIN, Crash, Moment
-from ...spark.engine import Deaths, OfBatch, Place
+from ...spark.engine import Deaths, OfBatch, PlaceOf
 from ...spark.failures import PlannedCrash
 from ..dying import Steps, dying_writer
 from ..dying.writes import Writes
@@ -59,7 +59,7 @@ class JobDeaths(Deaths):
             self.with_rows |= set() if rows.isEmpty() else {batch_id}
         self.happened.append((crash, batch_id in self.with_rows))
 
-    def dying(self, function: OfBatch, place: Place) -> OfBatch:
+    def dying(self, function: OfBatch, place: PlaceOf) -> OfBatch:
         """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""
 
         def in_the_middle(rows: DataFrame, batch_id: int) -> None:

@@ -44,7 +44,7 @@ _IDS = re.compile(r"#\d+L?")
 """The numbers of columns in the text of a plan, which are others each time that it is made."""
 
 
-class Declaration:
+class JobDeclaration:
     """The job of a query, which is declared anew each time that the query is started.
 
     Args:

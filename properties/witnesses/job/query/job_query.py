@@ -21,7 +21,7 @@ from ..processing_time import at_times
 from ..rows import rows_of
 from ..sinks.sink import Sink
 from .deaths import JobDeaths
-from .declaration import REFUSED, Declaration
+from .declaration import REFUSED, JobDeclaration
 from .runnable import Feed, RunnableJob, UntilStop, name_of
 from .times import Times
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader, StreamingQuery
     from pyspark.sql.types import StructType
 
-Emitted: TypeAlias = tuple[list[list[Row]], Sequence[Sequence[Row]]]
+WrittenRows: TypeAlias = tuple[list[list[Row]], Sequence[Sequence[Row]]]
 """The rows of each batch, of a sink one list of the end; and the rows of each micro-batch, of a sink none."""
 
 
@@ -62,7 +62,7 @@ class JobQuery(PreparedQuery):
         self.runnable, self.until_stop = runnable, UntilStop(runnable, feed, folder)
         super().__init__(spark, folder, with_clock(feed.batches, feed.clock), run, run.steps)
         self.seconds = run.seconds
-        self.declaration = Declaration(runnable, spark, folder, run, self.stream, bool(feed.clock))
+        self.declaration = JobDeclaration(runnable, spark, folder, run, self.stream, bool(feed.clock))
         self.deaths = JobDeaths(run.crash_in)
         self.times = Times(runnable.sources, self.batches, feed.clock, feed.times_ms, self.place)
         self.tables: dict[int, pa.Table] = {}
@@ -77,7 +77,7 @@ class JobQuery(PreparedQuery):
         return known[text]
 
     def reader(self, name: str) -> DataStreamReader:
-        """Return the reader of an input's stream; as `Declaration.named`."""
+        """Return the reader of an input's stream; as `JobDeclaration.named`."""
         return self.declaration.named(super().reader(name), name)
 
     def place(self, batch_id: int) -> tuple[int, bool]:
@@ -134,7 +134,7 @@ class JobQuery(PreparedQuery):
             self.deaths.lost_state = -1
         self.times.note(query)
 
-    def emitted(self, run_all: Callable[[], None]) -> Emitted:
+    def emitted(self, run_all: Callable[[], None]) -> WrittenRows:
         """Return the rows that the query emits.
 
         Args:
@@ -159,7 +159,7 @@ class JobQuery(PreparedQuery):
         may_be_behind = self.run.trigger != "default" or isinstance(self.runnable.job, Sink)
         return self.times.is_ahead(self.run.delay_us(delays_us), may_be_behind)
 
-    def rows(self) -> Emitted:
+    def rows(self) -> WrittenRows:
         """Return the rows that the query has emitted."""
         parts: list[list[Row]] = []
         batches: list[list[Row]] = [[] for _ in self.batches]

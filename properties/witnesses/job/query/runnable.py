@@ -109,7 +109,7 @@ class UntilStop:
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftBehind:
     """What the query of an earlier version leaves to the version that goes on.
 
     Attributes:
@@ -138,7 +138,7 @@ class OtherPySpark(Protocol):
     def run(self, runner: Any, feed: Feed) -> Any:
         """Run the job of a `Runner`, as `Runner.run`."""
 
-    def until_stop(self, earlier: Earlier, until: UntilStop) -> Left:
+    def until_stop(self, earlier: Earlier, until: UntilStop) -> LeftBehind:
         """Run the earlier version until the first stop, in the folder of the query that goes on."""
 
 

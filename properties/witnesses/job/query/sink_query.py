@@ -15,7 +15,7 @@ from ..dying.checkpoints import last_commit, remove, undo_commit, undo_state
 from ..rows import rows_of
 from ..sinks.files import LOG
 from ..sinks.sink import Sink
-from .job_query import Emitted, JobQuery
+from .job_query import JobQuery, WrittenRows
 from .runnable import Feed, RunnableJob, name_of
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class SinkQuery(JobQuery):
             raise
         return query
 
-    def emitted(self, run_all: Callable[[], None]) -> Emitted:
+    def emitted(self, run_all: Callable[[], None]) -> WrittenRows:
         """Return the rows that the sink has written at the end; as `JobQuery.emitted`."""
         with self.sink.at(self.own) as given:
             self.until_stop = replace(self.until_stop, given=given)
             return super().emitted(run_all)
 
-    def rows(self) -> Emitted:
+    def rows(self) -> WrittenRows:
         """Return the rows that the sink has written, as it reads them."""
         read = self.sink.read
         return [[*rows_of(called(read, [], [], self.until_stop.given[:1]), location(read))]], []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .....reference.core.errors import BadInput, StreamproofError
 from ....generators.columns.forms.rows import from_microseconds, microseconds
 from ....generators.columns.model import Source
-from ...spark.engine import Place, Tables
+from ...spark.engine import PlaceOf, Tables
 from ..committed import Committed, time_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Times:
         batches: Sequence[Tables],
         clock: Sequence[int],
         times_ms: Sequence[int],
-        place: Place,
+        place: PlaceOf,
     ) -> None:
         self.sources, self.batches, self.clock = sources, batches, clock
         self.times_ms, self.place, self.committed = times_ms, place, Committed()

@@ -10,21 +10,21 @@ from ...spark.failures import QueryFailed
 from ...spark.session import with_settings
 from ..dying.checkpoints import last_commit
 from .job_query import JobQuery
-from .runnable import Earlier, Left, name_of
+from .runnable import Earlier, LeftBehind, name_of
 
 
 class NotContinued(QueryFailed):
     """A job failed on the checkpoint of its earlier version, as Spark says it."""
 
 
-def run_until_first_stop(query: JobQuery) -> Left:
+def run_until_first_stop(query: JobQuery) -> LeftBehind:
     """Run the batches before the first stop, stop the query, and return what it leaves."""
     query.make_available(min(query.first_stop, len(query.batches) - 1) + 1)
     query.drained()
-    return Left(query.available, query.checkpoint, query.tables, query.times.committed, query.deaths)
+    return LeftBehind(query.available, query.checkpoint, query.tables, query.times.committed, query.deaths)
 
 
-class Upgrade:
+class UpgradeRun:
     """The change from the earlier version of a job to the job, in one query.
 
     Args:

@@ -28,7 +28,7 @@ from streamproof.properties.checking.jobs import upgrade as upgrading
 from streamproof.properties.system.installed.environments import python_of
 from streamproof.properties.system.installed.requirements import installed
 from streamproof.properties.witnesses.job import other_pyspark
-from streamproof.properties.witnesses.job.query.upgrades import Upgrade
+from streamproof.properties.witnesses.job.query.upgrades import UpgradeRun
 
 Job = Callable[..., DataFrame]
 CLICKS = Input("user string, at timestamp, amount int, other int", key="user", name="clicks")
@@ -279,13 +279,13 @@ def inputs_of(job: Job) -> list[Input]:
 @pytest.fixture
 def partitions(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Return the numbers of partitions of state that upgraded queries leave."""
-    found, run_all = set(), Upgrade.run_all
+    found, run_all = set(), UpgradeRun.run_all
 
-    def counted(upgrade: Upgrade) -> None:
+    def counted(upgrade: UpgradeRun) -> None:
         run_all(upgrade)
         found.add(len([*(upgrade.query.checkpoint / "state" / "0").glob("[0-9]*")]))
 
-    monkeypatch.setattr(Upgrade, "run_all", counted)
+    monkeypatch.setattr(UpgradeRun, "run_all", counted)
     return found
 
 

@@ -15,12 +15,12 @@ from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.query import declaration, job_query, sink_query
 from streamproof.properties.witnesses.job.query.deaths import JobDeaths, _spread
-from streamproof.properties.witnesses.job.query.declaration import Declaration
+from streamproof.properties.witnesses.job.query.declaration import JobDeclaration
 from streamproof.properties.witnesses.job.query.job_query import JobQuery
 from streamproof.properties.witnesses.job.query.runnable import Earlier
 from streamproof.properties.witnesses.job.query.sink_query import MOST_ROWS, SinkQuery
 from streamproof.properties.witnesses.job.query.times import Times
-from streamproof.properties.witnesses.job.query.upgrades import NotContinued, Upgrade
+from streamproof.properties.witnesses.job.query.upgrades import NotContinued, UpgradeRun
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 from streamproof.properties.witnesses.spark.platform.callbacks import Callbacks
@@ -272,7 +272,7 @@ def upgraded(stops: tuple[int, ...] = (1,), **more: Any) -> tuple[Any, list[Any]
     ran: list[Any] = []
     query.declaration = SimpleNamespace(take_over=lambda *version: ran.append(version))
     query.run_all = lambda: ran.append(query.run.stop_after)
-    upgrade: Any = Upgrade(query, Earlier(write, "update", **more))  # type: ignore[arg-type]
+    upgrade: Any = UpgradeRun(query, Earlier(write, "update", **more))  # type: ignore[arg-type]
     upgrade.run_earlier = lambda: ran.append("earlier")
     upgrade.repartition = ran.append
     return upgrade, ran
@@ -320,10 +320,10 @@ def taking_up(plan: Plan, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Any:
     sources = [
         given.source for given in resolve_all([Input("user string, at timestamp", key="user", name="clicks")], 0)
     ]
-    one: Any = Declaration.__new__(Declaration)
+    one: Any = JobDeclaration.__new__(JobDeclaration)
     one.job, one.plan, one.delays_us, one.run = write, Plan(), [], RunOptions(**more)
     one.runnable, one.static = SimpleNamespace(sources=sources, static={}), ()
-    monkeypatch.setattr(Declaration, "plan_of", lambda self, analyzed: plan)
+    monkeypatch.setattr(JobDeclaration, "plan_of", lambda self, analyzed: plan)
     monkeypatch.setattr(declaration, "tables_used", lambda plan, static: TablesUsed())
     return one
 
@@ -363,7 +363,7 @@ def test_a_plan_that_goes_by_a_time_that_the_check_does_not_know_is_refused(monk
 def test_queries_that_a_job_starts_beside_its_own_are_stopped_and_refused(
     active: str, ended: str, own: int, said: str
 ) -> None:
-    query: Any = Declaration.__new__(Declaration)
+    query: Any = JobDeclaration.__new__(JobDeclaration)
     stopped: list[str] = []
     made = {name: SimpleNamespace(id=name, stop=lambda name=name: stopped.append(name)) for name in {*active, *ended}}
     query.before = {"0"}

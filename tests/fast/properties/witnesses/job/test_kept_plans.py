@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.query import declaration
-from streamproof.properties.witnesses.job.query.declaration import Declaration
+from streamproof.properties.witnesses.job.query.declaration import JobDeclaration
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_a_plan_is_read_once_if_its_text_is_the_same(
     spark = SimpleNamespace(conf={})
     for text, folder in zip(texts, ("/tmp/one", "/tmp/two"), strict=True):
         query: Any = SimpleNamespace(folder=Path(folder), runnable=runnable, spark=spark, mode="append")
-        assert Declaration.plan_of(query, SimpleNamespace(toString=lambda text=text: text)) == plan
+        assert JobDeclaration.plan_of(query, SimpleNamespace(toString=lambda text=text: text)) == plan
     assert len(read) == times_read
