@@ -26,7 +26,7 @@ from .foreign_keys.referring import (
 from .runtime.columns import ColumnLike
 from .runtime.inputs import JoinInputLike
 from .runtime.keyed import InitialState, StageOf, declaration_of, staged
-from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, changed, joined, key_of
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Key, LogicOutput, changed, joined, key_of
 from .runtime.stages import SEEN, To, dropped_before, parts
 
 
@@ -134,7 +134,7 @@ class LeftLogic(ReferringLogic):
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
 
-    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[LogicOutput]:
         """Change the row; return the messages to the foreign keys concerned."""
         new, *names = row.value
         before, after = (state[0] if state else None), self.foreign_key_at(new, names)
@@ -161,7 +161,7 @@ class RightLogic(ReferredLogic):
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
 
-    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         """Take a left row that arrives, changes or leaves."""
         timestamp, reason, left, *left_key = row.value
         if reason is not None:
@@ -180,17 +180,17 @@ class RightLogic(ReferredLogic):
         else:
             state.lefts[key] = left
 
-    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: ValueAt) -> Emitted:
+    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: ValueAt) -> LogicOutput:
         """Return a stored left row with the changed right row, or a tombstone."""
         assert row.timestamp is not None
         return self.result(state, row, key, left.value, max(row.timestamp, left.timestamp))
 
-    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> LogicOutput:
         """Return a left row with the right row, or a tombstone."""
         right, stamp = state.right or (None, timestamp)
         joins = left is not None and (right is not None or self.join.join == "left")
         value = (*key, joined(left, right) if joins else None)
-        return Emitted(None, None, value, max(timestamp, stamp), UPDATE if joins else TOMBSTONE, None, row.order)
+        return LogicOutput(None, None, value, max(timestamp, stamp), UPDATE if joins else TOMBSTONE, None, row.order)
 
 
 class OneToManyStages(NamedTuple):

@@ -20,7 +20,7 @@ from .runtime.columns import ColumnLike, bare, value_and_result
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import resolved
 from .runtime.keyed import InitialState, declaration_of, keyed
-from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped
+from .runtime.logic import Arrived, Key, Logic, LogicOutput, changed, dropped
 
 
 def range_aggregate(
@@ -125,7 +125,7 @@ class RangeLogic(Logic[list[Retained]]):
         """The rows again."""
         return [Retained(*row) for row in fields[0]]
 
-    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         """Store a row, and return the aggregate of its range."""
         assert row.timestamp is not None
         if self.retention_ms is not None and row.timestamp < clock - self.retention_ms:

@@ -20,7 +20,7 @@ from .runtime.columns import ColumnLike, bare, key_columns, timestamp_column, va
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import any_null, resolved
 from .runtime.keyed import InitialState, declaration_of, keyed
-from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Key, Logic, LogicOutput, dropped
 from .runtime.native import changelog
 
 
@@ -197,7 +197,7 @@ class SessionLogic(Logic[list[Session]]):
         """The sessions again."""
         return [Session(*session) for session in fields[0]]
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         """Add a row to `sessions`, which are in order of end; return the changes to emit."""
         windows, timestamp = self.windows, row.timestamp
         assert timestamp is not None
@@ -229,24 +229,24 @@ class SessionLogic(Logic[list[Session]]):
             value = by.merger(bare_key, value, session.value)
         return by.aggregator(bare_key, row.value, value)
 
-    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[LogicOutput]:
         """Return tombstones of the merged sessions, if the new session is longer than 0 ms, then the new session."""
-        update = Emitted(merged.start, merged.end, merged.value, merged.end, UPDATE, None, row.order)
+        update = LogicOutput(merged.start, merged.end, merged.value, merged.end, UPDATE, None, row.order)
         if not near or merged.start == merged.end:
             return [update]
         return [*[self.tombstone(session, row) for session in near], update]
 
-    def tombstone(self, session: Session, row: Arrived) -> Emitted:
+    def tombstone(self, session: Session, row: Arrived) -> LogicOutput:
         """Return the tombstone of a merged session."""
-        return Emitted(session.start, session.end, None, session.end, TOMBSTONE, None, row.order)
+        return LogicOutput(session.start, session.end, None, session.end, TOMBSTONE, None, row.order)
 
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         """Emit the sessions that the clock has closed since `emitted` (ms), by end."""
         if self.windows.emit == "update":
             return []
         emitted_edge, edge = self.windows.close_edge(emitted), self.windows.close_edge(clock)
         closed = [session for session in sessions if emitted_edge <= session.end < edge]
-        return [Emitted(start, end, value, end, UPDATE, None, None) for start, end, value in closed]
+        return [LogicOutput(start, end, value, end, UPDATE, None, None) for start, end, value in closed]
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
         """Return the sessions that the retention still keeps, and the sessions whose closing is still to be emitted."""

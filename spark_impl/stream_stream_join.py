@@ -20,7 +20,7 @@ from ..reference.definitions.joins import Join, StreamStreamJoin
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import JoinInputLike, OperatorInput, any_null, joined_type, require_same, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
-from .runtime.logic import BEFORE_ALL_TIMES, Arrived, Emitted, Key, Logic, changed, dropped, joined
+from .runtime.logic import BEFORE_ALL_TIMES, Arrived, Key, Logic, LogicOutput, changed, dropped, joined
 from .runtime.native import changelog, key_names
 
 OTHER = {"left": "right", "right": "left"}
@@ -252,7 +252,7 @@ class StreamStreamLogic(Logic[Buffers]):
         """Both buffers again."""
         return {"left": [Buffered(*row) for row in fields[0]], "right": [Buffered(*row) for row in fields[1]]}
 
-    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         """Emit the pairs of a record, or the record without a partner, and buffer it if later records can find it."""
         join, side, at = self.join, row.side, row.timestamp
         assert at is not None
@@ -288,7 +288,7 @@ class StreamStreamLogic(Logic[Buffers]):
         first = bisect_left(state[other], max(timestamp - before, join.close_edge(other, clock)), key=_timestamp)
         return list(range(first, bisect_right(state[other], timestamp + after, key=_timestamp)))
 
-    def pair(self, row: Arrived, partner: Buffered) -> Emitted:
+    def pair(self, row: Arrived, partner: Buffered) -> LogicOutput:
         """Return the output of a pair."""
         left, right = (row.value, partner.value) if row.side == "left" else (partner.value, row.value)
         assert row.timestamp is not None
@@ -298,7 +298,7 @@ class StreamStreamLogic(Logic[Buffers]):
         """Return the value of a row without a partner."""
         return joined(value, None) if side == "left" else joined(None, value)
 
-    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
         """Emit the unmatched records that can find no partner any more, by timestamp, right before left."""
         if self.join.emit != "close":
             return []

@@ -16,7 +16,7 @@ from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import StreamTableJoin
 from .runtime.inputs import JoinInputLike, OperatorInput, any_null, joined_type, require_same, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
-from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped, joined
+from .runtime.logic import Arrived, Key, Logic, LogicOutput, changed, dropped, joined
 from .runtime.native import changelog, key_names
 
 
@@ -165,7 +165,7 @@ class StreamTableLogic(Logic[list[Any]]):
         """The row again."""
         return list(fields)
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         """Change the row of the table, or look it up for a record of the stream."""
         if None in key and (row.side == "right" or self.join.join == "inner"):
             return [dropped(row, "null key")]

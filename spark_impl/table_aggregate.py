@@ -17,7 +17,7 @@ from ..reference.definitions.aggregates import AGGREGATES_OF_TABLES, Aggregate, 
 from .runtime.columns import ColumnLike, bare, value_and_result
 from .runtime.inputs import resolved
 from .runtime.keyed import InitialState, StageOf, declaration_of, staged
-from .runtime.logic import UPDATE, Arrived, Emitted, Key, Logic, changed
+from .runtime.logic import UPDATE, Arrived, Key, Logic, LogicOutput, changed
 from .runtime.stages import SEEN, To, dropped_before, named_columns, numbered, parts, renamed
 
 
@@ -132,7 +132,7 @@ class RowLogic(Logic[list[InGroup]]):
         """Unpack the group and the value."""
         return [InGroup(tuple(fields[:-1]), fields[-1])]
 
-    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
         """Change the row: send the old value to be subtracted, and the new value to be added."""
         old, new = (state[0] if state else None), self.in_group(row)
         state[:] = [] if new is None else [new]
@@ -147,14 +147,14 @@ class RowLogic(Logic[list[InGroup]]):
         self.groups.aggregate.check(member)
         return InGroup(found, member)
 
-    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Emitted]:
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[LogicOutput]:
         """Return the messages to the groups concerned: one message if the group is the same."""
         if old is not None and new is not None and old.group == new.group:
             return [self.message(row, old.group, old, new)]
         emitted = [] if old is None else [self.message(row, old.group, old, None)]
         return emitted if new is None else [*emitted, self.message(row, new.group, None, new)]
 
-    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> Emitted:
+    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> LogicOutput:
         """Return the message to a group: the value to subtract, and the value to add."""
         sent = (*group, old and old.member, new and new.member, old is not None, new is not None)
         return changed(row, sent, row.timestamp)
@@ -187,7 +187,7 @@ class GroupLogic(Logic[list[Aggregated]]):
         """The aggregate again."""
         return [Aggregated(*fields)]
 
-    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[LogicOutput]:
         """Subtract the old member of a message, add the new member, and emit the group."""
         timestamp, reason, taken, added, takes, adds = row.value
         if reason is not None:
@@ -198,7 +198,7 @@ class GroupLogic(Logic[list[Aggregated]]):
         if adds:
             value = self.added(key, value, added)
         state[:] = [Aggregated(value, self.stamp(largest, timestamp))]
-        return [Emitted(None, None, self.groups.aggregate.finish(value), state[0].largest, UPDATE, None, row.order)]
+        return [LogicOutput(None, None, self.groups.aggregate.finish(value), state[0].largest, UPDATE, None, row.order)]
 
     def subtracted(self, key: Key, value: Any, member: Any) -> Any:
         """Return the aggregate without a member."""

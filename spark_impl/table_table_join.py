@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from ..reference.definitions.joins import Join, TableTableJoin
 from .runtime.inputs import JoinInputLike, joined_type, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
-from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined
+from .runtime.logic import Arrived, Key, Logic, LogicOutput, changed, joined
 
 Side = tuple[Any, int] | None
 """A row of one side: its value and timestamp (ms), if there is one."""
@@ -91,7 +91,7 @@ class TableTableLogic(Logic[dict[str, Side]]):
             "right": None if right is None else (right, right_timestamp),
         }
 
-    def take(self, key: Key, state: dict[str, Side], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: dict[str, Side], row: Arrived, clock: int) -> list[LogicOutput]:
         """Change a row, and emit the joined row, or a tombstone, where the join has one."""
         assert row.timestamp is not None
         old, other = state[row.side], state["right" if row.side == "left" else "left"]

@@ -22,7 +22,7 @@ from .runtime.columns import ColumnLike, accumulator_type, bare, resolve, value_
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import resolved
 from .runtime.keyed import InitialState, declaration_of, keyed
-from .runtime.logic import BEFORE_ALL_TIMES, TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
+from .runtime.logic import BEFORE_ALL_TIMES, TOMBSTONE, UPDATE, Arrived, Key, Logic, LogicOutput, dropped
 from .runtime.native import closed_windows
 
 
@@ -319,7 +319,7 @@ class WindowLogic(Logic[State]):
                 one.held = [Message(*message) for message in one.held]
         return state
 
-    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
         """Add a row to its windows, and emit the windows that it makes due."""
         assert row.timestamp is not None
         if self.windows.storage == "full":
@@ -330,7 +330,7 @@ class WindowLogic(Logic[State]):
         taken = self.merged(key, state, row, clock) if self.windows.type == "session" else self.fixed(state, row, clock)
         if not taken:
             return [dropped(row, "late")]
-        emitted: list[Emitted] = []
+        emitted: list[LogicOutput] = []
         for one in taken:
             self.add(key, one, row, clock)
             if self.is_due(one, clock):
@@ -448,7 +448,7 @@ class WindowLogic(Logic[State]):
             return None
         return window.latest + retention_ms + 1 if retention_ms else 0
 
-    def emit(self, window: Filled) -> list[Emitted]:
+    def emit(self, window: Filled) -> list[LogicOutput]:
         """Emit a window's aggregate, replacing its earlier rows; or its rows not emitted before."""
         window.not_emitted = 0
         if self.windows.storage == "full":
@@ -465,15 +465,15 @@ class WindowLogic(Logic[State]):
             (shown for shown in window.shown if shown != (window.start, window.end)), key=lambda shown: shown[1]
         )
 
-    def update(self, window: Filled, value: Any, timestamp: int) -> Emitted:
+    def update(self, window: Filled, value: Any, timestamp: int) -> LogicOutput:
         """Return an update of a window."""
-        return Emitted(window.start, window.end, value, timestamp, UPDATE, None, None)
+        return LogicOutput(window.start, window.end, value, timestamp, UPDATE, None, None)
 
-    def tombstone(self, start: int, end: int) -> Emitted:
+    def tombstone(self, start: int, end: int) -> LogicOutput:
         """Return the tombstone of an earlier window of a session."""
-        return Emitted(start, end, None, end, TOMBSTONE, None, None)
+        return LogicOutput(start, end, None, end, TOMBSTONE, None, None)
 
-    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: State, emitted: int, clock: int) -> list[LogicOutput]:
         """Emit the windows that the clock has made due, by end: Samza's `refresh`."""
         return [change for one in state.windows if self.is_due(one, clock) for change in self.emit(one)]
 

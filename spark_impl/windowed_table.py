@@ -29,7 +29,7 @@ from .runtime.inputs import (
     resolved,
 )
 from .runtime.keyed import InitialState, declaration_of, keyed
-from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped, joined
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Key, Logic, LogicOutput, dropped, joined
 from .runtime.native import closed_windows
 
 SIDES = ("events", "right")
@@ -326,7 +326,7 @@ class Windowed(NamedTuple):
     timestamp: int
 
 
-class TableRow(NamedTuple):
+class TableEntry(NamedTuple):
     """The row of the table that is joined: its value, the window that it looks up, and its timestamp (all ms)."""
 
     value: Any
@@ -339,7 +339,7 @@ class WindowedState:
     """The state of a key: each input's windows by their start, and the row of the table."""
 
     sides: dict[str, dict[int, Windowed]]
-    row: TableRow | None
+    row: TableEntry | None
 
 
 class WindowedLogic(Logic[WindowedState]):
@@ -371,9 +371,9 @@ class WindowedLogic(Logic[WindowedState]):
         """The windows and the row again."""
         *sides, row = fields
         windows = [{start: Windowed(value, timestamp) for start, value, timestamp in side} for side in sides]
-        return WindowedState(dict(zip(SIDES, windows, strict=True)), None if row is None else TableRow(*row))
+        return WindowedState(dict(zip(SIDES, windows, strict=True)), None if row is None else TableEntry(*row))
 
-    def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[LogicOutput]:
         """Take a row of either input, and emit the changes that it causes."""
         edge = clock - self.table.grace_ms
         if row.side == SIDES[0] or self.table.with_ == "windowed_table":
@@ -384,7 +384,7 @@ class WindowedLogic(Logic[WindowedState]):
             emitted = self.take_right(state, row, edge)
         return [change._replace(cause=row.order) for change in emitted]
 
-    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
+    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         """Add a row to its windows, and, with emit `update`, emit them by end."""
         assert row.timestamp is not None
         starts = self.open(row.timestamp, edge)
@@ -410,7 +410,7 @@ class WindowedLogic(Logic[WindowedState]):
             return None
         return state.sides[side].get(start)
 
-    def emit(self, state: WindowedState, side: str, start: int, edge: int) -> list[Emitted]:
+    def emit(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         """Return the changes in the result that a changed window causes."""
         match self.table.with_:
             case None:
@@ -424,7 +424,7 @@ class WindowedLogic(Logic[WindowedState]):
                 return [self.emit_looked_up(state.row, state.sides[side][start])]
         return []
 
-    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[Emitted]:
+    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         """Return a row of the join of two windowed tables after one side has changed."""
         left = self.emitted(state, SIDES[0], start, edge)
         right = self.emitted(state, SIDES[1], start + self.table.shift_ms, edge)
@@ -433,23 +433,23 @@ class WindowedLogic(Logic[WindowedState]):
         stamp = max(left.timestamp if left else 0, right.timestamp if right else 0)
         return [self.change(start, joined(left and left.value, right and right.value), stamp)]
 
-    def emit_with_row(self, state: WindowedState, start: int, at: Windowed) -> Emitted:
+    def emit_with_row(self, state: WindowedState, start: int, at: Windowed) -> LogicOutput:
         """Return the row of a window with the table's row, or without."""
         row = state.row
         stamp = at.timestamp if row is None else max(at.timestamp, row.timestamp)
         return self.change(start, joined(at.value, row and row.value), stamp)
 
-    def emit_looked_up(self, row: TableRow, at: Windowed | None) -> Emitted:
+    def emit_looked_up(self, row: TableEntry, at: Windowed | None) -> LogicOutput:
         """Return a row with the window that it looks up, or without."""
         stamp = row.timestamp
         if at is not None and self.table.with_ == "table_lookup":
             stamp = max(stamp, at.timestamp)
         return self.change(None, joined(row.value, at and at.value), stamp)
 
-    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
+    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         """Take a row of the table, or a row that looks up, and emit the changes that it causes."""
         assert row.timestamp is not None
-        new = None if row.value is None else TableRow(row.value["value"], row.value["start"], row.timestamp)
+        new = None if row.value is None else TableEntry(row.value["value"], row.value["start"], row.timestamp)
         found = None if new is None else self.emitted(state, SIDES[0], new.start, edge)
         if self.table.with_ == "stream_lookup":
             assert new is not None
@@ -463,12 +463,12 @@ class WindowedLogic(Logic[WindowedState]):
             return [self.emit_looked_up(new, found)]
         return [] if old is None else [self.change(None, None, row.timestamp)]
 
-    def change(self, start: int | None, value: Any, timestamp: int) -> Emitted:
+    def change(self, start: int | None, value: Any, timestamp: int) -> LogicOutput:
         """Return a row of the result: an update, or a tombstone where the value is None."""
         end = None if start is None else start + self.table.size_ms
-        return Emitted(start, end, value, timestamp, TOMBSTONE if value is None else UPDATE, None, None)
+        return LogicOutput(start, end, value, timestamp, TOMBSTONE if value is None else UPDATE, None, None)
 
-    def close(self, state: WindowedState, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: WindowedState, emitted: int, clock: int) -> list[LogicOutput]:
         """Emit the windows that the clock has closed since `emitted` (ms), as if it had passed each end in turn."""
         table = self.table
         if table.emit == "update":
@@ -481,7 +481,7 @@ class WindowedLogic(Logic[WindowedState]):
                     ends.setdefault(end, []).append((side, start))
         return [change for end, closed in sorted(ends.items()) for change in self.emit_closed(state, closed, end)]
 
-    def emit_closed(self, state: WindowedState, closed: list[tuple[str, int]], edge: int) -> list[Emitted]:
+    def emit_closed(self, state: WindowedState, closed: list[tuple[str, int]], edge: int) -> list[LogicOutput]:
         """Emit windows that close together, by end; a row of the result that both sides change is emitted once."""
         emitted = {change.end: change for side, start in closed for change in self.emit(state, side, start, edge)}
         return sorted(emitted.values(), key=lambda change: change.end or 0)

@@ -17,10 +17,10 @@ from .pytla import (
     MissingJar,
     Progress,
     Result,
+    TlaValue,
     TlcError,
     Tools,
     Trace,
-    Value,
     ValueSyntaxError,
     parse_value,
 )
@@ -109,7 +109,7 @@ def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
         return Tools(find_java().executable, pytla.find_jar(), options)
 
 
-def model_of(model: CatalogueModel, constants: Mapping[str, Value]) -> pytla.Model:
+def model_of(model: CatalogueModel, constants: Mapping[str, TlaValue]) -> pytla.Model:
     """Return a model of the catalogue as pytla takes it, with some constants overridden."""
     return pytla.Model(model.module, model.configuration, constants=constants)
 
@@ -168,14 +168,14 @@ def broken_expectations(model: CatalogueModel, found: ModelResult, exact: bool) 
     ]
 
 
-def constants_of(model: pytla.Model) -> dict[str, Value]:
+def constants_of(model: pytla.Model) -> dict[str, TlaValue]:
     """Return the constants of a model: the configuration's values, and the overridden constants.
 
     Raises:
         TlcError: The configuration can't be read.
     """
     configuration = Configuration(model.configuration)
-    constants: dict[str, Value] = {}
+    constants: dict[str, TlaValue] = {}
     for entry in configuration.entries:
         name, is_value, text = configuration.text[entry.start : entry.end].partition("=")
         if entry.section == "constants" and is_value:
@@ -184,7 +184,9 @@ def constants_of(model: pytla.Model) -> dict[str, Value]:
     return {**constants, **model.constants}
 
 
-def own_model(module: Path, configuration: Path | None, constants: Mapping[str, Value], deadlock: bool) -> pytla.Model:
+def own_model(
+    module: Path, configuration: Path | None, constants: Mapping[str, TlaValue], deadlock: bool
+) -> pytla.Model:
     """Return a user's own module as pytla takes it; its configuration lies beside it, unless it is named.
 
     Args:

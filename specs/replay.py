@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..reference.core.errors import BadInput
 from ..reference.core.history import Delivery, History
 from .pytla import Step, Trace
-from .replays.common import Machine, ModelConstants, ModuleReplay, StateDifference, difference, is_stuttering, steps_of
+from .replays.common import DifferingPart, Machine, ModelConstants, ModuleReplay, difference, is_stuttering, steps_of
 from .replays.foreign_key_join import ForeignKeyJoinReplay
 from .replays.foreign_key_kafka import WITHOUT_KEY
 from .replays.one_to_many_join import OneToManyJoinReplay
@@ -57,7 +57,7 @@ class Disagreement(NamedTuple):
         )
 
     @classmethod
-    def after(cls, behaviour: int, step: Step, found: StateDifference) -> Disagreement:
+    def after(cls, behaviour: int, step: Step, found: DifferingPart) -> Disagreement:
         """Return the disagreement after a step.
 
         Args:
@@ -132,7 +132,7 @@ class _Reached(NamedTuple):
 
     step: Step
     machine: Machine
-    found: StateDifference | None
+    found: DifferingPart | None
 
 
 def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:

@@ -18,11 +18,11 @@ from typing import Any, Literal, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from .pytla import Function, ModelValue, Trace, Value, to_tla
+from .pytla import Function, ModelValue, TlaValue, Trace, to_tla
 from .steps import ending, read_module, readable_steps, sequence_difference, written
 
-ChartState: TypeAlias = Mapping[str, Value]
-ChartKeys: TypeAlias = tuple[Value, ...]
+ChartState: TypeAlias = Mapping[str, TlaValue]
+ChartKeys: TypeAlias = tuple[TlaValue, ...]
 
 LINE = 18
 """The height of a line of text, in pixels."""
@@ -52,7 +52,7 @@ class Channel:
     sender: str
     receiver: str
     lines: tuple[str, ...]
-    discards: Callable[[ChartKeys, Value, ChartState, ChartState], bool] = lambda keys, message, before, after: False
+    discards: Callable[[ChartKeys, TlaValue, ChartState, ChartState], bool] = lambda keys, message, before, after: False
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ class Description:
     note: str = ""
 
 
-def _stale(keys: ChartKeys, message: Value, before: ChartState, after: ChartState) -> bool:
+def _stale(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
     """Whether a response has another hash than the present row, and changed nothing."""
     left = before["left"]
     row = left[keys[1]] if isinstance(left, Function) else None
     return isinstance(message, Function) and message["hash"] != row and before["result"] == after["result"]
 
 
-def _older(keys: ChartKeys, message: Value, before: ChartState, after: ChartState) -> bool:
+def _older(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
     """Whether a result is older than the newest result that came, if that is a reason to discard it."""
     newest = before["newest"]
     of_key = newest[keys[1]] if isinstance(newest, Function) else 0
@@ -172,7 +172,7 @@ DESCRIPTIONS: dict[str, Description] = {
 class _Message:
     channel: Channel
     keys: ChartKeys
-    content: Value
+    content: TlaValue
     sent_at: float
     delivered_at: float | None = None
     discarded: bool = False
@@ -223,7 +223,7 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "", n
     return drawing.svg(name, title, verdict, said, ". ".join([*spoken, *filter(None, (verdict, said))]))
 
 
-def short(value: Value) -> str:
+def short(value: TlaValue) -> str:
     """Write a value briefly: a row as its fields, `(1, r1)`, and a pair of rows as `[(1, r1), (1, r1)]`."""
     match value:
         case bool():
@@ -285,7 +285,7 @@ class _Drawing:
                         names.add(_filled(template, keys, None))
         return sorted(names, key=_natural)
 
-    def _rows_of(self, lane: str) -> Iterator[tuple[RowsVariable, ChartKeys, Value]]:
+    def _rows_of(self, lane: str) -> Iterator[tuple[RowsVariable, ChartKeys, TlaValue]]:
         """Return every row that is ever written on a lifeline."""
         for step in self.trace.steps:
             for table in self.description.tables if self.description else ():
@@ -323,7 +323,7 @@ class _Drawing:
 
     def _step(self, before: ChartState, after: ChartState) -> None:
         assert self.description is not None
-        sent: list[tuple[Channel, ChartKeys, Value]] = []
+        sent: list[tuple[Channel, ChartKeys, TlaValue]] = []
         for channel in self.description.channels:
             now = dict(_leaves(after[channel.variable], channel.depth))
             for keys, queue in _leaves(before[channel.variable], channel.depth):
@@ -379,7 +379,7 @@ class _Drawing:
     def _lane(self, template: str, keys: ChartKeys) -> float:
         return self.picture.lanes[_filled(template, keys, None)]
 
-    def _event(self, table: RowsVariable, keys: ChartKeys, row: Value) -> None:
+    def _event(self, table: RowsVariable, keys: ChartKeys, row: TlaValue) -> None:
         line = table.gone if table.gone and isinstance(row, ModelValue) else table.line
         x, text = self._lane(table.lane, keys), _filled(line, keys, row)
         self.picture.y += 4
@@ -393,7 +393,7 @@ class _Drawing:
             self.picture.arrows.append(_arrow("output", start, y, end, y, ()))
         self.right_edge = max(self.right_edge, x + width / 2)
 
-    def _send(self, channel: Channel, keys: ChartKeys, message: Value) -> None:
+    def _send(self, channel: Channel, keys: ChartKeys, message: TlaValue) -> None:
         self.picture.y += LINE * len(channel.lines)
         self.messages.append(_Message(channel, keys, message, self.picture.y))
         self.picture.y += 6
@@ -527,12 +527,12 @@ def _fits(description: Description, state: ChartState) -> bool:
     return all(part.variable in state for part in parts)
 
 
-def _is_there(row: Value) -> bool:
+def _is_there(row: TlaValue) -> bool:
     """Whether a value of the initial state is a row, and not a word for no row."""
     return isinstance(row, Function | tuple | frozenset) and bool(row)
 
 
-def _leaves(value: Value, depth: int) -> Iterator[tuple[ChartKeys, Value]]:
+def _leaves(value: TlaValue, depth: int) -> Iterator[tuple[ChartKeys, TlaValue]]:
     """Yield the values that `depth` keys lead to, each with its keys."""
     if depth == 0:
         yield (), value
@@ -543,7 +543,7 @@ def _leaves(value: Value, depth: int) -> Iterator[tuple[ChartKeys, Value]]:
             yield (key, *keys), leaf
 
 
-def _in_order(queue: Value) -> tuple[Value, ...]:
+def _in_order(queue: TlaValue) -> tuple[TlaValue, ...]:
     """Return the messages of a queue: for a set and a bag in the order of their text."""
     if isinstance(queue, tuple):
         return queue
@@ -555,7 +555,7 @@ def _in_order(queue: Value) -> tuple[Value, ...]:
     return ()
 
 
-def _difference(before: Value, after: Value) -> tuple[list[int], tuple[Value, ...]]:
+def _difference(before: TlaValue, after: TlaValue) -> tuple[list[int], tuple[TlaValue, ...]]:
     """Return the indices of the messages that were taken from a queue, and the messages that were put into it."""
     old, new = _in_order(before), _in_order(after)
     if isinstance(before, tuple):
@@ -569,7 +569,7 @@ def _difference(before: Value, after: Value) -> tuple[list[int], tuple[Value, ..
     return indices, tuple(put.elements())
 
 
-def _taken(waiting: list[_Message], queue: Value, index: int) -> _Message:
+def _taken(waiting: list[_Message], queue: TlaValue, index: int) -> _Message:
     """Return the message at an index of a queue: sequences keep the order of sending, sets and bags have no order."""
     if isinstance(queue, tuple):
         return waiting[index]
@@ -577,7 +577,7 @@ def _taken(waiting: list[_Message], queue: Value, index: int) -> _Message:
     return next(message for message in waiting if message.content == content and message.delivered_at is None)
 
 
-def _filled(template: str, keys: ChartKeys, value: Value | None) -> str:
+def _filled(template: str, keys: ChartKeys, value: TlaValue | None) -> str:
     fields = {}
     if isinstance(value, Function):
         fields = {name: short(within) for name, within in value.items() if isinstance(name, str)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from .pytla import Function, Step, Trace, Value, to_tla
+from .pytla import Function, Step, TlaValue, Trace, to_tla
 
 Kind = Literal["set", "appended", "taken", "removed", "joined", "left", "new", "gone"]
 
@@ -36,10 +36,10 @@ class ChangedVariable:
     """
 
     variable: str
-    keys: tuple[Value, ...]
+    keys: tuple[TlaValue, ...]
     kind: Kind
-    before: Value | None
-    after: Value | None
+    before: TlaValue | None
+    after: TlaValue | None
 
     @property
     def path(self) -> str:
@@ -108,20 +108,20 @@ class ModuleText:
     definitions: Mapping[str, ModuleDefinition]
     variables: tuple[str, ...]
 
-    def ordered(self, state: Mapping[str, Value]) -> dict[str, Value]:
+    def ordered(self, state: Mapping[str, TlaValue]) -> dict[str, TlaValue]:
         """Return the variables of a state in the order of their declaration; TLC has an order of its own."""
         index = {name: number for number, name in enumerate(self.variables)}
         return dict(sorted(state.items(), key=lambda item: index.get(item[0], len(index))))
 
 
-def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> tuple[ChangedVariable, ...]:
+def changes(before: Mapping[str, TlaValue], after: Mapping[str, TlaValue]) -> tuple[ChangedVariable, ...]:
     """Return the differences between two states, in the order of the second state's variables."""
     return tuple(
         change for name, value in after.items() if name in before for change in _between(name, (), before[name], value)
     )
 
 
-def written(value: Value) -> str:
+def written(value: TlaValue) -> str:
     """Write a value in TLA+, the fields of a record in their own order, which `to_tla` sorts."""
     match value:
         case Function() if value and all(isinstance(name, str) and name.isidentifier() for name in value):
@@ -134,7 +134,7 @@ def written(value: Value) -> str:
 
 
 def readable_steps(
-    trace: Trace, text: ModuleText, write: Callable[[Value], str] | None = None
+    trace: Trace, text: ModuleText, write: Callable[[TlaValue], str] | None = None
 ) -> tuple[ReadableStep, ...]:
     """Return the steps of a behaviour after the initial state, with actions as they are called (see `called`).
 
@@ -160,7 +160,7 @@ def ending(trace: Trace) -> str:
 
 
 def called(
-    step: Step, found: Sequence[ChangedVariable], text: ModuleText, write: Callable[[Value], str] | None = None
+    step: Step, found: Sequence[ChangedVariable], text: ModuleText, write: Callable[[TlaValue], str] | None = None
 ) -> str:
     """Return a step's action with its parameters, as far as its changes show them: `DeliverResponse("r1", _)`.
 
@@ -223,7 +223,7 @@ def read_module(module: Path) -> ModuleText:
     return ModuleText(found, tuple(variables))
 
 
-def _between(variable: str, keys: tuple[Value, ...], before: Value, after: Value) -> Iterator[ChangedVariable]:
+def _between(variable: str, keys: tuple[TlaValue, ...], before: TlaValue, after: TlaValue) -> Iterator[ChangedVariable]:
     if _same(before, after):
         return
     if isinstance(before, Function) and isinstance(after, Function) and not (keys and _is_row(before, after)):
@@ -239,7 +239,7 @@ def _between(variable: str, keys: tuple[Value, ...], before: Value, after: Value
         yield ChangedVariable(variable, keys, "set", before, after)
 
 
-def _same(one: Value, other: Value) -> bool:
+def _same(one: TlaValue, other: TlaValue) -> bool:
     # Python takes 1 for True; TLA+ doesn't.
     return one == other and to_tla(one) == to_tla(other)
 
@@ -254,7 +254,7 @@ def _is_row(before: Function, after: Function) -> bool:
 
 
 def _between_functions(
-    variable: str, keys: tuple[Value, ...], before: Function, after: Function
+    variable: str, keys: tuple[TlaValue, ...], before: Function, after: Function
 ) -> Iterator[ChangedVariable]:
     if not any(key in after for key in before):
         yield ChangedVariable(variable, keys, "set", before, after)
@@ -270,7 +270,7 @@ def _between_functions(
 
 
 def _between_sequences(
-    variable: str, keys: tuple[Value, ...], before: tuple[Value, ...], after: tuple[Value, ...]
+    variable: str, keys: tuple[TlaValue, ...], before: tuple[TlaValue, ...], after: tuple[TlaValue, ...]
 ) -> Iterator[ChangedVariable]:
     gone, came = sequence_difference(before, after)
     if len(before) == len(after) and len(gone) == len(came) and gone != [0]:
@@ -286,7 +286,9 @@ def _between_sequences(
             yield ChangedVariable(variable, keys, "appended", None, value)
 
 
-def sequence_difference(before: tuple[Value, ...], after: tuple[Value, ...]) -> tuple[list[int], tuple[Value, ...]]:
+def sequence_difference(
+    before: tuple[TlaValue, ...], after: tuple[TlaValue, ...]
+) -> tuple[list[int], tuple[TlaValue, ...]]:
     """Return the difference between two queues: the indices (from 0) of removed elements, and the appended elements.
 
     As few as possible are appended, and the first of equal elements are removed.
@@ -312,7 +314,7 @@ def _narrow(known: dict[str, set[str]], name: str | None, values: set[str], cert
             known[name] = both
 
 
-def _at(value: Value, keys: Sequence[Value]) -> Value:
+def _at(value: TlaValue, keys: Sequence[TlaValue]) -> TlaValue:
     for key in keys:
         if isinstance(value, Function):
             value = value[key]

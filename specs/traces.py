@@ -67,7 +67,7 @@ _DEFAULTS = {"null_foreign_key": "ignore", "quiet": False}
 
 
 @dataclass(frozen=True)
-class Event:
+class TraceEvent:
     """An event of a trace.
 
     Attributes:
@@ -93,7 +93,7 @@ class Event:
         """Whether it is a step, and not an effect of a step."""
         return self.kind in STEPS
 
-    def numbered(self, line: int) -> Event:
+    def numbered(self, line: int) -> TraceEvent:
         """Return the event on another line."""
         return replace(self, line=line)
 
@@ -134,7 +134,7 @@ class JoinTrace:
     null_foreign_key: str
     order: TraceOrder
     quiet: bool
-    events: tuple[Event, ...]
+    events: tuple[TraceEvent, ...]
 
     def to_text(self) -> str:
         """Return the trace as a file has it."""
@@ -167,13 +167,13 @@ class JoinTrace:
             first, *others = _keys_of(event)
             for other in others:
                 parents[root(first)] = root(other)
-        grouped: dict[tuple[str, Key], list[Event]] = {}
+        grouped: dict[tuple[str, Key], list[TraceEvent]] = {}
         for event in self.events:
             grouped.setdefault(root(_keys_of(event)[0]), []).append(event)
         return [replace(self, events=tuple(events)) for events in grouped.values()]
 
 
-def _keys_of(event: Event) -> list[tuple[str, Key]]:
+def _keys_of(event: TraceEvent) -> list[tuple[str, Key]]:
     if event.kind == "right":
         return [("right", event.key)]
     names = event.foreign_key is not None and event.foreign_key is not UNKNOWN
@@ -233,7 +233,7 @@ def parse_trace(text: str, where: str = "trace") -> JoinTrace:
     return JoinTrace(events=events, **fields)
 
 
-def _event(line: str, number: int, where: str, order: str) -> Event:
+def _event(line: str, number: int, where: str, order: str) -> TraceEvent:
     content = _object(line, where)
     kind = content.pop("event", None)
     if not _is_kind(kind):
@@ -261,7 +261,7 @@ def _event(line: str, number: int, where: str, order: str) -> Event:
         raise BadInput(f"{where}: 'value' is {json.dumps(value)}, but must be a pair [left, right], or null")
     if kind == "response sent":
         content.setdefault("foreign_key", UNKNOWN)
-    return Event(number, kind, **content)
+    return TraceEvent(number, kind, **content)
 
 
 def _is_kind(value: object) -> TypeGuard[EventKind]:

@@ -20,9 +20,9 @@ from ..reference.core.records import Value as Row
 from ..reference.definitions.joins import ForeignKeyJoin
 from ..reference.foreign_key_protocol import Protocol, Route, Subscription, digest_of
 from .catalogue import FOLDER
-from .pytla import Function, Model, ModelValue, Progress, StateGraph, Tools, Value, state_graph
+from .pytla import Function, Model, ModelValue, Progress, StateGraph, TlaValue, Tools, state_graph
 from .replays.foreign_key_kafka import WITHOUT_KEY
-from .traces import STEPS, UNKNOWN, Event, EventKind, JoinTrace
+from .traces import STEPS, UNKNOWN, EventKind, JoinTrace, TraceEvent
 
 MODULE = FOLDER / "ForeignKeyJoin" / "ForeignKeyJoinTrace.tla"
 BATCH = 200
@@ -40,8 +40,8 @@ class Possible:
         does: Its messages and outputs.
     """
 
-    step: Event
-    does: tuple[Event, ...]
+    step: TraceEvent
+    does: tuple[TraceEvent, ...]
 
     def __str__(self) -> str:
         return f"{self.step}: " + ("; ".join(map(str, self.does)) or "nothing is sent or emitted")
@@ -61,12 +61,12 @@ class Refusal:
         possible: What could have happened next.
     """
 
-    event: Event | None
-    lacks: tuple[Event, ...]
+    event: TraceEvent | None
+    lacks: tuple[TraceEvent, ...]
     explained: int
     events: int
-    after: Event | None
-    unexplained: tuple[Event, ...]
+    after: TraceEvent | None
+    unexplained: tuple[TraceEvent, ...]
     possible: tuple[Possible, ...]
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ def _graph(
 ) -> StateGraph:
     left_keys, right_keys = keys
     first = parts[0].trace
-    constants: dict[str, Value] = {
+    constants: dict[str, TlaValue] = {
         "LeftKeys": frozenset(left_keys),
         "RightKeys": frozenset(right_keys),
         "LeftChanges": max(part.count("left") for part in parts),
@@ -202,7 +202,7 @@ class _Part:
         self.keys = {name: key for names in (self.left_names, self.right_names) for key, name in names.items()}
         self.rows: dict[str, tuple[Function, Row]] = {}
         self.versions: dict[str, int] = {}
-        self.right_rows: dict[Value, Row] = {}
+        self.right_rows: dict[TlaValue, Row] = {}
         for event in trace.events:
             if event.value is None:
                 continue
@@ -213,7 +213,7 @@ class _Part:
             elif event.kind == "right":
                 self.versions.setdefault(_text(event.value), len(self.versions) + 1)
                 self.right_rows[self._right_row(event.key, event.value)] = event.value
-        self.values: dict[Value, Row] = {NONE: None, **dict(self.rows.values()), **self.right_rows}
+        self.values: dict[TlaValue, Row] = {NONE: None, **dict(self.rows.values()), **self.right_rows}
         self.groups = list(_grouped(trace.events)) if trace.order == "total" else []
 
     def count(self, kind: EventKind) -> int:
@@ -226,7 +226,7 @@ class _Part:
         """Return the trace as the module takes it, with a log for each key."""
         logs = self.logs
 
-        def of(log: str, keys: Sequence[Value], write: Callable[[Event], Value]) -> Function:
+        def of(log: str, keys: Sequence[TlaValue], write: Callable[[TraceEvent], TlaValue]) -> Function:
             return Function((key, tuple(write(event) for event in logs.get((log, key), ()))) for key in keys)
 
         return _record(
@@ -243,9 +243,9 @@ class _Part:
         )
 
     @cached_property
-    def logs(self) -> dict[tuple[str, Value], list[Event]]:
+    def logs(self) -> dict[tuple[str, TlaValue], list[TraceEvent]]:
         """Return the events of each log of the module, in order."""
-        logs: dict[tuple[str, Value], list[Event]] = {}
+        logs: dict[tuple[str, TlaValue], list[TraceEvent]] = {}
         for event in self.trace.events:
             if event.kind == "right":
                 logs.setdefault(("right", self.right_names[event.key]), []).append(event)
@@ -256,38 +256,38 @@ class _Part:
                 logs.setdefault((log, self.left_names[event.key]), []).append(event)
         return logs
 
-    def _right_name(self, key: Any) -> Value:
+    def _right_name(self, key: Any) -> TlaValue:
         return NONE if key is None else self.right_names[key]
 
-    def _left_row(self, value: Row) -> Value:
+    def _left_row(self, value: Row) -> TlaValue:
         return (
             NONE
             if value is None
             else self.rows.get(_text(value), (_record({"version": 0, "foreign_key": NONE}), None))[0]
         )
 
-    def _right_row(self, key: Any, value: Row) -> Value:
+    def _right_row(self, key: Any, value: Row) -> TlaValue:
         """Return a right row; if its key isn't known, or it never existed, only the version has a meaning."""
         if value is None:
             return NONE
         named = NONE if key is None or key is UNKNOWN else self.right_names[key]
         return _record({"version": self.versions.get(_text(value), 0), "key": named})
 
-    def _hash(self, event: Event) -> dict[str, Value]:
+    def _hash(self, event: TraceEvent) -> dict[str, TlaValue]:
         known = event.of is not UNKNOWN
         return {"hashed": known, "hash": self._left_row(event.of) if known else NONE}
 
-    def _subscription(self, event: Event) -> Function:
+    def _subscription(self, event: TraceEvent) -> Function:
         assert event.instruction is not None
-        asks: dict[str, Value] = {"key": self.left_names[event.key], "instruction": event.instruction}
+        asks: dict[str, TlaValue] = {"key": self.left_names[event.key], "instruction": event.instruction}
         return _record({**asks, **self._hash(event)})
 
-    def _response(self, event: Event) -> Function:
+    def _response(self, event: TraceEvent) -> Function:
         named = event.foreign_key is not UNKNOWN
-        from_: dict[str, Value] = {"named": named, "from": self._right_name(event.foreign_key) if named else NONE}
+        from_: dict[str, TlaValue] = {"named": named, "from": self._right_name(event.foreign_key) if named else NONE}
         return _record({**from_, **self._hash(event), "value": self._right_row(event.foreign_key, event.value)})
 
-    def _pair(self, event: Event) -> Value:
+    def _pair(self, event: TraceEvent) -> TlaValue:
         if event.value is None:
             return NONE
         left, right = event.value
@@ -295,7 +295,7 @@ class _Part:
         names = row["foreign_key"] if isinstance(row, Function) else NONE
         return _record({"left": row, "right": self._right_row(self.keys.get(str(names)), right)})
 
-    def _step(self, step: Event, does: Sequence[Event]) -> Function:
+    def _step(self, step: TraceEvent, does: Sequence[TraceEvent]) -> Function:
         counts = [sum(one.kind == kind for one in does) for kind in ("subscription sent", "response sent", "output")]
         route = {"left": None, "right": step.key}.get(step.kind, step.foreign_key)
         return _record(
@@ -328,7 +328,7 @@ class _Part:
         queues += [queue for of_route in state["responses"].values() for queue in of_route.values()]
         return any(queues)
 
-    def _unexplained(self, state: Any) -> list[Event]:
+    def _unexplained(self, state: Any) -> list[TraceEvent]:
         at = state["at"]
         first = [
             events[count] for (log, key), events in self.logs.items() if (count := at[log].get(key, 0)) < len(events)
@@ -357,7 +357,7 @@ class _Part:
             lacks = () if event is not None else tuple(one for way in possible for one in way.does)
         return Refusal(event, lacks, explained, len(self.trace.events), after, unexplained, possible)
 
-    def _contradicted(self, state: Any, possible: Sequence[Possible]) -> Event | None:
+    def _contradicted(self, state: Any, possible: Sequence[Possible]) -> TraceEvent | None:
         """Return the first event that contradicts a possible step's effect there, if there is one."""
         logs, found = self.logs, []
         for one in (one for way in possible for one in way.does):
@@ -369,7 +369,7 @@ class _Part:
             found += [event for event in rest[:1] if not _alike(event, one)]
         return min(found, key=lambda event: event.line, default=None)
 
-    def _refused(self, steps: int, possible: Sequence[Possible]) -> tuple[Event | None, tuple[Event, ...]]:
+    def _refused(self, steps: int, possible: Sequence[Possible]) -> tuple[TraceEvent | None, tuple[TraceEvent, ...]]:
         if steps == len(self.groups):
             return None, ()
         step, does = self.groups[steps]
@@ -397,10 +397,10 @@ class _Part:
             name = strayed["route"] if kind == "right" else strayed["key"]
             step = self.logs[kind, name][state["at"][kind][name]]
         else:
-            step = Event(0, kind, key or "", foreign_key=self._key(strayed["route"]))
+            step = TraceEvent(0, kind, key or "", foreign_key=self._key(strayed["route"]))
         does = [
             *(
-                Event(
+                TraceEvent(
                     0,
                     "subscription sent",
                     self._key(one["key"]) or "",
@@ -411,7 +411,7 @@ class _Part:
                 for to, one in strayed["sent"]
             ),
             *(
-                Event(
+                TraceEvent(
                     0,
                     "response sent",
                     self._key(answer["key"]) or "",
@@ -421,7 +421,7 @@ class _Part:
                 )
                 for answer in sorted(strayed["answers"], key=str)
             ),
-            *(Event(0, "output", key or "", value=self._emitted(pair)) for pair in strayed["emitted"]),
+            *(TraceEvent(0, "output", key or "", value=self._emitted(pair)) for pair in strayed["emitted"]),
         ]
         return Possible(step, tuple(does))
 
@@ -432,7 +432,7 @@ class _Part:
         return None if name == NONE else self.keys[str(name)]
 
 
-def _alike(recorded: Event, meant: Event) -> bool:
+def _alike(recorded: TraceEvent, meant: TraceEvent) -> bool:
     """Whether a recorded event may be the specification's event, which has all fields."""
     return (
         (recorded.kind, recorded.key, recorded.instruction) == (meant.kind, meant.key, meant.instruction)
@@ -442,9 +442,9 @@ def _alike(recorded: Event, meant: Event) -> bool:
     )
 
 
-def _grouped(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event]]]:
+def _grouped(events: Sequence[TraceEvent]) -> Iterator[tuple[TraceEvent, list[TraceEvent]]]:
     """Yield each step with its effects."""
-    group: tuple[Event, list[Event]] | None = None
+    group: tuple[TraceEvent, list[TraceEvent]] | None = None
     for event in events:
         if event.is_step:
             if group is not None:
@@ -456,7 +456,7 @@ def _grouped(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event]]]:
         yield group
 
 
-def _record(fields: Mapping[str, Value]) -> Function:
+def _record(fields: Mapping[str, TlaValue]) -> Function:
     return Function(fields.items())
 
 
@@ -464,7 +464,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _int(value: Value) -> int:
+def _int(value: TlaValue) -> int:
     assert isinstance(value, int)
     return value
 
@@ -486,10 +486,10 @@ def record_trace(history: History, protocol: type[Protocol] = Protocol, named: s
     definition: ForeignKeyJoin = operator_named(history.operator).declare(history.options)
     machine = protocol(definition, StreamTime())
     values: dict[bytes | None, Row] = {None: None}
-    events: list[Event] = []
+    events: list[TraceEvent] = []
 
     def add(kind: EventKind, key: Key, **fields: Any) -> None:
-        events.append(Event(len(events) + 2, kind, key, **fields))
+        events.append(TraceEvent(len(events) + 2, kind, key, **fields))
 
     for line in history.lines:
         before = {route: list(messages) for route, messages in machine.waiting.items()}

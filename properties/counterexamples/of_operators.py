@@ -16,7 +16,7 @@ from ..laws.all import Subject
 from ..system.visible import visible
 from ..witnesses.run_options import run_options
 from .counterexample import Counterexample, Saved
-from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, Version, put, read_each, read_metadata
+from .store import HISTORY, METADATA, ORIGINAL, TEXT, FolderVersion, Refresh, Store, put, read_each, read_metadata
 from .text import counterexample_text, test_to_paste, versions
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
@@ -85,7 +85,7 @@ class FolderStore(Store):
 
 def save_history(
     folder: Path, counterexample: Saved, others: Mapping[str, str] | None = None, refresh: Refresh = "unconfirmed"
-) -> tuple[Path, Version | None]:
+) -> tuple[Path, FolderVersion | None]:
     """Save a counterexample as a folder `folder/operator/name`.
 
     Args:

@@ -27,7 +27,7 @@ Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
 """When today's metadata and texts replace a saved counterexample's: never; unless both are confirmed; or always."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """The errors of a rename onto a name that is taken."""
-Version: TypeAlias = tuple[int, int]
+FolderVersion: TypeAlias = tuple[int, int]
 """The inode and the time of change (ns) of the metadata; refreshing the counterexample changes them."""
 T = TypeVar("T")
 
@@ -36,9 +36,9 @@ class Store:
     """Folders of counterexamples, in which nothing is overwritten; any number of processes may share them."""
 
     def __init__(self) -> None:
-        self._written: dict[tuple[int, Path], Version] = {}
+        self._written: dict[tuple[int, Path], FolderVersion] = {}
 
-    def remembered(self, path: Path, written: Version | None) -> Path:
+    def remembered(self, path: Path, written: FolderVersion | None) -> Path:
         """Note the version of a folder that this process made, and return the folder."""
         if written is not None:
             self._written[os.getpid(), path] = written
@@ -63,7 +63,7 @@ def put(
     *,
     identity: Sequence[str] = (),
     refresh: Refresh = "unconfirmed",
-) -> tuple[Path, Version | None]:
+) -> tuple[Path, FolderVersion | None]:
     """Write a counterexample's folder, whole or not at all; if its name is taken by another content, beside it.
 
     Args:
@@ -221,7 +221,7 @@ def _alone_in(parent: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _version(folder: Path) -> Version | None:
+def _version(folder: Path) -> FolderVersion | None:
     """Return the version of a saved counterexample; None if it is gone."""
     try:
         status = (folder / METADATA).stat()

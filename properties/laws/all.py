@@ -17,7 +17,7 @@ from .metamorphic.packing import Packing
 from .metamorphic.partitions import Partitions
 from .metamorphic.repeats import Repeats
 from .metamorphic.restart import Restart
-from .metamorphic.row_by_row import RowByRow
+from .metamorphic.row_by_row import RowsOneAtATime
 from .metamorphic.upgrade import Upgrade
 from .metamorphic.variants import VariantLaw
 from .of_reference.duckdb import DuckDBOfReference
@@ -51,7 +51,7 @@ METAMORPHIC: Sequence[Law] = (
     Repeats(),
 )
 """The laws that compare runs with each other, without an oracle. Jobs are asked the `Invariant`s, in this order."""
-OF_JOBS: Sequence[Invariant] = (RowByRow(),)
+OF_JOBS: Sequence[Invariant] = (RowsOneAtATime(),)
 """The invariants that only jobs are asked."""
 UPGRADE = Upgrade()
 """The law that a job is asked beside its earlier version."""

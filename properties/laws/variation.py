@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..generators.columns.model import Comparing, JobHistory
-from ..witnesses.job.running import Output
+from ..witnesses.job.running import QueryOutput
 from ..witnesses.run_options import RunOptions
 
 BATCHES = 5
@@ -47,7 +47,7 @@ class Variation:
     comparing: Comparing = "batches"
     vary: Callable[[JobHistory], JobHistory] = field(default=lambda history: history, compare=False)
     goals: Sequence[str] = ()
-    parts: Callable[[Output], Sequence[Variation]] | None = field(default=None, compare=False)
+    parts: Callable[[QueryOutput], Sequence[Variation]] | None = field(default=None, compare=False)
     share: Callable[[int], Variation] | None = field(default=None, compare=False)
     remedy: str = ""
     is_alone: bool = False

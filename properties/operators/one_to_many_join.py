@@ -27,7 +27,7 @@ from .foreign_key_join import REGISTRATION as FOREIGN_KEY_JOIN
 from .foreign_key_join import concerns_left_key, key_named, left_keys, referring
 
 if TYPE_CHECKING:
-    from ..registration.shared import SharedChange
+    from ..registration.shared import SharedOutput
 
 
 _build = join_build("one_to_many_join", referring)
@@ -51,12 +51,12 @@ def _is_of(join: OneToManyJoin, emitted: Key, key: Key) -> bool:
     return bool(json.loads(emitted)[1] == key)
 
 
-def _shared_key(join: OneToManyJoin, change: SharedChange) -> Key | None:
+def _shared_key(join: OneToManyJoin, change: SharedOutput) -> Key | None:
     own = None if change.value is None else change.value[0]
     return None if own is None else json.dumps([change.key[0], own], ensure_ascii=False)
 
 
-def _decoded(join: OneToManyJoin, change: SharedChange) -> Value:
+def _decoded(join: OneToManyJoin, change: SharedOutput) -> Value:
     joined = None if change.value is None else change.value[1]
     return None if joined is None else [joined["left"], joined["right"]]
 

@@ -49,7 +49,7 @@ from ..registration.sql import Answer, Options, Sql, beside, pairs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ..registration.shared import SharedChange
+    from ..registration.shared import SharedOutput
     from ..witnesses.kafka.builder import Builder
 
 RIGHT, WINDOW_START = "right_value", "window_start"
@@ -338,12 +338,12 @@ def _content(table: WindowedTable, record: Record) -> StageValue:
     return StageValue({"value": record.value, "start": None if window is None else window[0]})
 
 
-def _shared_key(table: WindowedTable, change: SharedChange) -> Key | None:
+def _shared_key(table: WindowedTable, change: SharedOutput) -> Key | None:
     key: Key | None = change.key[0]
     return f"{key}@{change.start}" if table.to_stream == "window_in_key" and change.start is not None else key
 
 
-def _decoded(table: WindowedTable, change: SharedChange) -> Value:
+def _decoded(table: WindowedTable, change: SharedOutput) -> Value:
     value = change.value
     if value is not None and table.with_ is not None:
         value = [value["left"], value["right"]]

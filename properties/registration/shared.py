@@ -16,8 +16,8 @@ FAILED = "failed"
 """The kind of change for an error that a logic has raised; its reason is the error."""
 
 
-class SharedChange(NamedTuple):
-    """A change of a key of a history, as its logic emitted it; the other fields are those of `Emitted` (times in ms).
+class SharedOutput(NamedTuple):
+    """A change of a key of a history, as its logic emitted it; its other fields are `LogicOutput`'s (times in ms).
 
     Attributes:
         history: The number of its history.
@@ -51,7 +51,7 @@ def _as_it_is(definition: Any, record: Record) -> StageValue:
     return StageValue(record.value)
 
 
-def own_key(definition: Any, change: SharedChange) -> Key | None:
+def own_key(definition: Any, change: SharedOutput) -> Key | None:
     """Return the key of a change whose key is one text."""
     return change.key[0]  # type: ignore[no-any-return]
 
@@ -71,8 +71,8 @@ class Shared:
 
     logic: Callable[[Any], Any]
     content: Callable[[Any, Record], StageValue] = _as_it_is
-    decode: Callable[[Any, SharedChange], Value] = lambda definition, change: change.value
-    key: Callable[[Any, SharedChange], Key | None] = own_key
+    decode: Callable[[Any, SharedOutput], Value] = lambda definition, change: change.value
+    key: Callable[[Any, SharedOutput], Key | None] = own_key
     windowed: Callable[[Any], bool] = lambda definition: True
     hops: Callable[[], Sequence[Hop]] | None = None
 
@@ -84,7 +84,7 @@ class Shared:
         return (made,) if isinstance(made, Logic) else tuple(made)
 
 
-def decode_sides(definition: Any, change: SharedChange) -> Value:
+def decode_sides(definition: Any, change: SharedOutput) -> Value:
     """Return a joined value as the reference emits it."""
     return None if change.value is None else [change.value["left"], change.value["right"]]
 

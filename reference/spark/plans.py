@@ -264,7 +264,7 @@ class Aggregation(Stateful):
         bounds: Whether a window's `start` and `end` are columns, too.
     """
 
-    by: windows.Windows | session_windows.SessionWindows | groups.Groups
+    by: windows.Windows | session_windows.SessionAggregation | groups.Groups
     time: str = ""
     bounds: bool = False
 

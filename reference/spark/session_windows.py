@@ -18,7 +18,7 @@ GroupKey: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class SessionWindows:
+class SessionAggregation:
     """An aggregation by session windows; all times are microseconds since 1970.
 
     Attributes:
@@ -42,7 +42,7 @@ class SessionWindows:
 class SessionsState:
     """The sessions that haven't been evicted: by key, each session's rows in order of time."""
 
-    def __init__(self, windows: SessionWindows) -> None:
+    def __init__(self, windows: SessionAggregation) -> None:
         self.windows = windows
         self.sessions: dict[GroupKey, list[list[Row]]] = {}
 

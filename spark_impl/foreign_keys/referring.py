@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from ...reference.core.errors import BadInput
 from ..runtime.columns import ColumnLike
 from ..runtime.inputs import JoinInputLike, OperatorInput, joined_type, two_sides
-from ..runtime.logic import Arrived, Emitted, Key, Logic, dropped, key_of
+from ..runtime.logic import Arrived, Key, Logic, LogicOutput, dropped, key_of
 from ..runtime.stages import Columns, named_columns, numbered, parts, renamed
 
 
@@ -78,17 +78,17 @@ class ReferredLogic(Logic[ReferredState]):
         right, width = None if value is None else ValueAt(value, timestamp), len(self.stored._fields)
         return ReferredState(right, {key_of(one[:-width]): self.stored(*one[-width:]) for one in lefts})
 
-    def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[LogicOutput]:
         """Take a right row, or a message of a left row."""
         if row.side == "right":
             return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
         return self.take_left(key, state, row)
 
-    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         """Take a message of a left row."""
         raise NotImplementedError
 
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         """Change the right row, and emit for every left row that refers to it, in the order of their keys."""
         assert row.timestamp is not None
         state.right = None if row.value is None else ValueAt(row.value, row.timestamp)
@@ -97,7 +97,7 @@ class ReferredLogic(Logic[ReferredState]):
             for key, left in sorted(state.lefts.items(), key=lambda referring: referring[0])
         ]
 
-    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Any) -> Emitted:
+    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Any) -> LogicOutput:
         """Return the output of a changed right row for a left row."""
         raise NotImplementedError
 

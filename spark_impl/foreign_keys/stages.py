@@ -20,7 +20,7 @@ from ...reference.definitions.joins import ForeignKeyJoin
 from ..runtime.codec import encode
 from ..runtime.inputs import OperatorInput
 from ..runtime.keyed import StageOf, declaration_of
-from ..runtime.logic import Arrived, Emitted, Key, Logic, changed, joined, key_of
+from ..runtime.logic import Arrived, Key, Logic, LogicOutput, changed, joined, key_of
 from ..runtime.stages import SEEN, To, dropped_before, parts
 from .referring import ReferredLogic, ReferredState, ReferringLogic, ReferringTables
 
@@ -60,7 +60,7 @@ class SenderLogic(ReferringLogic):
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
 
-    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[LogicOutput]:
         """Change the row; return the subscriptions to send, the last one with the row."""
         new, *names = row.value
         before, after = (state[0] if state else None), self.foreign_key_of(new, names)
@@ -127,7 +127,7 @@ class ResponderLogic(ReferredLogic):
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
 
-    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         """Take a subscription."""
         timestamp, reason, instruction, digest, carries, refers, left, *left_key = row.value
         if reason is not None:
@@ -163,11 +163,11 @@ class ResponderLogic(ReferredLogic):
         """Forget a left row."""
         state.lefts.pop(key, None)
 
-    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Subscribed) -> Emitted:
+    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Subscribed) -> LogicOutput:
         """Return the response to a subscribed row when the right row changes."""
         return self.message(row, key, Response(True, left.digest, row.value), row.timestamp)
 
-    def message(self, row: Arrived, key: Key, answer: Response, timestamp: int | None) -> Emitted:
+    def message(self, row: Arrived, key: Key, answer: Response, timestamp: int | None) -> LogicOutput:
         """Return a message to a left key."""
         return changed(row, (*key, *answer), timestamp)
 
@@ -207,7 +207,7 @@ class ReceiverLogic(Logic[LeftState]):
         value, digest, refers, shown = fields
         return LeftState(value, None if digest is None else bytes(digest), refers, shown)
 
-    def take(self, key: Key, state: LeftState, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: LeftState, row: Arrived, clock: int) -> list[LogicOutput]:
         """Take a row, a response, or a row and then a response."""
         timestamp, reason, answers, digest, right, carries, asked, refers, left = row.value
         if reason is not None:
@@ -226,7 +226,7 @@ class ReceiverLogic(Logic[LeftState]):
         """Whether a response is to an earlier value of the row."""
         return digest != state.digest
 
-    def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> Emitted:
+    def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> LogicOutput:
         """Return the row joined with the right value, or a tombstone."""
         alone = self.join.join == "left" and (self.join.keeps_null or state.refers)
         state.shown = state.value is not None and (right is not None or alone)

@@ -89,7 +89,7 @@ class Arrived(_Fields):
     side: str = ""
 
 
-class Emitted(_Fields):
+class LogicOutput(_Fields):
     """A change of one key, or a dropped row; `start` and `end` bound its window, if it has one (all ms)."""
 
     start: int | None
@@ -101,7 +101,7 @@ class Emitted(_Fields):
     cause: Any
 
 
-def changed(row: Arrived, value: Any, timestamp: int | None, window: tuple[int, int] | None = None) -> Emitted:
+def changed(row: Arrived, value: Any, timestamp: int | None, window: tuple[int, int] | None = None) -> LogicOutput:
     """Make the change that a row sets off.
 
     Args:
@@ -111,12 +111,12 @@ def changed(row: Arrived, value: Any, timestamp: int | None, window: tuple[int, 
         window: `(start, end)` (ms), if the change has one.
     """
     start, end = window or (None, None)
-    return Emitted(start, end, value, timestamp, TOMBSTONE if value is None else UPDATE, None, row.order)
+    return LogicOutput(start, end, value, timestamp, TOMBSTONE if value is None else UPDATE, None, row.order)
 
 
-def dropped(row: Arrived, reason: str) -> Emitted:
+def dropped(row: Arrived, reason: str) -> LogicOutput:
     """Make the output for a row that isn't accepted, with the reason, such as `late`."""
-    return Emitted(None, None, None, row.timestamp, DROPPED, reason, row.order)
+    return LogicOutput(None, None, None, row.timestamp, DROPPED, reason, row.order)
 
 
 def joined(left: Any, right: Any) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Logic(Generic[State]):
         """Undo `pack`; tuples within the fields come back as lists."""
         raise NotImplementedError
 
-    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
         """Process one row: change the state in place, and return the changes to emit.
 
         Args:
@@ -177,7 +177,7 @@ class Logic(Generic[State]):
         """
         raise NotImplementedError
 
-    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: State, emitted: int, clock: int) -> list[LogicOutput]:
         """Return the changes to emit because the clock has closed something.
 
         Args:

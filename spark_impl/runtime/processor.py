@@ -20,7 +20,18 @@ from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
 from .codec import FORM, collect_seldom, decoder, encode, key_decoder, python_type
-from .logic import BEFORE_ALL_TIMES, DROPPED, END_OF_TIME, Arrived, Emitted, Key, Logic, dropped, key_of, with_one_nan
+from .logic import (
+    BEFORE_ALL_TIMES,
+    DROPPED,
+    END_OF_TIME,
+    Arrived,
+    Key,
+    Logic,
+    LogicOutput,
+    dropped,
+    key_of,
+    with_one_nan,
+)
 from .pages import KEYS_OF_PAGE, Keys, Pages, Stored
 from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState
 
@@ -35,7 +46,7 @@ MAX_BYTES_OF_GROUP = 2**30
 BEFORE, WITHIN, AFTER = -1, 0, 1
 """The phases of a batch: closings by the clock at its start, its rows, closings by the end of a history."""
 
-Hop = Callable[[Key, Emitted], tuple[Key, Any]]
+Hop = Callable[[Key, LogicOutput], tuple[Key, Any]]
 """Takes a key and its change; returns the receiver's key in the next stage, and the message's content."""
 
 
@@ -90,7 +101,7 @@ class Held(Struct, gc=False):
 
 
 _HANDED_OVER = decoder(list[bytes], list[int], list[None], list[Raw])
-Change = tuple[bytes, Emitted, int, int | None]
+Change = tuple[bytes, LogicOutput, int, int | None]
 """A key's bytes, its change, the phase, and the time (ms) that set the change off."""
 
 
@@ -304,7 +315,7 @@ class KeyedProcessor(StatefulProcessor):
             raise ValueError(f"the timer {due} isn't after the watermark {clock}, as Spark wants it")
         return Stored(Raw(encode(fields)), held.emitted, due)
 
-    def failure(self, error: Exception) -> Emitted:
+    def failure(self, error: Exception) -> LogicOutput:
         """Handle an error of a logic: raise it, which ends the query."""
         raise error
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
 from .columns import ColumnLike, key_columns, same_bits
-from .logic import DROPPED, Arrived, Emitted, Key, key_of
+from .logic import DROPPED, Arrived, Key, LogicOutput, key_of
 
 Columns = Sequence[tuple[Column, T.StructField]]
 SEEN = (T.StructField("timestamp", T.LongType()), T.StructField("reason", T.StringType()))
@@ -36,7 +36,7 @@ class To:
     rest: int
     with_sender: bool = False
 
-    def __call__(self, key: Key, sent: Emitted) -> tuple[Key, tuple[Any, ...]]:
+    def __call__(self, key: Key, sent: LogicOutput) -> tuple[Key, tuple[Any, ...]]:
         """Return the receiver's key of a message, and its content."""
         value = sent.value or (None,) * (self.width + self.rest)
         rest = value[self.width :]
@@ -53,7 +53,7 @@ def renamed(prefix: str, keys: Columns) -> list[tuple[Column, T.StructField]]:
     return [(column, field) for (column, _), field in zip(keys, numbered(prefix, keys), strict=True)]
 
 
-def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any = None) -> Emitted:
+def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any = None) -> LogicOutput:
     """Return the output for a row that an earlier stage has dropped.
 
     Args:
@@ -62,7 +62,7 @@ def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any 
         timestamp: The row's timestamp (ms).
         value: The output's value, where it has keys in it.
     """
-    return Emitted(None, None, value, timestamp, DROPPED, reason, row.order)
+    return LogicOutput(None, None, value, timestamp, DROPPED, reason, row.order)
 
 
 def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequence[ColumnLike]) -> Columns:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from ...reference.core.errors import BadInput
 from ..catalogue import field_of, read_json
-from ..pytla import Value, ValueSyntaxError, parse_value
+from ..pytla import TlaValue, ValueSyntaxError, parse_value
 
 Expected = Literal["proved", "not proved"]
 
@@ -42,12 +42,12 @@ class ProofEntry:
     name: str
     module: Path
     says: str
-    sets: Mapping[str, frozenset[Value]]
+    sets: Mapping[str, frozenset[TlaValue]]
     numbers: tuple[str, ...]
-    small: Mapping[str, Value]
-    reach: Mapping[str, Value]
+    small: Mapping[str, TlaValue]
+    reach: Mapping[str, TlaValue]
     counters: tuple[str, ...]
-    constants: Mapping[str, Value]
+    constants: Mapping[str, TlaValue]
     invariant: str
     properties: tuple[str, ...]
     first: str

@@ -18,7 +18,6 @@ from .values import (
     UNDEFINED,
     Cases,
     Elements,
-    Filtered,
     Functions,
     Integers,
     Joined,
@@ -26,6 +25,7 @@ from .values import (
     Queue,
     Records,
     Sequences,
+    Subset,
     Subsets,
     Unsupported,
     alternatives,
@@ -301,7 +301,7 @@ class Interpreter:
         try:
             items = _finite(base, expression)
         except Unsupported:
-            return Filtered(base, holds)
+            return Subset(base, holds)
         return _elements([(conjunction((condition, holds(value))), value) for condition, value in items])
 
     def _choose(self, expression: Apply, frame: Frame) -> Any:
@@ -571,7 +571,7 @@ def _without(one: Any, other: Any) -> Any:
 def _filtered(base: Any, condition: Callable[[Any], Formula]) -> Any:
     if isinstance(base, frozenset | Elements):
         return _elements([(conjunction((inside, condition(value))), value) for inside, value in _items(base)])
-    return Filtered(base, condition)
+    return Subset(base, condition)
 
 
 def _interval(first: Any, last: Any) -> Any:

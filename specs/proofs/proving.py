@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...reference.core.errors import BadInput
-from ..pytla import Function, ModelValue, Step, Tools, Trace, Value
+from ..pytla import Function, ModelValue, Step, TlaValue, Tools, Trace
 from ..pytla.syntax import Syntax, parse_module
 from .entries import ProofEntry
 from .induction import Claim, Condition, Induction
@@ -175,7 +175,7 @@ def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, sy
     return Trace(tuple(steps))
 
 
-def _known(value: Any, model: Any) -> Value:
+def _known(value: Any, model: Any) -> TlaValue:
     """The value that a model gives to what is arbitrary."""
     if is_term(value):
         value = model.eval(value, model_completion=True)

@@ -7,11 +7,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..pytla import Model, Tools, Value, check, to_tla
+from ..pytla import Model, TlaValue, Tools, check, to_tla
 from .entries import ProofEntry
 
 
-def steps_to(entry: ProofEntry, state: Mapping[str, Value], tools: Tools, timeout: float | None = None) -> int | None:
+def steps_to(
+    entry: ProofEntry, state: Mapping[str, TlaValue], tools: Tools, timeout: float | None = None
+) -> int | None:
     """Return how many steps TLC takes to a state; None where it doesn't reach it with as few changes as `entry.reach`.
 
     Args:

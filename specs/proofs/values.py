@@ -112,7 +112,7 @@ class Joined(SetOf):
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered(SetOf):
+class Subset(SetOf):
     """The elements of a set for which a condition holds."""
 
     base: Any
@@ -419,7 +419,7 @@ def contains(of: Any, value: Any) -> Formula:
             return conjunction((above, True if of.last is None else value <= of.last))
         case Joined():
             return disjunction((contains(of.one, value), contains(of.other, value)))
-        case Filtered():
+        case Subset():
             return conjunction((contains(of.base, value), of.condition(value)))
         case Records():
             if not isinstance(value, Function) or set(value) != {name for name, _ in of.fields}:
@@ -487,7 +487,7 @@ def alternatives(of: Any, bind: Binder) -> Iterator[Alternative]:
         case Joined():
             yield from alternatives(of.one, bind)
             yield from alternatives(of.other, bind)
-        case Filtered():
+        case Subset():
             for condition, value, variables in alternatives(of.base, bind):
                 yield Alternative(conjunction((condition, of.condition(value))), value, variables)
         case Records():
@@ -625,7 +625,7 @@ def known_elements(of: Any) -> list[Any] | None:
     if isinstance(of, Joined):
         one, other = known_elements(of.one), known_elements(of.other)
         return None if one is None or other is None else [*one, *(value for value in other if value not in one)]
-    if isinstance(of, Filtered):
+    if isinstance(of, Subset):
         base = known_elements(of.base)
         if base is not None:
             truths = [of.condition(value) for value in base]

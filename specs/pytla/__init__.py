@@ -34,16 +34,16 @@ from .errors import (
 )
 from .graph import StateGraph
 from .inputs.models import Model
-from .results import Coverage, Location, Progress, Result, Simulation, Step, Trace
+from .results import ActionCounts, Location, Progress, Result, Simulation, Step, Trace
 from .run import check, simulate, state_graph
 from .tlc.tools import Tools, find_jar
 from .tlc_error import TlcError, ValueSyntaxError
-from .values import Function, ModelValue, Value, parse_state, parse_value, to_tla
+from .values import Function, ModelValue, TlaValue, parse_state, parse_value, to_tla
 
 __all__ = [
+    "ActionCounts",
     "AssumptionFailed",
     "ConfigurationFailed",
-    "Coverage",
     "CyclicGraph",
     "DeadlockReached",
     "Edge",
@@ -66,11 +66,11 @@ __all__ = [
     "StateSpaceTooLarge",
     "Step",
     "TimedOut",
+    "TlaValue",
     "TlcCrashed",
     "TlcError",
     "Tools",
     "Trace",
-    "Value",
     "ValueSyntaxError",
     "check",
     "find_jar",

@@ -12,7 +12,7 @@ from .cover import Acyclic, Edge, cover
 from .errors import CyclicGraph, TlcCrashed, unreadable
 from .results import Step, Trace
 from .tlc_error import ValueSyntaxError
-from .values import Value, parse_state
+from .values import TlaValue, parse_state
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StateGraph:
         edges: The steps. Several actions may lead from one state to the same other state.
     """
 
-    states: Sequence[Mapping[str, Value]]
+    states: Sequence[Mapping[str, TlaValue]]
     initial: tuple[int, ...]
     edges: Sequence[Edge]
 
@@ -220,7 +220,7 @@ def read_dot(lines: Iterable[str]) -> StateGraph:
                 texts[index] = node[2]
             if "filled" in node[3] and index not in initial:
                 initial.append(index)
-    known: dict[str, tuple[str, Value]] = {}
+    known: dict[str, tuple[str, TlaValue]] = {}
     states = []
     for text in texts:
         if text is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from .values import Value
+from .values import TlaValue
 
 Outcome = Literal["passed", "invariant", "action property", "temporal property", "deadlock"]
 """The outcome of a run; `deadlock` only in the result that a `DeadlockReached` carries."""
@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
     number: int
     action: str | None
-    state: Mapping[str, Value]
+    state: Mapping[str, TlaValue]
     location: Location | None = None
 
 
@@ -64,7 +64,7 @@ class Trace:
         return iter(self.steps)
 
 
-class Coverage(NamedTuple):
+class ActionCounts(NamedTuple):
     """How often an action was taken: `taken` counts every step, `distinct` only steps to a new state."""
 
     distinct: int
@@ -113,7 +113,7 @@ class Result:
     left_on_queue: int
     depth: int
     seconds: float
-    coverage: Mapping[str, Coverage] = field(default_factory=dict)
+    coverage: Mapping[str, ActionCounts] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ from .tlc.output import TlcOutput, listen
 from .tlc.process import TimeUp, private_folder, started, usable_folder
 from .tlc.tools import Tools, check_jar, find_java
 from .tlc_error import ValueSyntaxError
-from .values import Value, parse_state
+from .values import TlaValue, parse_state
 
 Listener = Callable[[Progress], None]
 
@@ -104,7 +104,7 @@ def simulate(
     arguments = ["-simulate", f"file=walk,num={behaviours}", "-depth", str(depth), "-seed", str(seed)]
     with _executed(model, tools, arguments, timeout, None, None, progress) as (case, output, folder):
         result = conclude(case, output, exhaustive=False)
-        known: dict[str, tuple[str, Value]] = {}
+        known: dict[str, tuple[str, TlaValue]] = {}
         walked = tuple(_read_walk(path, known) for path in sorted(folder.glob("walk_*"), key=_walk_number))
         if result.passed and not walked:
             raise no_initial_state(case)
@@ -225,7 +225,7 @@ def _walk_number(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", path.name)]
 
 
-def _read_walk(path: Path, known: dict[str, tuple[str, Value]]) -> Trace:
+def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
     """Read one behaviour as `-simulate file=` writes it."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if not _CLOSING.search(text):

@@ -35,7 +35,7 @@ class ModelValue:
         return self.name
 
 
-class Function(Mapping["Value", "Value"]):
+class Function(Mapping["TlaValue", "TlaValue"]):
     """A function with a finite domain, immutable and hashable: `f[x]` applies it, iteration gives its domain.
 
     Equal to any mapping of the same items, and to a tuple if its domain is 1..n.
@@ -43,14 +43,14 @@ class Function(Mapping["Value", "Value"]):
 
     __slots__ = ("_hash", "_items")
 
-    def __init__(self, items: Mapping[Value, Value] | Iterable[tuple[Value, Value]] = ()) -> None:
-        self._items: dict[Value, Value] = dict(items)
+    def __init__(self, items: Mapping[TlaValue, TlaValue] | Iterable[tuple[TlaValue, TlaValue]] = ()) -> None:
+        self._items: dict[TlaValue, TlaValue] = dict(items)
         self._hash: int | None = None
 
-    def __getitem__(self, argument: Value) -> Value:
+    def __getitem__(self, argument: TlaValue) -> TlaValue:
         return self._items[argument]
 
-    def __iter__(self) -> Iterator[Value]:
+    def __iter__(self) -> Iterator[TlaValue]:
         return iter(self._items)
 
     def __len__(self) -> int:
@@ -77,9 +77,9 @@ class Function(Mapping["Value", "Value"]):
     def __str__(self) -> str:
         return to_tla(self)
 
-    def as_sequence(self) -> tuple[Value, ...] | None:
+    def as_sequence(self) -> tuple[TlaValue, ...] | None:
         """The values in order if the domain is 1..n, otherwise None."""
-        found: list[Value] = []
+        found: list[TlaValue] = []
         for index in range(1, len(self._items) + 1):
             if index not in self._items:
                 return None
@@ -88,11 +88,11 @@ class Function(Mapping["Value", "Value"]):
         return None if any(isinstance(key, bool) for key in self._items) else tuple(found)
 
 
-Value: TypeAlias = Union[bool, int, str, ModelValue, "frozenset[Value]", "tuple[Value, ...]", Function]
+TlaValue: TypeAlias = Union[bool, int, str, ModelValue, "frozenset[TlaValue]", "tuple[TlaValue, ...]", Function]
 """A value of a variable or a constant of TLA+."""
 
 
-def parse_value(text: str) -> Value:
+def parse_value(text: str) -> TlaValue:
     """Return the value that `text` writes in TLC's notation, on one line or several.
 
     Raises:
@@ -101,7 +101,7 @@ def parse_value(text: str) -> Value:
     return _Parser(text).whole()
 
 
-def parse_state(text: str, known: dict[str, tuple[str, Value]] | None = None) -> dict[str, Value]:
+def parse_state(text: str, known: dict[str, tuple[str, TlaValue]] | None = None) -> dict[str, TlaValue]:
     r"""Return the variables of a state as TLC prints it: `/\ a = 1` and `/\ b = <<>>` a line each, or only `a = 1`.
 
     `known` remembers parsed values by their text: pass the same dictionary to read many states quickly.
@@ -110,7 +110,7 @@ def parse_state(text: str, known: dict[str, tuple[str, Value]] | None = None) ->
         ValueSyntaxError: The text isn't a state; with the line in `text`.
     """
     known = {} if known is None else known
-    state: dict[str, Value] = {}
+    state: dict[str, TlaValue] = {}
     # A long value goes on over indented lines, and a string has no line break in it: so a conjunct starts at `/\`.
     start = len(text) - len(text.lstrip())
     for part in re.split(r"\n(?=/\\ )", text.strip()):
@@ -122,7 +122,7 @@ def parse_state(text: str, known: dict[str, tuple[str, Value]] | None = None) ->
     return state
 
 
-def to_tla(value: Value) -> str:
+def to_tla(value: TlaValue) -> str:
     """Return `value` in TLC's notation, on one line; `parse_value` reads it back. Equal sets give equal texts.
 
     Raises:
@@ -165,7 +165,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CONJUNCT = re.compile(r"\s*(?:/\\)?\s*([0-9]*[A-Za-z_][A-Za-z0-9_]*)\s*=", re.ASCII)
 
 
-def _conjunct(part: str, text: str, start: int) -> tuple[str, Value]:
+def _conjunct(part: str, text: str, start: int) -> tuple[str, TlaValue]:
     head = _CONJUNCT.match(part)
     try:
         if head is None:
@@ -194,7 +194,7 @@ def _function_to_tla(function: Function) -> str:
     return "(" + " @@ ".join(f"{argument} :> {value}" for (*_, argument), value in pairs) + ")"
 
 
-def _sortable(value: Value) -> tuple[bool, int, str]:
+def _sortable(value: TlaValue) -> tuple[bool, int, str]:
     """Return a sort key for any value, with its text: integers by size, then all others by their text."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (False, value, str(value))
@@ -224,13 +224,13 @@ class _Parser:
         self._depth = 0
         self._kind = self._token = ""
 
-    def whole(self) -> Value:
+    def whole(self) -> TlaValue:
         try:
             return self.read()
         except _Unreadable as error:
             raise error.at(self._text) from None
 
-    def read(self) -> Value:
+    def read(self) -> TlaValue:
         self._advance()
         value = self._value()
         if self._kind != "end":
@@ -259,7 +259,7 @@ class _Parser:
     def _sees(self, sign: str) -> bool:
         return self._kind == "sign" and self._token == sign
 
-    def _value(self) -> Value:
+    def _value(self) -> TlaValue:
         kind, token = self._kind, self._token
         if kind == "number":
             return self._number_or_interval()
@@ -279,7 +279,7 @@ class _Parser:
             return value
         raise self._unexpected("a value")
 
-    def _compound(self, sign: str) -> Value:
+    def _compound(self, sign: str) -> TlaValue:
         match sign:
             case "{":
                 return frozenset(self._list("{", "}"))
@@ -304,7 +304,7 @@ class _Parser:
 
         return re.sub(r"\\(.)", character, token[1:-1])
 
-    def _number_or_interval(self) -> Value:
+    def _number_or_interval(self) -> TlaValue:
         start = self._start
         first = self._integer()
         if not self._sees(".."):
@@ -324,9 +324,9 @@ class _Parser:
         self._advance()
         return number
 
-    def _list(self, opening: str, closing: str) -> list[Value]:
+    def _list(self, opening: str, closing: str) -> list[TlaValue]:
         self._take(opening)
-        elements: list[Value] = []
+        elements: list[TlaValue] = []
         if not self._sees(closing):
             elements.append(self._value())
             while self._sees(","):
@@ -335,8 +335,8 @@ class _Parser:
         self._take(closing)
         return elements
 
-    def _record(self) -> Value:
-        fields: list[tuple[Value, Value]] = []
+    def _record(self) -> TlaValue:
+        fields: list[tuple[TlaValue, TlaValue]] = []
         self._advance()
         while True:
             name = self._token
@@ -351,8 +351,8 @@ class _Parser:
         self._take("]")
         return Function(fields)
 
-    def _function(self) -> Value:
-        pairs: list[tuple[Value, Value]] = []
+    def _function(self) -> TlaValue:
+        pairs: list[tuple[TlaValue, TlaValue]] = []
         self._advance()
         while True:
             argument = self._value()

@@ -11,10 +11,10 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import ClockAdvance, Cut, Line
 from ...reference.core.operator import Behaviour
 from ...reference.core.records import Output, Record
-from ..pytla import Step, Trace, Value
+from ..pytla import Step, TlaValue, Trace
 
-ModelConstants: TypeAlias = Mapping[str, Value]
-SpecState: TypeAlias = Mapping[str, Value]
+ModelConstants: TypeAlias = Mapping[str, TlaValue]
+SpecState: TypeAlias = Mapping[str, TlaValue]
 AnyBehaviour = TypeVar("AnyBehaviour", bound=Behaviour)
 
 
@@ -164,7 +164,7 @@ def is_stuttering(before: Step, after: Step) -> bool:
     return after.action in (None, "Finished") and after.state == before.state
 
 
-class StateDifference(NamedTuple):
+class DifferingPart(NamedTuple):
     """A difference between two states: the part, and both values there (None: nothing)."""
 
     what: str
@@ -172,7 +172,7 @@ class StateDifference(NamedTuple):
     model: Any
 
 
-def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> StateDifference | None:
+def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> DifferingPart | None:
     """Return the first part in which two states differ; in a part with rows the first row."""
     for part, expected in model.items():
         seen = ours[part]
@@ -181,6 +181,6 @@ def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> StateDiffer
         if isinstance(seen, Mapping) and isinstance(expected, Mapping):
             rows = sorted((row for row in {**seen, **expected} if seen.get(row) != expected.get(row)), key=str)
             row = rows[0] if isinstance(rows[0], str) else " ".join(filter(None, rows[0]))
-            return StateDifference(f"{part} {row}", seen.get(rows[0]), expected.get(rows[0]))
-        return StateDifference(part, seen, expected)
+            return DifferingPart(f"{part} {row}", seen.get(rows[0]), expected.get(rows[0]))
+        return DifferingPart(part, seen, expected)
     return None

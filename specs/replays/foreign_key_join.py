@@ -20,7 +20,7 @@ from ...reference.core.records import Change, Key, Output, Record
 from ...reference.core.records import Value as Row
 from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
-from ..pytla import Step, Trace, Value
+from ..pytla import Step, TlaValue, Trace
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, SpecState, steps_of
 from .foreign_key_kafka import KAFKA, WITHOUT_KEY
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
@@ -148,25 +148,25 @@ class ForeignKeyJoinReplay(ModuleReplay):
             "shown": dict.fromkeys(result, True),
         }
 
-    def _table(self, table: Value, fields: Sequence[str]) -> dict[Key, Row]:
+    def _table(self, table: TlaValue, fields: Sequence[str]) -> dict[Key, Row]:
         return {key: row for key, value in self._items(table) if (row := self._row(value, fields)) is not None}
 
-    def _routes(self, function: Value) -> list[tuple[Key, Value]]:
+    def _routes(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
         if not isinstance(function, Mapping):
             raise NotInModule(f"{function} is no function of keys")
         return [(WITHOUT_KEY if key == self.none else self._key(key), value) for key, value in function.items()]
 
-    def _items(self, function: Value) -> list[tuple[Key, Value]]:
+    def _items(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
         if not isinstance(function, Mapping):
             raise NotInModule(f"{function} is no function of keys")
         return [(self._key(key), value) for key, value in function.items()]
 
-    def _key(self, key: Value) -> Key:
+    def _key(self, key: TlaValue) -> Key:
         if isinstance(key, (int, frozenset, tuple, Mapping)):
             raise NotInModule(f"the key {key} is neither a string nor a model value")
         return str(key)
 
-    def _row(self, value: Value, fields: Sequence[str]) -> Row:
+    def _row(self, value: TlaValue, fields: Sequence[str]) -> Row:
         if value == self.none:
             return None
         version, key = _fields(value, fields)
@@ -174,17 +174,17 @@ class ForeignKeyJoinReplay(ModuleReplay):
             raise NotInModule(f"the version {version} is no number")
         return {fields[0]: version, fields[1]: None if key == self.none else self._key(key)}
 
-    def _pair(self, value: Value) -> list[Row] | None:
+    def _pair(self, value: TlaValue) -> list[Row] | None:
         if value == self.none:
             return None
         left, right = _fields(value, ("left", "right"))
         return [self._row(left, LEFT_ROW), self._row(right, RIGHT_ROW)]
 
-    def _subscription(self, message: Value) -> Mapping[str, Any]:
+    def _subscription(self, message: TlaValue) -> Mapping[str, Any]:
         key, hashed, instruction = _fields(message, ("key", "hash", "instruction"))
         return {"key": self._key(key), "asks": str(instruction), "hash": self._row(hashed, LEFT_ROW)}
 
-    def _response(self, message: Value) -> Mapping[str, Any]:
+    def _response(self, message: TlaValue) -> Mapping[str, Any]:
         hashed, value = _fields(message, ("hash", "value"))
         return {"brings": self._row(value, RIGHT_ROW), "hash": self._row(hashed, LEFT_ROW)}
 
@@ -263,13 +263,13 @@ class ForeignKeyJoinReplay(ModuleReplay):
         raise NotInModule("it doesn't show which right row was changed")
 
 
-def _fields(value: Value, names: Sequence[str]) -> list[Value]:
+def _fields(value: TlaValue, names: Sequence[str]) -> list[TlaValue]:
     if not isinstance(value, Mapping) or set(value) != set(names):
         raise NotInModule(f"{value} is no record of {', '.join(names)}")
     return [value[name] for name in names]
 
 
-def _queue(value: Value) -> tuple[Value, ...]:
+def _queue(value: TlaValue) -> tuple[TlaValue, ...]:
     if not isinstance(value, tuple):
         raise NotInModule(f"{value} is no queue")
     return value

@@ -19,7 +19,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Record, fold
 from ...reference.definitions.joins import OneToManyJoin
 from ...reference.one_to_many_join import Behaviour, combined
-from ..pytla import Step, Value
+from ..pytla import Step, TlaValue
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine, SpecState
 
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
@@ -115,7 +115,7 @@ class OneToManyJoinReplay(ModuleReplay):
         return {field: None if value == self.none else value for field, value in row.items()}
 
 
-def _items(function: Value) -> Iterable[tuple[str, Any]]:
+def _items(function: TlaValue) -> Iterable[tuple[str, Any]]:
     if not isinstance(function, Mapping):
         raise TypeError(f"{function} is no function")
     return [(str(key), value) for key, value in function.items()]

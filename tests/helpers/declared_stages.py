@@ -23,7 +23,7 @@ from streamproof.properties.generators.cohorts import clock_schedule, record_bat
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.bindings import KEY, ORDER, TIMESTAMP, Field
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.registration.shared import SharedChange
+from streamproof.properties.registration.shared import SharedOutput
 from streamproof.properties.witnesses.spark.witness import binding_of
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import Entry
@@ -206,7 +206,7 @@ def played(
                 column = column_of([emitted.value], one.value)
                 assert _plain(column.to_pylist()[0]) == _plain(emitted.value)
                 value = _untyped(emitted.value, one.fields)
-                change = SharedChange(0, key, emitted.start, emitted.end, value, *_rest(emitted))
+                change = SharedOutput(0, key, emitted.start, emitted.end, value, *_rest(emitted))
                 entries.append(_entry(min(number, last), definition, shared, change))
         for stage, stored in zip(one.stages, groups, strict=True):
             see(stage, stored)
@@ -265,7 +265,7 @@ def _handed_over(stage: Stage, groups: Groups) -> Groups:
     return found
 
 
-def _entry(batch: int, definition: Any, shared: Any, change: SharedChange) -> Entry:
+def _entry(batch: int, definition: Any, shared: Any, change: SharedOutput) -> Entry:
     key = shared.key(definition, change)
     if change.reason is not None:
         return Entry(-1, batch, Dropped(key, change.reason))

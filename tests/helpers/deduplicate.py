@@ -15,7 +15,7 @@ from streamproof.properties.registration.bindings import keyed_binding
 from streamproof.properties.registration.domain import domain_of_duration
 from streamproof.properties.registration.mutants import mutants_of
 from streamproof.reference.core.records import Bag, Output, bag
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped
+from streamproof.spark_impl.runtime.logic import Arrived, Key, Logic, LogicOutput, changed, dropped
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def register_deduplicate() -> sp.Registration:
         def unpack(self, fields: tuple[Any, ...]) -> list[int]:
             return list(fields[0])
 
-        def take(self, key: Key, state: list[int], row: Arrived, clock: int) -> list[Emitted]:
+        def take(self, key: Key, state: list[int], row: Arrived, clock: int) -> list[LogicOutput]:
             at = row.timestamp or 0
             if at < clock - self.horizon_ms:
                 return [dropped(row, "late")]

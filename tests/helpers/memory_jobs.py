@@ -13,7 +13,7 @@ from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
 Batches = list[list[dict[str, Any]]]
@@ -34,10 +34,12 @@ class MemoryRunner(Runner):
         clock: Sequence[int] = (),
         run: RunOptions = PLAIN,
         times_ms: Sequence[int] = (),
-    ) -> Output:
+    ) -> QueryOutput:
         job: Any = self.job
         rows = [[row for table in batch.values() for row in table.to_pylist()] for batch in batches]
-        return Output(job(rows), covered=frozenset({REPEATED, RESTORED}), crashed=[(at, True) for at in run.crash_in])
+        return QueryOutput(
+            job(rows), covered=frozenset({REPEATED, RESTORED}), crashed=[(at, True) for at in run.crash_in]
+        )
 
     def as_batch(self, tables: Mapping[str, pa.Table], run: RunOptions = PLAIN) -> list[dict[str, Any]]:
         return [row for batch in self.run([tables]).batches for row in map(dict, batch)]

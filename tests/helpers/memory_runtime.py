@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 from pyspark.sql import types as T
 from streamproof.spark_impl.runtime.codec import Anything, encode
-from streamproof.spark_impl.runtime.logic import Emitted, Key, Logic
+from streamproof.spark_impl.runtime.logic import Key, Logic, LogicOutput
 from streamproof.spark_impl.runtime.pages import Stored, unpacked
 from streamproof.spark_impl.runtime.processor import Hop, KeyedProcessor, Stage, StageInput
 
@@ -61,7 +61,7 @@ class Came(NamedTuple):
     """What was emitted of a key, with its ordinal within its group."""
 
     key: Key
-    emitted: Emitted
+    emitted: LogicOutput
     ordinal: int
 
 
@@ -139,7 +139,7 @@ def came(binaries: Sequence[bytes]) -> list[Came]:
     for packed in binaries:
         keys, *columns, _, _ = decode(packed)
         rows = zip(keys, *columns, strict=True)
-        found += [Came(tuple(decode(key)), Emitted(*row), at) for at, (key, *row) in enumerate(rows)]
+        found += [Came(tuple(decode(key)), LogicOutput(*row), at) for at, (key, *row) in enumerate(rows)]
     return found
 
 

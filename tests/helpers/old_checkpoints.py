@@ -20,7 +20,7 @@ from streamproof.properties.generators.columns.model import Source
 from streamproof.properties.system.installed.environments import python_of
 from streamproof.properties.witnesses.job.other_pyspark import PySparkProcess
 from streamproof.properties.witnesses.job.query.runnable import Earlier, LeftBehind, OtherPySpark, UntilStop
-from streamproof.properties.witnesses.job.running import Output, Runner
+from streamproof.properties.witnesses.job.running import QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import RunOptions
 
 FOLDER = GOLDEN / "checkpoints"
@@ -59,7 +59,7 @@ def tables() -> list[dict[str, pa.Table]]:
     return [{"clicks": pa.Table.from_pylist(rows, SCHEMA)} for rows in named]
 
 
-def run_on(pyspark: OtherPySpark) -> Output:
+def run_on(pyspark: OtherPySpark) -> QueryOutput:
     """Run the first batches on another PySpark, and the others here."""
     return Runner(hourly_totals, [CLICKS], earlier=Earlier(hourly_totals, on=pyspark)).run(tables(), run=RUN)
 

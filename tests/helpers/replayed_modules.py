@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streamproof.reference.core.history import History
-from streamproof.specs.pytla import ModelValue, Trace, Value
+from streamproof.specs.pytla import ModelValue, TlaValue, Trace
 from streamproof.specs.replay import Disagreement, ReplayResult, history_of, replay
 from tla_models import trace_of
 
@@ -18,7 +18,7 @@ class Replayable:
     """A module, the constants of one of its models, and the initial state as TLC writes it."""
 
     name: str
-    constants: Mapping[str, Value]
+    constants: Mapping[str, TlaValue]
     initial: Mapping[str, str]
     changed: Mapping[str, str] = field(default_factory=dict)
     """Variables that the initial state has otherwise."""
@@ -27,15 +27,15 @@ class Replayable:
         """Return the behaviour of some steps from the initial state."""
         return trace_of(*steps, initial={**self.initial, **self.changed})
 
-    def history(self, *steps: Step, **constants: Value) -> History:
+    def history(self, *steps: Step, **constants: TlaValue) -> History:
         """Return the history of a behaviour, with some constants overridden."""
         return history_of(self.trace(*steps), {**self.constants, **constants}, self.name)
 
-    def replayed(self, *steps: Step, **constants: Value) -> ReplayResult:
+    def replayed(self, *steps: Step, **constants: TlaValue) -> ReplayResult:
         """Replay a behaviour, with some constants overridden."""
         return replay([self.trace(*steps)], {**self.constants, **constants}, self.name)
 
-    def disagreement(self, *steps: Step, **constants: Value) -> Disagreement:
+    def disagreement(self, *steps: Step, **constants: TlaValue) -> Disagreement:
         """Return the only disagreement of a behaviour, with some constants overridden."""
         replayed = self.replayed(*steps, **constants)
         assert replayed.behaviours == 1

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from streamproof.specs import catalogue
 from streamproof.specs.checking import constants_of, find_tools
-from streamproof.specs.pytla import Model, StateGraph, Step, Trace, Value, check, parse_state, state_graph
+from streamproof.specs.pytla import Model, StateGraph, Step, TlaValue, Trace, check, parse_state, state_graph
 
 FOLDER = Path(catalogue.__file__).parent
 
@@ -18,16 +18,16 @@ class Counterexample(NamedTuple):
     """How a model fails: the behaviour, its constants, and the property that it violates, where TLC names it."""
 
     trace: Trace
-    constants: Mapping[str, Value]
+    constants: Mapping[str, TlaValue]
     violated: str | None
 
 
-def _model(module: str, suffix: str, constants: Mapping[str, Value]) -> Model:
+def _model(module: str, suffix: str, constants: Mapping[str, TlaValue]) -> Model:
     return Model(FOLDER / module / f"{module}.tla", FOLDER / module / f"{module}{suffix}.cfg", constants=constants)
 
 
 @cache
-def counterexample(module: str, suffix: str, **constants: Value) -> Counterexample:
+def counterexample(module: str, suffix: str, **constants: TlaValue) -> Counterexample:
     """What TLC finds of the model of that name, with some constants overridden."""
     failing = _model(module, suffix, constants)
     result = check(failing, find_tools())
@@ -36,7 +36,7 @@ def counterexample(module: str, suffix: str, **constants: Value) -> Counterexamp
 
 
 @cache
-def graph(module: str, suffix: str, **constants: Value) -> tuple[StateGraph, Mapping[str, Value]]:
+def graph(module: str, suffix: str, **constants: TlaValue) -> tuple[StateGraph, Mapping[str, TlaValue]]:
     """The state graph of the model of that name, with some constants overridden, and all its constants."""
     small = _model(module, suffix, constants)
     return state_graph(small, find_tools()), constants_of(small)

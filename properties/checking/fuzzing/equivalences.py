@@ -24,7 +24,7 @@ from ....reference.spark.plans import (
     Union,
     WithWatermark,
 )
-from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.session_windows import SessionAggregation
 from ....reference.spark.static_join import StaticJoinKind
 from ....reference.spark.stream_join import StreamJoinKind
 from ....reference.spark.windows import Windows
@@ -49,7 +49,7 @@ def windows(node: Node, seconds: int = 10, by: tuple[str, ...] = ("h", "k"), mod
 
 def sessions(node: Node, seconds: int = 10, **made: Any) -> Node:
     """Return an aggregation by session windows, by default with the number of rows as `v`."""
-    return Aggregation((node,), SessionWindows("ts", ("h", "k"), seconds * SECOND_US, made or COUNT), "ts")
+    return Aggregation((node,), SessionAggregation("ts", ("h", "k"), seconds * SECOND_US, made or COUNT), "ts")
 
 
 def groups(node: Node, mode: Mode = "complete", **made: Any) -> Node:

@@ -21,7 +21,7 @@ from ....reference.spark.plans import (
     rebuilt,
     with_joins,
 )
-from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.session_windows import SessionAggregation
 from ....reference.spark.stream_join import dialect_of
 from ....reference.spark.subtraction import Subtraction, as_aggregation
 from ...generators.plans.rows import CLOCK, MS
@@ -287,12 +287,12 @@ def keeps_untimed(plan: Node) -> bool:
 def loses_sessions(plan: Node) -> bool:
     """Whether an operator drops a session whose end is a microsecond after the watermark: by then its time is late."""
     below = (one for node in plan.walk() if node.is_stateful for side in node.inputs for one in side.walk())
-    return any(isinstance(one, Aggregation) and isinstance(one.by, SessionWindows) for one in below)
+    return any(isinstance(one, Aggregation) and isinstance(one.by, SessionAggregation) for one in below)
 
 
 def _with_early_sessions(plan: Node) -> Node:
     def change(node: Node) -> Node:
-        is_session = isinstance(node, Aggregation) and isinstance(node.by, SessionWindows)
+        is_session = isinstance(node, Aggregation) and isinstance(node.by, SessionAggregation)
         return replace(node, by=replace(node.by, merges_early=True)) if is_session else node  # type: ignore[attr-defined, call-arg]
 
     return rebuilt(plan, change)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node, Processing
-from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.session_windows import SessionAggregation
 from ...generators.plans.drawing import Query, draw_query
 from ...generators.plans.rows import draw_rows
 from ...generators.plans.texts import processes, statements
@@ -188,7 +188,7 @@ def kind_of(node: Node) -> str:
     match node:
         case Aggregation(by=Groups()):
             return "groups"
-        case Aggregation(by=SessionWindows()):
+        case Aggregation(by=SessionAggregation()):
             return "session windows"
         case Aggregation():
             return "windows"

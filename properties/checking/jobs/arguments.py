@@ -26,7 +26,7 @@ from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import defaults_of, fits, folder_at, short
 from ...system.visible import visible
 from ...witnesses.job.plan.plans import Plan
-from ...witnesses.job.query.runnable import Job
+from ...witnesses.job.query.runnable import JobOrSink
 from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Runner
 from ...witnesses.job.scripts.script import Script
@@ -148,7 +148,7 @@ class CheckOptions:
         return max(BATCHES, 2 + 3 * len(self.timeouts_us))
 
 
-def check_options(job: Job | Script, inputs: Sequence[Input], how: Described, asked: Drawing) -> CheckOptions:
+def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Described, asked: Drawing) -> CheckOptions:
     """Return the options that all checks of a job share.
 
     Args:
@@ -255,7 +255,7 @@ def mode_of(script: Script) -> Mode:
     raise BadInput(f"{script.where} has the output mode {said!r}: Spark has {', '.join(get_args(Mode))}")
 
 
-def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
+def oracle_of(expect: Any, job: JobOrSink | None = None) -> Oracle:
     """Return the oracle that the argument `expect` stands for.
 
     Raises:
@@ -285,7 +285,7 @@ def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
 
 
 def runner_of(
-    job: Job, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
+    job: JobOrSink, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
 ) -> tuple[list[ResolvedInput], Runner]:
     """Resolve a job's inputs, and make the runner of the job.
 

@@ -11,7 +11,7 @@ from ...generators.columns.histories.drawing import start_of
 from ...laws.expected.oracle import Oracle
 from ...witnesses.job.function_constants import constants_in
 from ...witnesses.job.plan.plans import Plan
-from ...witnesses.job.query.runnable import Job
+from ...witnesses.job.query.runnable import JobOrSink
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from .arguments import CheckOptions
@@ -38,7 +38,7 @@ def with_boundary_values(options: CheckOptions, plan: Plan, oracle: Oracle) -> C
     return replace(options, inputs=inputs)
 
 
-def _code_of(job: Job | Script, plan: Plan) -> Iterator[Any]:
+def _code_of(job: JobOrSink | Script, plan: Plan) -> Iterator[Any]:
     """Yield the job's code, where its plan doesn't show all that it does."""
     if plan.operators and not (plan.has_function or plan.in_functions):
         return

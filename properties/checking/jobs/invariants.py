@@ -11,7 +11,7 @@ from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
 from ...laws.metamorphic.cuts import Cuts
 from ...laws.metamorphic.order import OrderLaw
-from ...laws.metamorphic.row_by_row import RowByRow
+from ...laws.metamorphic.row_by_row import RowsOneAtATime
 from ...laws.variation import Variation
 from ...system.time_limit import seconds_left
 from ...witnesses.job.witness import Emitted
@@ -101,8 +101,8 @@ class Invariants:
             before = check
         if unrun:
             raise unfinished(before.judge.name, held, unrun)
-        if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
-            unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
+        if before.judge.is_sink and before.judge.met.plan.has_function and RowsOneAtATime.of_jobs not in self.without:
+            unsure.append(f"{RowsOneAtATime.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         return JobReport(
             job=before.judge.name,
             says=f"{before.judge.name}: the output doesn't change with",

@@ -13,7 +13,7 @@ from ...laws.variation import Variation
 from ...system.arguments import checked
 from ...system.installed.environments import require_earlier
 from ...witnesses.job.other_pyspark import require_named
-from ...witnesses.job.query.runnable import Job as Written
+from ...witnesses.job.query.runnable import JobOrSink
 from ...witnesses.job.scripts.script import Script
 from .arguments import (
     HISTORIES,
@@ -78,7 +78,7 @@ class Job:
     - `folder`: the folder where counterexamples are saved, and replayed from first; without it none is saved.
     """
 
-    def __init__(self, job: Written | Script, *inputs: Input, **how: Unpack[Described]) -> None:
+    def __init__(self, job: JobOrSink | Script, *inputs: Input, **how: Unpack[Described]) -> None:
         self.job, self.inputs, self.how = job, inputs, how
 
     @checked
@@ -256,7 +256,7 @@ class Job:
 
 @checked
 def check_job(
-    job: Written | Script, *inputs: Input, expect: Any, mutants: bool = False, **given: Unpack[Given]
+    job: JobOrSink | Script, *inputs: Input, expect: Any, mutants: bool = False, **given: Unpack[Given]
 ) -> JobReport:
     """Check a job in one call: `Job(job, *inputs, mode=…).check(expect=expect, histories=…)`.
 
@@ -273,7 +273,7 @@ def check_job(
 
 
 @checked
-def invariants(job: Written | Script, *inputs: Input, **given: Unpack[Given]) -> JobReport:
+def invariants(job: JobOrSink | Script, *inputs: Input, **given: Unpack[Given]) -> JobReport:
     """Check a job's invariants in one call: `Job(job, *inputs, mode=…).invariants(histories=…)`.
 
     Args:
@@ -289,8 +289,8 @@ def invariants(job: Written | Script, *inputs: Input, **given: Unpack[Given]) ->
 
 @checked
 def upgrade(
-    old: Written | Script,
-    new: Written | Script,
+    old: JobOrSink | Script,
+    new: JobOrSink | Script,
     *inputs: Input,
     expect: Any = None,
     from_pyspark: str | None = None,
@@ -319,7 +319,7 @@ def upgrade(
 @checked
 def replay(
     checkpoint: str | Path,
-    job: Written | Script,
+    job: JobOrSink | Script,
     *inputs: Input,
     output: Any,
     expect: Any = None,

@@ -22,8 +22,8 @@ from ...laws.variation import Variation
 from ...system.installed.spark_versions import no_log_of_refusals
 from ...system.progress import doing
 from ...witnesses.job.contract import location
-from ...witnesses.job.query.runnable import Job
-from ...witnesses.job.running import Declared, Output
+from ...witnesses.job.query.runnable import JobOrSink
+from ...witnesses.job.running import Declared, QueryOutput
 from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
@@ -117,7 +117,7 @@ class _MutantCheck(JobCheck):
 
     def __init__(self, memory: _Memory, *given: Any) -> None:
         self.memory = memory
-        self.ran: tuple[Sequence[JobHistory], Sequence[Emitted], Sequence[Output]] | None = None
+        self.ran: tuple[Sequence[JobHistory], Sequence[Emitted], Sequence[QueryOutput]] | None = None
         super().__init__(*given)
         draws = self.draws
         assert isinstance(self.judge, _MutantJudge)
@@ -304,7 +304,7 @@ class _Checking:
             return None, "doesn't run", f"its module fails: {type(error).__name__}: {error}"
         if isinstance(job, Sink) and isinstance(job.start, StartOf):
             function = StartOf(function)
-        changed: Job = replace(job, start=function) if isinstance(job, Sink) else function
+        changed: JobOrSink = replace(job, start=function) if isinstance(job, Sink) else function
         run = replace(self.run, seconds=min(self.run.seconds, MAX_SECONDS))
         own = replace(options, runner=replace(options.runner, job=changed), run=run)
         try:

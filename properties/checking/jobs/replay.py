@@ -11,7 +11,7 @@ from ...laws.expected.oracles import JobOracle
 from ...laws.variation import Variation
 from ...system.arguments import short
 from ...system.progress import doing
-from ...witnesses.job.query.runnable import Job
+from ...witnesses.job.query.runnable import JobOrSink
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.production.reading import Reading
@@ -27,7 +27,7 @@ AS_RUN_HERE = "the job run here over the same batches"
 
 
 def replay_run(
-    options: CheckOptions, job: Job | Script, checkpoint: str, output: Any, expect: Any, reads: Mapping[str, Any]
+    options: CheckOptions, job: JobOrSink | Script, checkpoint: str, output: Any, expect: Any, reads: Mapping[str, Any]
 ) -> JobReport:
     """Judge a run in production; as `Job.replay`."""
     __tracebackhide__ = True

@@ -14,7 +14,7 @@ from ...laws.expected.judging import Compared, Judge
 from ...laws.variation import Variation
 from ...system.progress import doing
 from ...system.time_limit import seconds_left
-from ...witnesses.job.running import Output
+from ...witnesses.job.running import QueryOutput
 from .draws import Draws
 
 MAX_WITHOUT_CLOCK = 3
@@ -36,7 +36,7 @@ def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
 
 
 def shrunk(
-    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, output: Output, deadline: Deadline
+    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, output: QueryOutput, deadline: Deadline
 ) -> tuple[JobHistory, Variation]:
     """Return the smallest history found in time on which the job differs, and the part of the variation that shows it.
 
@@ -68,7 +68,7 @@ def shrunk(
 
 
 def narrowed(
-    judge: Judge, history: JobHistory, variation: Variation, *, output: Output, deadline: Deadline
+    judge: Judge, history: JobHistory, variation: Variation, *, output: QueryOutput, deadline: Deadline
 ) -> Variation:
     """Return the smallest part of a variation under which the job still differs on a history.
 

@@ -19,7 +19,7 @@ from ...laws.expected.upgrading import UpgradeJudge
 from ...laws.variation import Variation
 from ...system.installed.environments import python_of
 from ...witnesses.job.other_pyspark import PySparkProcess
-from ...witnesses.job.query.runnable import Earlier, Job, OtherPySpark
+from ...witnesses.job.query.runnable import Earlier, JobOrSink, OtherPySpark
 from ...witnesses.job.query.upgrades import NotContinued
 from ...witnesses.job.running import Declared
 from ...witnesses.job.scripts.script import Script
@@ -56,7 +56,7 @@ ADVICE = "Give the new version a checkpoint of its own, or keep that part of the
 
 def check_upgrade(
     options: CheckOptions,
-    earlier: tuple[Job | Script, Mode | None, Mapping[str, str | int] | None],
+    earlier: tuple[JobOrSink | Script, Mode | None, Mapping[str, str | int] | None],
     expect: Any,
     asked: Drawing,
     from_pyspark: str | None,
@@ -85,7 +85,7 @@ def check_upgrade(
 
 
 def _earlier(
-    old: Job | Script,
+    old: JobOrSink | Script,
     options: CheckOptions,
     mode: Mode | None,
     settings: Mapping[str, str | int] | None,

@@ -11,13 +11,13 @@ from ....reference.core.durations import UNITS_US
 from ....reference.spark.aggregates import Row
 from ....reference.spark.execution import Batch, ExecutedBatch, Execution
 from ....reference.spark.plans import Aggregation, Join, Node, Project, Scan, Union, WithWatermark
-from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.session_windows import SessionAggregation
 from ....reference.spark.windows import Windows
 from ...generators.columns.formatting import shown
 from ...generators.columns.forms.rows import from_microseconds
 from ...witnesses.job.plan.skeletons import UNKNOWN
 
-Play: TypeAlias = Sequence[Batch]
+Batches: TypeAlias = Sequence[Batch]
 START_US = 1_704_067_200 * UNITS_US["second"]
 """2024-01-01: the time at which histories begin, which is also the start of windows of whole hours and days."""
 LONG_US = 365 * UNITS_US["day"]
@@ -28,7 +28,7 @@ _OF_TYPE = {"boolean": (True, False), "string": ("a", "b")}
 
 
 @dataclass
-class Stage:
+class PlayedPlan:
     """A plan on which histories are played.
 
     Attributes:
@@ -102,16 +102,16 @@ class Stage:
         """Return a batch of a row with other values on each input, or on some."""
         return {name: [self.row(name, time_us, other=True)] for name in sources or self.sources}
 
-    def play(self, history: Play) -> list[ExecutedBatch]:
+    def play(self, history: Batches) -> list[ExecutedBatch]:
         """Return the micro-batches of a history."""
         return Execution(self.plan, policy=self.policy).run(history)
 
-    def emitted(self, history: Play, since: int = 0) -> list[str]:
+    def emitted(self, history: Batches, since: int = 0) -> list[str]:
         """Return the rows that a history emits from a batch on, sorted."""
         done = [one for one in self.play(history) if one.batch >= since]
         return sorted(repr([*row.values()]) for one in done for row in one.rows)
 
-    def is_emitted(self, history: Play, without: Play) -> bool:
+    def is_emitted(self, history: Batches, without: Batches) -> bool:
         """Whether a history emits a row that another doesn't."""
         more, fewer = self.emitted(history), self.emitted(without)
         return any(more.count(row) > fewer.count(row) for row in more)
@@ -163,7 +163,7 @@ def _durations_us(node: Node) -> Iterator[int]:
         yield node.delay_us
     if isinstance(node, Aggregation) and isinstance(node.by, Windows):
         yield node.by.size_us
-    if isinstance(node, Aggregation) and isinstance(node.by, SessionWindows):
+    if isinstance(node, Aggregation) and isinstance(node.by, SessionAggregation):
         yield node.by.gap_us
     if isinstance(node, Join):
         yield from (abs(one) for one in (node.by.before_us, node.by.after_us) if one is not None)
@@ -173,7 +173,7 @@ def _timed(node: Node) -> Iterator[tuple[Node, str]]:
     """Yield the columns by whose times a node goes, each with the input that has it."""
     if isinstance(node, WithWatermark):
         yield node.input, node.column
-    if isinstance(node, Aggregation) and isinstance(node.by, Windows | SessionWindows):
+    if isinstance(node, Aggregation) and isinstance(node.by, Windows | SessionAggregation):
         yield node.input, node.by.time
     if isinstance(node, Join) and (node.by.before_us, node.by.after_us) != (None, None):
         yield from zip(node.inputs, node.by.times, strict=True)

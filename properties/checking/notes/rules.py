@@ -10,7 +10,7 @@ from ....reference.spark.groups import Groups
 from ....reference.spark.plans import Aggregation, Deduplication, Join, Node, pruned
 from ...generators.columns.formatting import duration
 from ...witnesses.job.plan.skeletons import Skeleton
-from .playing import LONG_US, START_US, Play, Stage, first_that, moment, origins, plain
+from .playing import LONG_US, START_US, Batches, PlayedPlan, first_that, moment, origins, plain
 
 FORGETS_NEVER = "never forgets"
 DROPS_LATE = "drops late rows"
@@ -63,20 +63,20 @@ class _Linter:
     def __init__(self, skeleton: Skeleton, inputs: Mapping[str, str]) -> None:
         self.skeleton, self.inputs = skeleton, inputs
 
-    def stage(self, plan: Node) -> Stage:
-        return Stage(plan, self.skeleton.types, self.skeleton.policy)
+    def stage(self, plan: Node) -> PlayedPlan:
+        return PlayedPlan(plan, self.skeleton.types, self.skeleton.policy)
 
-    def of(self, stage: Stage, source: str) -> str:
+    def of(self, stage: PlayedPlan, source: str) -> str:
         """Return the words for a row of an input."""
         times = sorted(map(plain, stage.times[source]))
         return f"row of {self.inputs.get(source) or ' and '.join(times) or 'the input'}"
 
-    def forgets(self, stage: Stage) -> Iterator[Note]:
+    def forgets(self, stage: PlayedPlan) -> Iterator[Note]:
         """A row is remembered when the watermark has moved a year beyond it."""
         node = stage.plan
         if isinstance(node, Aggregation) and not self.keys_of(node):
             return
-        found: dict[str, Play] = {}
+        found: dict[str, Batches] = {}
         for source in stage.sources:
             for probe in stage.sources:
                 if isinstance(node, Join) and len(stage.sources) > 1 and probe == source:
@@ -93,7 +93,7 @@ class _Linter:
         whose = f" of {' and '.join(filter(None, named))}" if len(found) < len(stage.sources) and all(named) else ""
         yield Note(FORGETS_NEVER, self.for_ever(node, whose), tuple(lines))
 
-    def remembered(self, stage: Stage, source: str, probe: str) -> Play | None:
+    def remembered(self, stage: PlayedPlan, source: str, probe: str) -> Batches | None:
         """Return a history in which a row is remembered when a row of `probe` comes; None: it is forgotten."""
         far_us = START_US + LONG_US
         moves = [stage.all_at(far_us)] if stage.watermarks else []
@@ -106,7 +106,7 @@ class _Linter:
                 return history
         return None
 
-    def after_start(self, stage: Stage) -> list[int]:
+    def after_start(self, stage: PlayedPlan) -> list[int]:
         """Return the times after the start of histories at which something may change."""
         return [START_US + one for one in stage.distances_us]
 
@@ -118,12 +118,12 @@ class _Linter:
             return node.by
         return (*node.by.keys[0], *node.by.keys[1]) if isinstance(node, Join) else ()
 
-    def columns(self, stage: Stage) -> list[str]:
+    def columns(self, stage: PlayedPlan) -> list[str]:
         """Return the inputs' columns by which a stage's operator brings rows together."""
         keys = self.keys_of(stage.plan)
         return [name for key in keys for one in stage.plan.inputs for _, name in origins(one, key)]
 
-    def line(self, stage: Stage, number: int, batch: Batch, end: str) -> str:
+    def line(self, stage: PlayedPlan, number: int, batch: Batch, end: str) -> str:
         """Return a batch of a history as a line."""
         columns, several = self.columns(stage), len(stage.sources) > 1
         rows = [
@@ -158,7 +158,7 @@ class _Linter:
             return "the first row is still joined"
         return "still dropped" if isinstance(node, Deduplication) else "the first row is still counted"
 
-    def keys(self, stage: Stage) -> Iterator[Note]:
+    def keys(self, stage: PlayedPlan) -> Iterator[Note]:
         """Two rows that differ in the event time alone both pass a deduplication."""
         node = stage.plan
         if not isinstance(node, Deduplication) or node.within_watermark:
@@ -179,7 +179,7 @@ class _Linter:
                 )
                 return
 
-    def unmatched(self, stage: Stage) -> Iterator[Note]:
+    def unmatched(self, stage: PlayedPlan) -> Iterator[Note]:
         """A row without a partner is never emitted by an inner join."""
         node = stage.plan
         if not isinstance(node, Join) or node.by.join != "inner" or len(stage.sources) != 2 or not stage.watermarks:
@@ -225,7 +225,7 @@ class _Linter:
                 history = [f"batch 1: a row whose {self.named(keys)} has no partner: joined with nulls, and dropped"]
             yield Note(OUTER_AS_INNER, says, tuple(history))
 
-    def dropped(self, stage: Stage, kept: str) -> list[str]:
+    def dropped(self, stage: PlayedPlan, kept: str) -> list[str]:
         """Return the smallest history in which a join emits a row without a partner, which the filter then drops."""
         join = stage.plan
         assert isinstance(join, Join)
@@ -261,7 +261,7 @@ class _Linter:
                     found[source] = min(found.get(source, (LONG_US, "")), (after_us - late_us, says))
         yield from (Note(DROPS_LATE, says) for _, says in found.values())
 
-    def dropped_late(self, stage: Stage, source: str) -> tuple[int, int] | None:
+    def dropped_late(self, stage: PlayedPlan, source: str) -> tuple[int, int] | None:
         """Return a time, and the latest time of a row that comes in the next batch and is dropped; None: none is."""
         others = [name for name in stage.sources if name != source]
 
@@ -283,7 +283,7 @@ class _Linter:
         kept_us = first_that(lambda time_us: not is_dropped(after_us, time_us), START_US, after_us, near, 1)
         return after_us, kept_us - 1
 
-    def apart_us(self, stage: Stage, source: str) -> int:
+    def apart_us(self, stage: PlayedPlan, source: str) -> int:
         """Return how much later than a row of one input its partner of the other may be."""
         join = stage.plan
         if not isinstance(join, Join):
@@ -294,7 +294,7 @@ class _Linter:
         of_left = {getattr(node, "name", None) for node in join.inputs[0].walk()}
         return apart_us if source in of_left else -apart_us
 
-    def waits(self, stage: Stage) -> Iterator[Note]:
+    def waits(self, stage: PlayedPlan) -> Iterator[Note]:
         """A row is emitted once the watermark has moved beyond it, by rows that come later."""
         if not stage.is_known or not stage.watermarks:
             return

@@ -13,7 +13,7 @@ from ...system.outputs import BEHAVIOURS, require_replaceable
 from ..terminal import messages, results, steps
 
 if TYPE_CHECKING:
-    from ....specs.pytla import StateGraph, Trace, Value
+    from ....specs.pytla import StateGraph, TlaValue, Trace
 
 from .files import write_lines
 from .models import ChosenModel, constants_given, one_model
@@ -88,7 +88,7 @@ def behaviour_json(trace: Trace) -> list[dict[str, Any]]:
     return [{"step": step.number, "action": step.action, "state": _state_json(step.state)} for step in trace.steps]
 
 
-def _state_json(state: Mapping[str, Value]) -> dict[str, str]:
+def _state_json(state: Mapping[str, TlaValue]) -> dict[str, str]:
     from ....specs.pytla import to_tla
 
     return {name: to_tla(value) for name, value in state.items()}
@@ -96,7 +96,7 @@ def _state_json(state: Mapping[str, Value]) -> dict[str, str]:
 
 def _behaviour_lines(traces: Iterable[Trace]) -> Iterator[str]:
     """Yield behaviours as JSON, one a line; the states of a graph, which they share, are written once each."""
-    states: dict[int, tuple[Mapping[str, Value], str]] = {}  # keeps the state, so that its id isn't used again
+    states: dict[int, tuple[Mapping[str, TlaValue], str]] = {}  # keeps the state, so that its id isn't used again
     for trace in traces:
         steps = []
         for step in trace.steps:

@@ -10,7 +10,7 @@ from ....reference.core.errors import BadInput
 
 if TYPE_CHECKING:
     from ....specs.catalogue import CatalogueModel
-    from ....specs.pytla import Model, Value
+    from ....specs.pytla import Model, TlaValue
 
 
 class ChosenModel(NamedTuple):
@@ -31,7 +31,7 @@ class ChosenModel(NamedTuple):
         return self.entry is not None and self.entry.fails
 
 
-def constants_given(given: Sequence[str] | None) -> dict[str, Value]:
+def constants_given(given: Sequence[str] | None) -> dict[str, TlaValue]:
     """Return the constants that were given as `NAME=VALUE`.
 
     Raises:
@@ -39,7 +39,7 @@ def constants_given(given: Sequence[str] | None) -> dict[str, Value]:
     """
     from ....specs.pytla import ValueSyntaxError, parse_value
 
-    constants: dict[str, Value] = {}
+    constants: dict[str, TlaValue] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
@@ -52,7 +52,7 @@ def constants_given(given: Sequence[str] | None) -> dict[str, Value]:
 
 
 def one_model(
-    name: str, constants: Mapping[str, Value], config: Path | None = None, deadlock: bool = True
+    name: str, constants: Mapping[str, TlaValue], config: Path | None = None, deadlock: bool = True
 ) -> ChosenModel:
     """Return a model of the catalogue, or a user's own.
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from .debezium import ChangeLog
 from .forms.encoding import RECORDS_GRAIN_US, Encoding
-from .forms.envelopes import SourceRecord
+from .forms.envelopes import WireMessage
 from .forms.payloads import key_text
 from .forms.rows import Row, from_microseconds, microseconds
 from .model import Source
@@ -102,7 +102,7 @@ class Encoder:
         offset = self.offsets[partition]
         self.offsets[partition] += 1
         time = row[source.time] if encoding.is_records_time else from_microseconds(self.reached_us)
-        return encoding.envelope.values(SourceRecord(key, value, source.name, partition, offset, _in_ms(time)))
+        return encoding.envelope.values(WireMessage(key, value, source.name, partition, offset, _in_ms(time)))
 
 
 def _in_ms(time: datetime) -> datetime:

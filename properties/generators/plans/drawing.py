@@ -31,7 +31,7 @@ from ....reference.spark.plans import (
     WithWatermark,
 )
 from ....reference.spark.processor import Processor
-from ....reference.spark.session_windows import SessionWindows
+from ....reference.spark.session_windows import SessionAggregation
 from ....reference.spark.static_join import StaticJoin
 from ....reference.spark.stream_join import AS_WRITTEN, StreamJoin
 from ....reference.spark.subtraction import Subtraction
@@ -239,7 +239,7 @@ class _Drawer:
         kinds = ["tumbling", "tumbling", "sliding", "time", "session"][: 4 if mode == "update" else 5]
         match self.choice((*kinds, *["columns"] * (mode != "append"))):
             case "session":
-                model: Any = SessionWindows("ts", keys, size_us, aggregates, mode)
+                model: Any = SessionAggregation("ts", keys, size_us, aggregates, mode)
             case "time":
                 model = Groups((*keys, "ts"), "ts", aggregates, mode)
             case "columns":

@@ -15,7 +15,7 @@ from ...generators.columns.model import Comparing, Expected, JobHistory
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat
-from ...witnesses.job.running import Declared, Output
+from ...witnesses.job.running import Declared, QueryOutput
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode, Moment
@@ -48,7 +48,7 @@ class Compared(NamedTuple):
     expected: Expected
     emitted: Emitted
     difference: RowDifference | None
-    output: Output
+    output: QueryOutput
 
     @property
     def differs(self) -> bool:
@@ -187,7 +187,7 @@ class Judge:
             return []
         return self.compared(histories, *self.emitted(histories, variation), variation)
 
-    def emitted(self, histories: Sequence[JobHistory], variation: Variation) -> tuple[list[Emitted], list[Output]]:
+    def emitted(self, histories: Sequence[JobHistory], variation: Variation) -> tuple[list[Emitted], list[QueryOutput]]:
         """Run the job over histories; return what it emitted of each, and the outputs of its queries.
 
         Raises:
@@ -200,7 +200,7 @@ class Judge:
         self,
         histories: Sequence[JobHistory],
         emitted: Sequence[Emitted],
-        outputs: Sequence[Output],
+        outputs: Sequence[QueryOutput],
         variation: Variation,
     ) -> list[Compared]:
         """Compare what came of histories with the expected outcomes.
@@ -287,7 +287,7 @@ class Judge:
         )
         return self._compared(expected, emitted[number], outputs[0], variation)
 
-    def _compared(self, expected: Expected, emitted: Emitted, output: Output, variation: Variation) -> Compared:
+    def _compared(self, expected: Expected, emitted: Emitted, output: QueryOutput, variation: Variation) -> Compared:
         self._note_nondeterministic(output, variation)
         (expected,), (emitted,) = self.side_by_side([expected], [emitted], variation)
         return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
@@ -364,7 +364,7 @@ class Judge:
             return expected
         return Expected("end", [[row for rows in expected.rows for row in rows]])
 
-    def _note(self, output: Output, variation: Variation) -> None:
+    def _note(self, output: QueryOutput, variation: Variation) -> None:
         """Note the goals and facts that a query of the job has shown."""
         self.met.crashed |= {crash.moment for crash, _ in output.crashed}
         self.met.stateful |= output.stateful
@@ -378,7 +378,7 @@ class Judge:
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):
             self.met.alike = next(self._rows_alike(output), None)
 
-    def _note_nondeterministic(self, output: Output, variation: Variation) -> None:
+    def _note_nondeterministic(self, output: QueryOutput, variation: Variation) -> None:
         """Note which columns have other values in another run."""
         for plan in (self.declared.plan, output.plan):
             # Where batches run at the times of the history's clock, the time is the same in each run.
@@ -386,7 +386,7 @@ class Judge:
             found |= plan.of_places if variation.law else frozenset()
             self.met.nondeterministic |= found - {*(self.unique_columns or ())}
 
-    def _rows_alike(self, output: Output) -> Iterator[str]:
+    def _rows_alike(self, output: QueryOutput) -> Iterator[str]:
         """Yield a message for two rows of a micro-batch that `unique_columns` doesn't tell apart, with the remedy."""
         unique, grouping = self.unique_columns, self.declared.grouping
         if unique is None:

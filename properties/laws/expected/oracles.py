@@ -21,7 +21,7 @@ from ...system.arguments import checked
 from ...system.exits import without_exit
 from ...witnesses.job.contract import location
 from ...witnesses.job.plan.plans import Plan
-from ...witnesses.job.query.runnable import Earlier, Job, name_of
+from ...witnesses.job.query.runnable import Earlier, JobOrSink, name_of
 from ...witnesses.job.rows import flat, rows_of
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
@@ -272,7 +272,7 @@ class OracleOfJob(Oracle):
     def beside(self, witness: RowsWitness) -> OracleOfJob:
         return replace(self, witness=witness)
 
-    def of(self, job: Job | None) -> RowsWitness:
+    def of(self, job: JobOrSink | None) -> RowsWitness:
         """Return the witness of a job; None stands for the checked job."""
         assert self.witness is not None
         return self.witness if job is None else self.witness.of(job)
@@ -286,7 +286,7 @@ class BatchOracle(OracleOfJob):
         job: Another job to run as a batch; None: the checked job.
     """
 
-    job: Job | None = None
+    job: JobOrSink | None = None
 
     @property
     def written(self) -> Sequence[Any]:
@@ -331,7 +331,7 @@ class JobOracle(OracleOfJob):
         plain: Its output for histories, by their text, for checks that share them; None: it runs each time.
     """
 
-    job: Job | None = None
+    job: JobOrSink | None = None
     run: RunOptions | None = None
     comparing: Comparing = "batches"
     called: str = ""
@@ -373,7 +373,7 @@ class BothOracle(OracleOfJob):
 
     function: Callable[..., Any]
     earlier: Earlier
-    job: Job
+    job: JobOrSink
     run: RunOptions | None = None
     plain: tuple[dict[str, list[Emitted]], ...] = field(default_factory=lambda: ({}, {}))
     takes_late = True
@@ -435,7 +435,7 @@ def sql(statement: str) -> SqlOracle:
 
 
 @checked
-def as_batch(job: Job | Script | None = None) -> BatchOracle:
+def as_batch(job: JobOrSink | Script | None = None) -> BatchOracle:
     """Expect the rows that the same job, or another job, returns as a batch over the same rows.
 
     Timers of event time never fire in a batch: a job with such timers needs another oracle.
@@ -444,7 +444,7 @@ def as_batch(job: Job | Script | None = None) -> BatchOracle:
 
 
 @checked
-def other_job(job: Job | Script, *, late: bool = True) -> JobOracle:
+def other_job(job: JobOrSink | Script, *, late: bool = True) -> JobOracle:
     """Expect the output of another job: the last version of the job, or a rewrite.
 
     Args:

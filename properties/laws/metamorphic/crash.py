@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ...outcomes.outcomes import Difference
-from ...witnesses.job.running import REPEATED, RESTORED, Output
+from ...witnesses.job.running import REPEATED, RESTORED, QueryOutput
 from ...witnesses.run_options import BEFORE, BETWEEN, MIDDLE, OF_SINKS, WITHIN, Crash, Moment, RunOptions, crash_of
 from ...witnesses.spark.answers import Answers
 from ..base import Comparison
@@ -80,7 +80,7 @@ class Replay(RerunLaw):
             raise ValueError(given)
         where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
 
-        def parts(output: Output) -> list[Variation]:
+        def parts(output: QueryOutput) -> list[Variation]:
             # Mostly the repeated output has rows, and one such batch is enough.
             happened: dict[Moment, list[Crash]] = {}
             for at, has_rows in output.crashed:

@@ -8,7 +8,7 @@ from ...witnesses.run_options import RunOptions
 from ..variation import Invariant, Variation
 
 
-class RowByRow(Invariant):
+class RowsOneAtATime(Invariant):
     """A job's functions with state are called once for each row of a batch, as in Spark's real-time mode."""
 
     of_jobs = "rows one at a time"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from ...witnesses.job.running import RESTORED, Output
+from ...witnesses.job.running import RESTORED, QueryOutput
 from ...witnesses.run_options import RunOptions
 from ..variation import Invariant, Variation
 
@@ -32,7 +32,7 @@ class Upgrade(Invariant):
         if type(given) is not int or given < 0:
             raise ValueError(given)
 
-        def parts(output: Output) -> list[Variation]:
+        def parts(output: QueryOutput) -> list[Variation]:
             return [self.variation(run, sooner) for sooner in range(given)]
 
         return Variation(

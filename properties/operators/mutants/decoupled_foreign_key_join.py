@@ -14,7 +14,7 @@ from ....spark_impl.foreign_keys.stages import (
     Subscription,
     foreign_key_stages,
 )
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from ...registration.mutants import mutants_of
 from .making import logics_in, returning
 
@@ -50,7 +50,7 @@ class DeletedRowSilent(SenderLogic):
 class AnswersDeletesTwice(ResponderLogic):
     """A delete is answered twice (KAFKA-16394)."""
 
-    def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
         deleted = row.side != "right" and row.value[2] == Instruction.DELETE_KEY_AND_PROPAGATE
         return emitted * 2 if deleted else emitted

@@ -17,7 +17,7 @@ from ....spark_impl.foreign_keys.stages import (
     Subscription,
     foreign_key_stages,
 )
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from ...registration.mutants import mutants_of
 from . import decoupled_foreign_key_join
 from .making import SharingState, logics_in, mixed, returning
@@ -60,7 +60,7 @@ class DeafToInserts(SenderLogic):
 class ReferenceForgotten(SenderLogic):
     """Every row refers to the first foreign key that its key had."""
 
-    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[LogicOutput]:
         first = state[:1]
         emitted = super().take(key, state, row, clock)
         state[:] = first or state
@@ -83,7 +83,7 @@ StateOfAnotherKey = mixed(SenderLogic, SharingState)
 class RightTombstoneSilent(ResponderLogic):
     """A deleted right row isn't reported to those who refer to it."""
 
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         emitted = super().change(state, row)
         return [] if row.value is None else emitted
 

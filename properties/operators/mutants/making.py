@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key, Logic
+from ....spark_impl.runtime.logic import Arrived, Key, Logic, LogicOutput
 
 Declared = TypeVar("Declared")
 
@@ -87,6 +87,6 @@ class SharingState(Logic[Any]):
 
     before: Any = None
 
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         met, self.before = (state if self.before is None else self.before), state
         return super().take(key, met, row, clock)

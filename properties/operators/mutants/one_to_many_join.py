@@ -6,7 +6,7 @@ from typing import Any
 
 from ....spark_impl.foreign_keys.referring import ReferredState, ValueAt
 from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
 
@@ -40,7 +40,7 @@ FirstRowOnly = returning(RightLogic, "A right change reaches the first left row 
 class RightTombstoneSilent(RightLogic):
     """A deleted right row isn't emitted."""
 
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         emitted = super().change(state, row)
         return [] if row.value is None else emitted
 
@@ -55,7 +55,7 @@ class LeftRowsForgotten(RightLogic):
 class OwnTimestamp(RightLogic):
     """A result is stamped by the changed row alone."""
 
-    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> LogicOutput:
         own = row.timestamp if row.side == "right" else row.value[0]
         return super().result(state, row, key, left, timestamp)._replace(timestamp=own)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....spark_impl.range_aggregate import RangeLogic, Retained
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, dropped
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput, changed, dropped
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
 
@@ -83,7 +83,7 @@ class TiesOverwrite(RangeLogic):
 class LateDropped(RangeLogic):
     """A row that comes after a later one of its key is dropped."""
 
-    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         if state and row.timestamp is not None and row.timestamp < state[-1].timestamp:
             return [dropped(row, "late")]
         return super().take(key, state, row, clock)
@@ -92,7 +92,7 @@ class LateDropped(RangeLogic):
 class MendsAnswers(RangeLogic):
     """A row that comes late emits anew the answers of later rows that would have seen it."""
 
-    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         emitted, at = super().take(key, state, row, clock), row.timestamp or 0
         later = {other.timestamp for other in state if at < other.timestamp <= at + self.ranges.preceding_ms}
         return [*emitted, *(changed(row, self.answer(key, self.inside(state, one)), one) for one in sorted(later))]
@@ -108,7 +108,7 @@ class NewestDecidesWhatIsKept(RangeLogic):
 class NewestStamps(RangeLogic):
     """An answer is stamped by the newest row of its key, not by its own."""
 
-    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         return [emitted._replace(timestamp=state[-1].timestamp) for emitted in super().take(key, state, row, clock)]
 
 

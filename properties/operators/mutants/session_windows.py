@@ -10,7 +10,7 @@ import uuid
 from typing import Any
 
 from ....reference.definitions.windows import SessionWindows
-from ....spark_impl.runtime.logic import Arrived, Emitted
+from ....spark_impl.runtime.logic import Arrived, LogicOutput
 from ....spark_impl.session_windows import Session, SessionLogic
 from ...registration.mutants import mutants_of
 from .making import logics_in, redeclaring, returning
@@ -79,7 +79,7 @@ TombstonesInWrongOrder = returning(
 class TimestampOfRecord(SessionLogic):
     """A change carries the record's timestamp, not the window's end."""
 
-    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[LogicOutput]:
         emitted = super().emit_merge(near, merged, row)
         return [*emitted[:-1], emitted[-1]._replace(timestamp=row.timestamp)]
 
@@ -94,14 +94,14 @@ GraceForgotten = redeclaring(
 class GapForgotten(SessionLogic):
     """Sessions close at end + grace: the gap is forgotten in the close rule (KAFKA-12718)."""
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, sessions, row, clock + self.windows.gap_ms if clock else 0)
 
 
 class ClosesEarly(SessionLogic):
     """A session closes one tick early: `<=` for `<` (KAFKA-8289)."""
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, sessions, row, clock + 1 if clock else 0)
 
 
@@ -115,7 +115,7 @@ RescueForgotten = redeclaring(
 class LateKept(SessionLogic):
     """Late records are never dropped."""
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, sessions, row, 0)
 
 
@@ -154,7 +154,7 @@ class MergerForgotten(SessionLogic):
 class RepeatsDropped(SessionLogic):
     """A record at an instant that the session already ends or starts at is taken for a repeat and dropped."""
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         if any(row.timestamp in (session.start, session.end) for session in sessions):
             return []
         return super().take(key, sessions, row, clock)
@@ -187,13 +187,13 @@ class ForgetsAtRestart(SessionLogic):
         super().__init__(windows)
         self.build = uuid.uuid4().int % 1_000_000
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         mine = self.mine(sessions)
         emitted = super().take(key, mine, row, clock)
         sessions[:] = [session._replace(start=session.start * 1_000_000 + self.build) for session in mine]
         return emitted
 
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(self.mine(sessions), emitted, clock)
 
     def mine(self, sessions: list[Session]) -> list[Session]:
@@ -228,14 +228,14 @@ class ClosingsLostAtRestart(SessionLogic):
         sessions = [one._replace(start=one.start // 1_000_000) for one in tagged]
         return sessions if all(one.start % 1_000_000 == self.build for one in tagged) else _Restored(sessions)
 
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         return [] if isinstance(sessions, _Restored) else super().close(sessions, emitted, clock)
 
 
 class EmitsProcessingTime(SessionLogic):
     """Something of the present instant leaks into the output: a replayed batch isn't what was written first."""
 
-    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[LogicOutput]:
         emitted = super().emit_merge(near, merged, row)
         return [*emitted[:-1], emitted[-1]._replace(timestamp=merged.end + uuid.uuid4().int % 2)]
 
@@ -257,14 +257,14 @@ class SharedAcrossKeys(SessionLogic):
 class LateOneBatchLater(SessionLogic):
     """The clock is read one tick per key too old: closings are judged by the previous clock (SPARK-40925)."""
 
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(sessions, emitted, clock - self.windows.gap_ms)
 
 
 class ClosesTwice(SessionLogic):
     """A closed session is emitted again at the next closing (bug museum: a second final result)."""
 
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(sessions, emitted - 10 * self.windows.gap_ms, clock)
 
 

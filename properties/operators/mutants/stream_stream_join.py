@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from ....spark_impl.stream_stream_join import OTHER, Buffered, Buffers, StreamStreamLogic
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
@@ -62,7 +62,7 @@ class GraceForgotten(StreamStreamLogic):
 class NullThenPair(StreamStreamLogic):
     """A row that has a partner is emitted with null too when it closes (SPARK-26154)."""
 
-    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
         forgetful = {side: [row._replace(matched=False) for row in rows] for side, rows in state.items()}
         self.forget(state, clock)
         return super().close(forgetful, emitted, clock)
@@ -71,7 +71,7 @@ class NullThenPair(StreamStreamLogic):
 class ClosesOneEarly(StreamStreamLogic):
     """An unmatched row is emitted a step before it closes."""
 
-    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(state, emitted, clock + 1)
 
     def due(self, state: Buffers, clock: int) -> int | None:
@@ -82,7 +82,7 @@ class ClosesOneEarly(StreamStreamLogic):
 class UnmatchedNotEmitted(StreamStreamLogic):
     """A row without partner is forgotten in silence."""
 
-    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
         super().close(state, emitted, clock)
         return []
 
@@ -90,7 +90,7 @@ class UnmatchedNotEmitted(StreamStreamLogic):
 class OwnTimestamp(StreamStreamLogic):
     """A pair is stamped by the record that came last."""
 
-    def pair(self, row: Arrived, partner: Buffered) -> Emitted:
+    def pair(self, row: Arrived, partner: Buffered) -> LogicOutput:
         return super().pair(row, partner)._replace(timestamp=row.timestamp)
 
 
@@ -114,7 +114,7 @@ ForgetsBetweenBatches = returning(
 class NullValueJoins(StreamStreamLogic):
     """A record whose value is null isn't dropped."""
 
-    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, state, row if row.value is not None else row._replace(value="null"), clock)
 
 

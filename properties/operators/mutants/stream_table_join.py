@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, joined
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput, changed, joined
 from ....spark_impl.stream_table_join import StreamTableLogic
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, returning
@@ -13,7 +13,7 @@ from .making import SharingState, logics_in, mixed, returning
 class TableDrivesToo(StreamTableLogic):
     """A change of the table is emitted as well."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
         if row.side == "right" and row.value is not None:
             return [*emitted, changed(row, joined(None, row.value), row.timestamp)]
@@ -23,14 +23,14 @@ class TableDrivesToo(StreamTableLogic):
 class DeletedRowFound(StreamTableLogic):
     """A deletion leaves the row in the table."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         return [] if row.side == "right" and row.value is None else super().take(key, state, row, clock)
 
 
 class FirstRowStands(StreamTableLogic):
     """A row of the table can't be changed."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[0]
         emitted = super().take(key, state, row, clock)
         if row.side == "right" and old is not None and row.value is not None:
@@ -48,7 +48,7 @@ TableOfTheBatch = returning(
 class NullValueEmitted(StreamTableLogic):
     """A record whose value is null is emitted with the row that it finds."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.side == "left" and row.value is None and state[0] is not None:
             return [changed(row, joined(None, state[0]), row.timestamp)]
         return super().take(key, state, row, clock)
@@ -64,7 +64,7 @@ InnerOnly = returning(
 class RowUsedUp(StreamTableLogic):
     """A row of the table is found once."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
         if row.side == "left" and row.value is not None:
             state[0] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from ....spark_impl.table_aggregate import GroupLogic, InGroup, RowLogic, table_aggregate_stages
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, returning
@@ -13,21 +13,21 @@ from .making import SharingState, logics_in, returning
 class OldStays(RowLogic):
     """The old value isn't subtracted."""
 
-    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Emitted]:
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[LogicOutput]:
         return super().sends(row, None, new)
 
 
 class TwoUpdatesOfOneGroup(RowLogic):
     """A row that stays in its group is emitted twice, once without it."""
 
-    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Emitted]:
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[LogicOutput]:
         return [*super().sends(row, old, None), *super().sends(row, None, new)]
 
 
 class DeletionSilent(RowLogic):
     """A deleted row stays in its group."""
 
-    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
         old = list(state)
         emitted = super().take(key, state, row, clock)
         if self.in_group(row) is None:

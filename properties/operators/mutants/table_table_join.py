@@ -8,7 +8,7 @@ from typing import Any
 from pyspark import TaskContext
 
 from ....reference.definitions.joins import TableTableJoin
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, joined
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput, changed, joined
 from ....spark_impl.table_table_join import Side, TableTableLogic
 from ...registration.mutants import mutants_of
 from ...system.work import own_folder
@@ -20,7 +20,7 @@ Rows = dict[str, Side]
 class LatestTimestampStands(TableTableLogic):
     """A key's row with the largest timestamp stands, not its last to arrive."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
         return [] if old is not None and (row.timestamp or 0) < old[1] else super().take(key, state, row, clock)
 
@@ -28,7 +28,7 @@ class LatestTimestampStands(TableTableLogic):
 class DeletionSilent(TableTableLogic):
     """A deletion is not emitted, so that the old result lives on."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
         return [] if row.value is None else emitted
 
@@ -43,7 +43,7 @@ NeedlessTombstones = returning(
 class OwnTimestamp(TableTableLogic):
     """A result is stamped by the changed row alone."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         return [emitted._replace(timestamp=row.timestamp) for emitted in super().take(key, state, row, clock)]
 
 
@@ -64,7 +64,7 @@ class RightSilent(TableTableLogic):
 class RepeatsDropped(TableTableLogic):
     """A row that comes again with the same value isn't emitted (KIP-557, reverted in KAFKA-12508)."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
         emitted = super().take(key, state, row, clock)
         return [] if old is not None and old[0] == row.value else emitted
@@ -86,7 +86,7 @@ ShuffleOrder = returning(
 class OuterMissesTheRight(TableTableLogic):
     """An outer join emits no row that the left table hasn't."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
         return [changed(row, None, one.timestamp) if state["left"] is None else one for one in emitted]
 
@@ -94,7 +94,7 @@ class OuterMissesTheRight(TableTableLogic):
 class RepeatDeletes(TableTableLogic):
     """A row that comes again with the same value is taken for its deletion."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
         again = old is not None and old[0] == row.value
         return super().take(key, state, row._replace(value=None) if again else row, clock)
@@ -136,7 +136,7 @@ class TakesNoRowTwice(TableTableLogic):
         super().__init__(join)
         self.folder = own_folder()
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
         try:
@@ -149,7 +149,7 @@ class TakesNoRowTwice(TableTableLogic):
 class ThirdPartitionLost(TableTableLogic):
     """Rows in a third partition, or in a later one, are lost."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         context = TaskContext.get()
         lost = context is not None and context.partitionId() > 1
         return [] if lost else super().take(key, state, row, clock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ....reference.definitions.windows import WindowAggregate
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from ....spark_impl.window_aggregate import Filled, State, WindowLogic
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, redeclaring, returning
@@ -44,7 +44,7 @@ class LateStartsAnew(WindowLogic):
 class LateUnderNextWindow(WindowLogic):
     """A late update is emitted under the window that follows its own."""
 
-    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
         step = self.windows.step
         return [
             emitted._replace(start=emitted.start + step, end=emitted.end + step)
@@ -141,7 +141,7 @@ class TombstonesMissing(WindowLogic):
 class TombstonesLast(WindowLogic):
     """A session's earlier rows are retracted only after it is emitted anew."""
 
-    def emit(self, window: Filled) -> list[Emitted]:
+    def emit(self, window: Filled) -> list[LogicOutput]:
         *gone, update = super().emit(window)
         return [update, *gone]
 

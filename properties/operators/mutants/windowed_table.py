@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key, joined
+from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput, joined
 from ....spark_impl.windowed_table import SIDES, WindowedLogic, WindowedState
 from ...registration.mutants import mutants_of
 from .making import SharingState, logics_in, mixed, redeclaring, returning
@@ -54,14 +54,14 @@ class LateForAllWindows(WindowedLogic):
 class ClosesWithoutGrace(WindowedLogic):
     """A window is emitted as final at its end, whatever the grace (KAFKA-8289)."""
 
-    def close(self, state: WindowedState, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: WindowedState, emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(state, emitted + self.table.grace_ms, clock + self.table.grace_ms)
 
 
 class ClosesOneLate(WindowedLogic):
     """A window isn't closed when the clock is at the end of its grace, but a step later."""
 
-    def close(self, state: WindowedState, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: WindowedState, emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(state, emitted - 1, clock - 1)
 
     def keep(self, state: WindowedState, emitted: int, clock: int) -> WindowedState:
@@ -76,7 +76,7 @@ FinalEmittedTwice = returning(
 class UpdatesEmittedToo(WindowedLogic):
     """Every change of a window is emitted, though only its final value is wanted."""
 
-    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
+    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         emitted = super().aggregate(key, state, row, edge)
         if emitted or self.table.with_ is not None:
             # A join emits pairs: anything else would fail, and with it everything that shares its query.
@@ -88,7 +88,7 @@ class UpdatesEmittedToo(WindowedLogic):
 class LastToArriveStamps(WindowedLogic):
     """A window is stamped by its last row to arrive, not by its largest timestamp."""
 
-    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
+    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         emitted, windows, at = super().aggregate(key, state, row, edge), state.sides[row.side], row.timestamp or 0
         windows.update({start: windows[start]._replace(timestamp=at) for start in self.open(at, edge)})
         return emitted
@@ -114,7 +114,7 @@ NeverDue = returning(
 class TiesDropped(WindowedLogic):
     """A row isn't added that has the largest timestamp of its window already."""
 
-    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
+    def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         windows = state.sides[row.side]
         tied = {start: at for start, at in windows.items() if at.timestamp == row.timestamp}
         emitted = super().aggregate(key, state, row, edge)
@@ -136,7 +136,7 @@ ShiftForgotten = redeclaring(
 class RightEmittedUnderItsOwnWindow(WindowedLogic):
     """A change of the right table is emitted under the right window, not under that of its partner."""
 
-    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[Emitted]:
+    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         shift = 0 if side == SIDES[0] else self.table.shift_ms
         return [
             emitted._replace(start=start + shift, end=start + shift + self.table.size_ms)
@@ -156,7 +156,7 @@ SidesSwapped = returning(
 class LeftDrivesAlone(WindowedLogic):
     """A change of the right table isn't emitted."""
 
-    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[Emitted]:
+    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         return super().emit_pair(state, side, start, edge) if side == SIDES[0] else []
 
 
@@ -168,7 +168,7 @@ OuterMissesTheRight = redeclaring(
 class ChangedSideStamps(WindowedLogic):
     """A pair is stamped by the side that has changed alone."""
 
-    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[Emitted]:
+    def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         at = start if side == SIDES[0] else start + self.table.shift_ms
         own = state.sides[side][at].timestamp
         return [emitted._replace(timestamp=own) for emitted in super().emit_pair(state, side, start, edge)]
@@ -177,7 +177,7 @@ class ChangedSideStamps(WindowedLogic):
 class PartnerForgottenEarly(WindowedLogic):
     """A closed window is forgotten before rows are taken, though its shifted partner is still open (SPARK-26154)."""
 
-    def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, self.keep(state, clock, clock), row, clock)
 
     def over(self, side: str, start: int) -> int | None:

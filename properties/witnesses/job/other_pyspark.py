@@ -31,10 +31,10 @@ from ...system.visible import first_line, visible
 from ...system.work import own_folder
 from ..run_options import Mode, RunOptions
 from ..spark.session import partitions_of_users_session, settings_of_users_session, spark_session
-from .query.runnable import Earlier, Feed, Job, LeftBehind, UntilStop, name_of
+from .query.runnable import Earlier, Feed, JobOrSink, LeftBehind, UntilStop, name_of
 from .query.sink_query import query_over
 from .query.upgrades import run_until_first_stop
-from .running import Declared, Output, Runner, session_of
+from .running import Declared, QueryOutput, Runner, session_of
 from .scripts.script import Findings, Script
 
 PROGRAM = f"{__package__}.other_pyspark_main"
@@ -84,7 +84,7 @@ class RunRequest:
     runner: Runner
     feed: Feed
 
-    def answer(self) -> Output:
+    def answer(self) -> QueryOutput:
         """Run it."""
         feed = self.feed
         return self.runner.run(feed.batches, feed.clock, feed.run, feed.times_ms)
@@ -171,7 +171,7 @@ class PySparkProcess:
             vars(runner.job.found).update(vars(replace(found, last=runner.job.found.last)))
         return declared  # type: ignore[no-any-return]
 
-    def run(self, runner: Runner, feed: Feed) -> Output:
+    def run(self, runner: Runner, feed: Feed) -> QueryOutput:
         """Run a job."""
         return self.ask(RunRequest(_alone(runner), replace(feed, run=_with_partitions(feed.run))))  # type: ignore[no-any-return]
 
@@ -211,7 +211,7 @@ class PySparkProcess:
         return answered
 
 
-def require_named(job: Job | Script, version: str) -> None:
+def require_named(job: JobOrSink | Script, version: str) -> None:
     """Make sure that another process finds a job by its name.
 
     Raises:

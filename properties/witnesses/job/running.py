@@ -71,7 +71,7 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Output:
+class QueryOutput:
     """What a job's query wrote, and which faults and late rows it met.
 
     Attributes:
@@ -126,7 +126,7 @@ class Runner(RunnableJob):
         clock: Sequence[int] = (),
         run: RunOptions = PLAIN,
         times_ms: Sequence[int] = (),
-    ) -> Output:
+    ) -> QueryOutput:
         """Run the job's query over batches; arguments as the attributes of `Feed`.
 
         Raises:
@@ -135,10 +135,10 @@ class Runner(RunnableJob):
         """
         feed = Feed(batches, clock, run, times_ms)
         if self.on is not None:
-            there: Output = self.on.run(self, feed)
+            there: QueryOutput = self.on.run(self, feed)
             return there
 
-        def output(spark: SparkSession, folder: Path) -> Output:
+        def output(spark: SparkSession, folder: Path) -> QueryOutput:
             query = query_over(self, spark, folder, feed)
             if self.earlier is not None and run.stop_after:
                 return output_of(query, UpgradeRun(query, self.earlier).run_all)
@@ -204,14 +204,14 @@ class Runner(RunnableJob):
         return _in_session(run, declared)
 
 
-def output_of(query: JobQuery, run_all: Callable[[], None]) -> Output:
+def output_of(query: JobQuery, run_all: Callable[[], None]) -> QueryOutput:
     """Return the rows that a query wrote, with the faults and late rows that it met; `run_all` runs its batches."""
     batches, parts = query.emitted(run_all)
     declaration, deaths, committed = query.declaration, query.deaths, query.times.committed
     covered = {REPEATED} if any(has_rows for _, has_rows in deaths.happened) else set()
     if committed.has_restored(deaths.with_rows):
         covered.add(RESTORED)
-    return Output(
+    return QueryOutput(
         batches,
         parts,
         frozenset(covered),

@@ -16,8 +16,8 @@ from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
 from ..run_options import RunOptions
 from .plan.tables import TablesUsed
-from .query.runnable import Job, name_of
-from .running import Output, Runner
+from .query.runnable import JobOrSink, name_of
+from .running import QueryOutput, Runner
 from .sinks.sink import Sink
 
 OTHER_STATE = "the job's initial state isn't a static table with the key of its input"
@@ -94,11 +94,11 @@ class RowsWitness:
         """The job's inputs."""
         return self.runner.sources
 
-    def of(self, job: Job) -> RowsWitness:
+    def of(self, job: JobOrSink) -> RowsWitness:
         """Return the witness of a job over the same inputs, which has no earlier version."""
         return replace(self, runner=replace(self.runner, job=job, earlier=None))
 
-    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> tuple[list[Emitted], list[Output]]:
+    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> tuple[list[Emitted], list[QueryOutput]]:
         """Return the rows that the job emits of each history, and the outputs of the queries: one in all, or one each.
 
         Raises:
@@ -151,7 +151,7 @@ class RowsWitness:
         static = pack_tables(self.runner.static, self.keyed, count, self.sources)
         return replace(self, runner=replace(self.runner, static=static))
 
-    def _run(self, batches: Sequence[Mapping[str, pa.Table]], history: JobHistory, run: RunOptions) -> Output:
+    def _run(self, batches: Sequence[Mapping[str, pa.Table]], history: JobHistory, run: RunOptions) -> QueryOutput:
         times = {"times_ms": history.times_ms(self.sources)} if run.processing_time else {}
         output = self.runner.run(batches, history.clock, run, **times)
         if output.ahead or (output.other_times and output.dropped and not self.takes_late):

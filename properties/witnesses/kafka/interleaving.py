@@ -48,7 +48,7 @@ HASH_IS_NULL = 0x80
 
 KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
 """A route as in a history; its foreign key is None for a subscription without key, and for the answer to it."""
-TopicRow: TypeAlias = tuple[str, str | None, str | None, int]
+PipedIn: TypeAlias = tuple[str, str | None, str | None, int]
 """A row to pipe in: the topic, and the record's fields as in `Captured`."""
 
 
@@ -242,7 +242,7 @@ def _named(waiting: Mapping[KafkaRoute, tuple[WaitingMessage, ...]]) -> Waiting:
 @contextmanager
 def _driver(
     jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect
-) -> Iterator[tuple[Mapping[str, str], Callable[[list[TopicRow]], list[list[list[Captured]]]]]]:
+) -> Iterator[tuple[Mapping[str, str], Callable[[list[PipedIn]], list[list[list[Captured]]]]]]:
     """Start a test driver, hold its internal topics back, and close it at the end.
 
     Yields:
@@ -266,7 +266,7 @@ def _driver(
                 own.remove(name)
         handle = playing_held(jvm, (OUTPUT, subscriptions, responses))
 
-        def send(rows: list[TopicRow]) -> list[list[list[Captured]]]:
+        def send(rows: list[PipedIn]) -> list[list[list[Captured]]]:
             if not rows:
                 return []
             arguments = jvm.gateway.new_array(java.lang.Object, 4)
@@ -304,9 +304,9 @@ class _Tables:
         self.prefixed = partial(prefixed_key, number)
         self.renamed = partial(registration.domain.renamed, definition)
         self.held: dict[KafkaRoute, deque[_Held]] = {}  # no route without messages
-        self.at_once: list[TopicRow] = []
+        self.at_once: list[PipedIn] = []
 
-    def steps(self) -> Generator[list[TopicRow], list[list[list[Captured]]], None]:
+    def steps(self) -> Generator[list[PipedIn], list[list[list[Captured]]], None]:
         """Yield the rows to pipe in next, until the end of the history; it is sent their outputs."""
         arrival, batch = -1, 0
         while (line := self.play.script(self.held)) is not None:
@@ -330,7 +330,7 @@ class _Tables:
         while True:
             yield []
 
-    def _of(self, line: ScriptStep) -> tuple[_Source | None, list[TopicRow]]:
+    def _of(self, line: ScriptStep) -> tuple[_Source | None, list[PipedIn]]:
         if isinstance(line, Record):
             key = None if line.key is None else self.prefixed(line.key)
             value = self.renamed(line.value, self.prefixed) if line.input == "left" else line.value
@@ -343,7 +343,7 @@ class _Tables:
             return self._handed_on(*line)
         return None, []
 
-    def _handed_on(self, delivery: Delivery, index: int) -> tuple[_Source | None, list[TopicRow]]:
+    def _handed_on(self, delivery: Delivery, index: int) -> tuple[_Source | None, list[PipedIn]]:
         route: KafkaRoute = (delivery.channel, delivery.foreign_key, delivery.key)
         if route not in self.held:
             if not self.play.is_strict:

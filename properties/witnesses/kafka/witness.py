@@ -27,7 +27,7 @@ from ..base import Witness
 from ..messages import Staged
 from ..run_options import PLAIN, RunOptions
 from .builder import KafkaDialect
-from .interleaving import HeldPlay, TopicRow, every_interleaving, play_held, play_scripts, written
+from .interleaving import HeldPlay, PipedIn, every_interleaving, play_held, play_scripts, written
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
 from .versions import release, version_in_use
@@ -196,7 +196,7 @@ def _play(jvm: KafkaJvm, history: History, dialect: KafkaDialect) -> Outcome:
 
 def _sends(
     history: History, definition: Any, kafka: Kafka, dialect: KafkaDialect, reserved: Key
-) -> Iterator[tuple[int, int, TopicRow]]:
+) -> Iterator[tuple[int, int, PipedIn]]:
     """Yield the records to pipe in, each with its arrival and its batch."""
     clocks = kafka.clocks(definition)
     arrival = batch = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Value
-from ....specs.traces import UNKNOWN, Event, EventKind, JoinTrace
+from ....specs.traces import UNKNOWN, EventKind, JoinTrace, TraceEvent
 from ..kafka.interleaving import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, response_of, utf8_of
 from ..kafka.versions import asks_as_3_9_0, version_in_use
 from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
@@ -86,13 +86,13 @@ def _value(text: str | None) -> Value:
     return None if text is None else json.loads(utf8_of(text))
 
 
-def _change(kind: EventKind, record: Received, foreign_key: str) -> Event:
+def _change(kind: EventKind, record: Received, foreign_key: str) -> TraceEvent:
     value: Any = _value(record.value)
     names = value.get(foreign_key) if kind == "left" and isinstance(value, dict) else None
-    return Event(0, kind, utf8_of(record.key), foreign_key=names, value=value)
+    return TraceEvent(0, kind, utf8_of(record.key), foreign_key=names, value=value)
 
 
-def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> Event:
+def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> TraceEvent:
     """Read `{hash is null, version}{instruction}{hash}{left key}{partition}`; version 0 has no partition."""
     assert record.value is not None
     content = record.value.encode("latin-1")
@@ -101,16 +101,16 @@ def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> Event:
     to = None if record.key is None else utf8_of(record.key)
     of = hashed.get(content[2:start] or None, UNKNOWN)
     asks = INSTRUCTIONS[content[1]].value
-    return Event(0, "subscription sent", content[start:end].decode(), foreign_key=to, instruction=asks, of=of)
+    return TraceEvent(0, "subscription sent", content[start:end].decode(), foreign_key=to, instruction=asks, of=of)
 
 
-def _response(record: Received, hashed: dict[bytes | None, Value]) -> Event:
+def _response(record: Received, hashed: dict[bytes | None, Value]) -> TraceEvent:
     """Read a response; it doesn't name its right key."""
     assert record.value is not None
     digest, value = response_of(record.value)
     of = hashed.get(digest, UNKNOWN)
-    return Event(0, "response sent", utf8_of(record.key), foreign_key=UNKNOWN, value=value, of=of)
+    return TraceEvent(0, "response sent", utf8_of(record.key), foreign_key=UNKNOWN, value=value, of=of)
 
 
-def _output(record: Received) -> Event:
-    return Event(0, "output", utf8_of(record.key), value=_value(record.value))
+def _output(record: Received) -> TraceEvent:
+    return TraceEvent(0, "output", utf8_of(record.key), value=_value(record.value))

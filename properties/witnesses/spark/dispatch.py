@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from ....spark_impl.runtime.logic import Arrived, Emitted, Key, Logic
+from ....spark_impl.runtime.logic import Arrived, Key, Logic, LogicOutput
 from ....spark_impl.runtime.processor import Hop, KeyedProcessor
 from ...registration.shared import FAILED
 
@@ -47,7 +47,7 @@ class _Nobody(Logic[Any]):
     def pack(self, state: None) -> None:
         return None
 
-    def take(self, key: Key, state: None, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: None, row: Arrived, clock: int) -> list[LogicOutput]:
         return []
 
 
@@ -63,7 +63,7 @@ class _OfHistory(Logic[Any]):
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         return self.logic.in_order([_unwrapped(row) for row in rows])
 
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         return self.logic.take(key[1:], state, row, clock)
 
 
@@ -86,7 +86,7 @@ class DispatchHop:
         self.hops = hops
         self.logic_of = logic_of
 
-    def __call__(self, key: Key, sent: Emitted) -> tuple[Key, tuple[Any, ...]]:
+    def __call__(self, key: Key, sent: LogicOutput) -> tuple[Key, tuple[Any, ...]]:
         """Return the receiver's key of a message, and its content."""
         hop = self.hops[self.logic_of[key[0]]]
         assert hop is not None
@@ -102,8 +102,8 @@ class DispatchProcessor(KeyedProcessor):
 
     keys_of_page = 2
 
-    def failure(self, error: Exception) -> Emitted:
+    def failure(self, error: Exception) -> LogicOutput:
         """Return the change that reports an error of a logic."""
         place = getattr(self.stage.sides[0].order, "names", None)
         cause = None if place is None else [None] * len(place)
-        return Emitted(None, None, None, None, FAILED, f"{FAILED}: {type(error).__name__}: {error}", cause)
+        return LogicOutput(None, None, None, None, FAILED, f"{FAILED}: {type(error).__name__}: {error}", cause)

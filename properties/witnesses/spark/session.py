@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError
-from ....specs.java import Java, find_java, low_limits
+from ....specs.java import JavaHome, find_java, low_limits
 from ...system.installed import requirements
 from ...system.installed.spark_versions import checkpoint_file_manager, condition_of
 from ...system.progress import doing
@@ -480,7 +480,7 @@ def _check_running(session: SparkSession, master: str | None, any_provider: bool
         )
 
 
-def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession:
+def _started(settings: Mapping[str, str], java: JavaHome, log: Path) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -504,7 +504,7 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
         return SparkSession.builder.getOrCreate()
 
 
-def _why_not_started(java: Java, log: Path) -> str:
+def _why_not_started(java: JavaHome, log: Path) -> str:
     what = f"Spark's JVM didn't start on Java {java.version} ({java.home})"
     if (ended := spark_jvm.ended_by()) is not None:
         return f"{what}: it was ended by {ended}, and SIGKILL is the system's where memory runs out; the log is {log}"

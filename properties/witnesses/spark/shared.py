@@ -26,7 +26,7 @@ from ...generators.cohorts import clock_schedule
 from ...outcomes.outcomes import Grain, Outcome
 from ...registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from ...registration.registration import Registration, registration_of
-from ...registration.shared import FAILED, Shared, SharedChange
+from ...registration.shared import FAILED, Shared, SharedOutput
 from ..run_options import PLAIN, RunOptions
 from .answers import Answers, Label, StoredState
 from .decode import milliseconds_of
@@ -324,7 +324,7 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
 
 def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
     """Return each history's own output; its keys were spread over `groups` groups."""
-    changes: list[list[tuple[int, SharedChange]]] = [[] for _ in plays]
+    changes: list[list[tuple[int, SharedOutput]]] = [[] for _ in plays]
     # Orders count over all histories; a cause is the number of the record in its own history.
     firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
     for batch, table in output.batches:
@@ -364,7 +364,7 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
     )
 
 
-def changes_in(table: pa.Table) -> Iterator[SharedChange]:
+def changes_in(table: pa.Table) -> Iterator[SharedOutput]:
     """List the changes that a shared query wrote in a batch, each group's in order."""
     import msgspec
 
@@ -380,7 +380,7 @@ def changes_in(table: pa.Table) -> Iterator[SharedChange]:
         *(table.column(name).to_pylist() for name in ("change", "reason", "cause")),
     )
     for history, key, *rest in zip(*columns, strict=True):
-        yield SharedChange(history, (key,), *rest)
+        yield SharedOutput(history, (key,), *rest)
 
 
 def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:
@@ -394,8 +394,8 @@ def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:
     return found
 
 
-def _changes_by_key(table: pa.Table) -> dict[tuple[int, Any], list[SharedChange]]:
-    changes: dict[tuple[int, Any], list[SharedChange]] = defaultdict(list)
+def _changes_by_key(table: pa.Table) -> dict[tuple[int, Any], list[SharedOutput]]:
+    changes: dict[tuple[int, Any], list[SharedOutput]] = defaultdict(list)
     for change in changes_in(table):
         changes[change.history, change.key].append(change)
     return changes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import ConfigurationFailed
-from ..values import Function, ModelValue, Value, to_tla
+from ..values import Function, ModelValue, TlaValue, to_tla
 from .models import Model
 from .modules import Modules
 from .sources import read_source
@@ -256,7 +256,7 @@ def _module(name: str, lines: list[str]) -> str:
     return "\n".join([f"---- MODULE {name} ----", *lines, "====", ""])
 
 
-def _check(model: Model, name: str, value: Value) -> None:
+def _check(model: Model, name: str, value: TlaValue) -> None:
     def refuse(what: str) -> ConfigurationFailed:
         return ConfigurationFailed(f"the value given for constant {name} can't be used: {what}", file=model.module)
 
@@ -287,7 +287,7 @@ def _check(model: Model, name: str, value: Value) -> None:
             raise refuse(f"{value!r} is a {type(value).__name__}, not a TLA+ value.")
 
 
-def _is_simple(value: Value) -> bool:
+def _is_simple(value: TlaValue) -> bool:
     """Whether a configuration file can write the value."""
     match value:
         case bool() | ModelValue():
@@ -301,7 +301,7 @@ def _is_simple(value: Value) -> bool:
     return False
 
 
-def _with_model_values(value: Value, found: set[str]) -> Value:
+def _with_model_values(value: TlaValue, found: set[str]) -> TlaValue:
     """Return the value with each model value in it replaced by the constant that stands for it."""
     match value:
         case ModelValue():

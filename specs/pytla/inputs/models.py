@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..values import Value
+from ..values import TlaValue
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Model:
 
     module: Path
     configuration: Path
-    constants: Mapping[str, Value] = field(default_factory=dict)
+    constants: Mapping[str, TlaValue] = field(default_factory=dict)
     invariants: tuple[str, ...] | None = None
     properties: tuple[str, ...] | None = None
     deadlock: bool = True

@@ -32,7 +32,7 @@ from ..inputs.models import Model
 from ..inputs.modules import Modules
 from ..results import Location, Outcome, Result, Step, Trace
 from ..tlc_error import ValueSyntaxError
-from ..values import Value, parse_state
+from ..values import TlaValue, parse_state
 from .messages import BUG, ERROR, WARNING, TlcMessage
 from .output import TlcOutput
 
@@ -190,7 +190,7 @@ def trace_of(messages: Iterable[TlcMessage]) -> Trace | None:
     return Trace(tuple(steps), loop, stutters, loop_action) if steps else None
 
 
-def _state(text: str, number: str) -> Mapping[str, Value]:
+def _state(text: str, number: str) -> Mapping[str, TlaValue]:
     try:
         return parse_state(text)
     except ValueSyntaxError as error:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ..results import Coverage, Phase, Progress
+from ..results import ActionCounts, Phase, Progress
 from .messages import MessageReader, TlcMessage
 
 KEPT_LINES = 500
@@ -34,7 +34,7 @@ class TlcOutput:
 
     def __init__(self, began: float) -> None:
         self.messages: list[TlcMessage] = []
-        self.coverage: dict[str, Coverage] = {}
+        self.coverage: dict[str, ActionCounts] = {}
         self.progress = Progress("parsing", 0.0)
         self.exit_code = 0
         self.standard_error = ""
@@ -114,8 +114,8 @@ class TlcOutput:
         if covered is not None:
             # An initial predicate has one number in some versions.
             distinct, taken = int(covered[2]), int(covered[3] or covered[2])
-            before = self.coverage.get(covered[1], Coverage(0, 0))
-            self.coverage[covered[1]] = Coverage(before.distinct + distinct, before.taken + taken)
+            before = self.coverage.get(covered[1], ActionCounts(0, 0))
+            self.coverage[covered[1]] = ActionCounts(before.distinct + distinct, before.taken + taken)
 
 
 def listen(output: TlcOutput, lines: Iterable[str], progress: Callable[[Progress], None] | None) -> None:

@@ -18,7 +18,7 @@ from streamproof.reference.core.records import Record
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.specs.checking import find_tools
 from streamproof.specs.replays.foreign_key_kafka import KAFKA, WITHOUT_KEY
-from streamproof.specs.traces import UNKNOWN, Event, JoinTrace
+from streamproof.specs.traces import UNKNOWN, JoinTrace, TraceEvent
 from streamproof.specs.validation import Refusal, Validated, record_trace, validate
 
 RACE = RACES["1 delete, then insert"]
@@ -81,7 +81,7 @@ def altered(trace: JoinTrace, line: int, **changed: Any) -> JoinTrace:
     return replace(trace, events=events)
 
 
-def without(trace: JoinTrace, chosen: Callable[[Event], bool]) -> JoinTrace:
+def without(trace: JoinTrace, chosen: Callable[[TraceEvent], bool]) -> JoinTrace:
     return replace(trace, events=tuple(event for event in trace.events if not chosen(event)))
 
 

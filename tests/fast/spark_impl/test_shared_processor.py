@@ -10,7 +10,7 @@ from memory_runtime import Groups, Row, came, sent, stage_of
 from streamproof.properties.registration.shared import FAILED
 from streamproof.properties.witnesses.spark.dispatch import ROWS, Dispatch, DispatchProcessor
 from streamproof.properties.witnesses.spark.query import stored_in
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key, Logic, changed
+from streamproof.spark_impl.runtime.logic import Arrived, Key, Logic, LogicOutput, changed
 
 
 class Counting(Logic[dict[str, Any]]):
@@ -28,7 +28,7 @@ class Counting(Logic[dict[str, Any]]):
     def unpack(self, fields: tuple[Any, ...]) -> dict[str, Any]:
         return dict(zip(("count", "last", "seen"), fields, strict=True))
 
-    def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.value == "raise":
             raise ValueError("no such value")
         state["count"] += 1
@@ -36,7 +36,7 @@ class Counting(Logic[dict[str, Any]]):
         state["seen"].append(row.value)
         return []
 
-    def close(self, state: dict[str, Any], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: dict[str, Any], emitted: int, clock: int) -> list[LogicOutput]:
         if state["last"] is None or state["last"] + self.after > clock:
             return []
         return [changed(Arrived(0, None, None), state["count"], state["last"])]
@@ -52,7 +52,7 @@ class Counting(Logic[dict[str, Any]]):
 class Serving(Counting):
     """Emits whenever it is served: nothing but a timer of its own may do that."""
 
-    def close(self, state: dict[str, Any], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: dict[str, Any], emitted: int, clock: int) -> list[LogicOutput]:
         return [changed(Arrived(0, None, None), "served", clock)]
 
     def keep(self, state: dict[str, Any], emitted: int, clock: int) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Player:
         self.groups = Groups(1, DispatchProcessor)
         self.memory = self.groups.memories[0]
 
-    def batch(self, clock: int, *rows: Row) -> list[tuple[Key, Emitted]]:
+    def batch(self, clock: int, *rows: Row) -> list[tuple[Key, LogicOutput]]:
         """Serve the group as a restarted worker does; give the changes by history and key."""
         dispatch = Dispatch(self.logics, range(len(self.logics)))
         changes = came(self.groups.batch(stage_of(dispatch, [ROWS]), rows, clock))
@@ -94,7 +94,7 @@ def row(history: int, key: str | None, timestamp: int, value: Any = 1, order: in
     return Row((history, key), timestamp, order, ("events", value))
 
 
-def seen(changes: list[tuple[Key, Emitted]]) -> list[tuple[int, Any, Any]]:
+def seen(changes: list[tuple[Key, LogicOutput]]) -> list[tuple[int, Any, Any]]:
     return [(*key, one.value) for key, one in changes]
 
 
@@ -185,7 +185,7 @@ def test_state_and_values_come_back_as_they_were(value: Any) -> None:
 
 def test_changes_of_a_stage_go_on_to_the_next_with_their_place() -> None:
     class Passing(Counting):
-        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
+        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[LogicOutput]:
             return [changed(row, row.value, row.timestamp)]
 
     hop: Callable[..., Any] = lambda key, one: (("to", *key), (one.value,))  # noqa: E731

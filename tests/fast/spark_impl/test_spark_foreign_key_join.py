@@ -15,7 +15,7 @@ from streamproof.spark_impl.foreign_keys.stages import (
     Response,
     foreign_key_stages,
 )
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted
+from streamproof.spark_impl.runtime.logic import Arrived, LogicOutput
 
 ASK_NULL, ASK_VALUE = (
     Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE,
@@ -32,7 +32,7 @@ def left(value: Any, foreign_key: str | None, timestamp: int = 0) -> Arrived:
     return Arrived(timestamp, [0, timestamp], [value, foreign_key])
 
 
-def asked(emitted: list[Emitted]) -> list[tuple[Any, ...]]:
+def asked(emitted: list[LogicOutput]) -> list[tuple[Any, ...]]:
     """To whom, what, with or without a hash, and the row that is carried along."""
     return [
         (to, instruction, digest is not None, row if carries else "-")

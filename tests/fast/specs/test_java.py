@@ -51,7 +51,7 @@ def test_java_home_is_taken_where_it_has_a_java_that_is_new_enough(
     fake_java(tmp_path / "other", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", java_home and str(tmp_path / java_home))
     monkeypatch.setenv("PATH", str(tmp_path / "other" / "bin"))
-    assert find_java() == java.Java(tmp_path / found[0], *found[1:])
+    assert find_java() == java.JavaHome(tmp_path / found[0], *found[1:])
 
 
 def test_a_launcher_on_path_is_asked_for_its_home(monkeypatch, tmp_path):

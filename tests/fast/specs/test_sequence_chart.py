@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 from replayed_modules import NO_FOREIGN_KEYS
-from streamproof.specs.pytla import Function, Trace, Value
+from streamproof.specs.pytla import Function, TlaValue, Trace
 from streamproof.specs.sequence_chart import DESCRIPTIONS, Channel, Description, RowsVariable, sequence_chart, short
 from streamproof.specs.steps import read_module
 from tla_models import trace_of
@@ -196,5 +196,5 @@ def test_a_channel_may_be_a_set_or_a_bag(
         (Function({"version": 1, "key": "r"}), "(1, r)"),
     ],
 )
-def test_values_are_written_shortly(value: Value, written: str) -> None:
+def test_values_are_written_shortly(value: TlaValue, written: str) -> None:
     assert short(value) == written

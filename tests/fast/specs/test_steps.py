@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from streamproof.specs.pytla import Function, ModelValue, Step, Trace, Value, parse_state
+from streamproof.specs.pytla import Function, ModelValue, Step, TlaValue, Trace, parse_state
 from streamproof.specs.steps import called, changes, ending, read_module, readable_steps
 
 MODULE = r"""---- MODULE Queues ----
@@ -138,7 +138,7 @@ def test_a_module_that_is_not_there_has_no_definitions(tmp_path: Path) -> None:
 
 
 def test_steps_are_shown_from_the_second_state_on(module: Path) -> None:
-    states: list[Mapping[str, Value]] = [{"table": Function({"k": number})} for number in (0, 1, 1)]
+    states: list[Mapping[str, TlaValue]] = [{"table": Function({"k": number})} for number in (0, 1, 1)]
     trace = Trace(tuple(Step(at, "Change", state, None) for at, state in enumerate(states, 1)))
     steps = readable_steps(trace, read_module(module))
     assert [(step.number, step.action, len(step.changes)) for step in steps] == [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from streamproof.reference.core.errors import BadInput
-from streamproof.specs.traces import UNKNOWN, Event, parse_trace, read_trace
+from streamproof.specs.traces import UNKNOWN, TraceEvent, parse_trace, read_trace
 
 HEADER: dict[str, Any] = {"trace": "foreign_key_join", "join": "inner", "protocol": "kafka 4.3", "order": "total"}
 LEFT: dict[str, Any] = {"event": "left", "key": "l", "value": {"fk": "r"}, "foreign_key": "r"}
@@ -57,15 +57,18 @@ def test_events_without_a_key_in_common_are_parts() -> None:
 @pytest.mark.parametrize(
     ("event", "text"),
     [
-        (Event(1, "left", "l", value={"v": 1}), 'left l = {"v": 1}'),
-        (Event(1, "right", "r"), "right r = ∅"),
-        (Event(1, "output", "l", value=[1, 2]), "output l = [1, 2]"),
-        (Event(1, "subscription sent", "l", "r", instruction="X", of=None), "subscription sent, l to r: X, hash of ∅"),
-        (Event(1, "subscription delivered", "l"), "subscription delivered, l to no key"),
-        (Event(1, "response sent", "l", UNKNOWN, value=1), "response sent, an unknown key to l: 1"),
+        (TraceEvent(1, "left", "l", value={"v": 1}), 'left l = {"v": 1}'),
+        (TraceEvent(1, "right", "r"), "right r = ∅"),
+        (TraceEvent(1, "output", "l", value=[1, 2]), "output l = [1, 2]"),
+        (
+            TraceEvent(1, "subscription sent", "l", "r", instruction="X", of=None),
+            "subscription sent, l to r: X, hash of ∅",
+        ),
+        (TraceEvent(1, "subscription delivered", "l"), "subscription delivered, l to no key"),
+        (TraceEvent(1, "response sent", "l", UNKNOWN, value=1), "response sent, an unknown key to l: 1"),
     ],
 )
-def test_an_event_is_told_in_words(event: Event, text: str) -> None:
+def test_an_event_is_told_in_words(event: TraceEvent, text: str) -> None:
     assert str(event) == text
 
 

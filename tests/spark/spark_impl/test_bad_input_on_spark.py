@@ -23,7 +23,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.spark_impl.inputs import stream, table
 from streamproof.spark_impl.runtime.keyed import declaration_of
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
+from streamproof.spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from streamproof.spark_impl.session_windows import SessionLogic, session_windows
 from streamproof.spark_impl.stream_stream_join import stream_stream_join
 from streamproof.spark_impl.table_aggregate import table_aggregate
@@ -175,7 +175,7 @@ def test_a_value_that_cannot_be_stored_is_refused_when_the_operator_is_declared(
 
 def test_a_worker_that_is_killed_loses_nothing(folder: Folder) -> None:
     class Killed(SessionLogic):
-        def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
             if row.value == 7 and not marker.exists():
                 marker.touch()
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -24,7 +24,7 @@ from ...reporting import again, reporting
 from ...terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
-    from .....specs.pytla import Tools, Value
+    from .....specs.pytla import TlaValue, Tools
     from ....report.content import Content
 
 from ..checked import CheckedModel
@@ -123,7 +123,7 @@ def _print_counts(counts: Counter[str], seconds: float, workers: int) -> None:
 def _chosen(
     names: Sequence[str] | None,
     size: SizeChoice,
-    constants: Mapping[str, Value],
+    constants: Mapping[str, TlaValue],
     config: Path | None,
     deadlock: bool,
 ) -> list[ChosenModel]:

@@ -20,7 +20,7 @@ from ...options import KafkaVersion
 from ...terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
-    from .....specs.pytla import Trace, Value
+    from .....specs.pytla import TlaValue, Trace
     from .....specs.replay import Disagreement, ReplayResult
 
 from ..behaviours import graph_of
@@ -108,7 +108,7 @@ def replay_model(
     raise typer.Exit(EXITS[verdict])
 
 
-def _replay_on(on: ReplayedOn) -> Callable[[Iterable[Trace], Mapping[str, Value], str], ReplayResult]:
+def _replay_on(on: ReplayedOn) -> Callable[[Iterable[Trace], Mapping[str, TlaValue], str], ReplayResult]:
     if on is ReplayedOn.SPARK:
         from ....models.spec_replay import replay_on_spark
 
@@ -127,7 +127,7 @@ def _counted(replayed: ReplayResult, what: str) -> str:
     return f"{behaviours} ({what}), {actions}, {count_of(len(replayed.disagreements), 'disagreement')}"
 
 
-def _require_release(constants: Mapping[str, Value]) -> None:
+def _require_release(constants: Mapping[str, TlaValue]) -> None:
     """Refuse to ask a release of Kafka about another release's instructions."""
     old = {"kafka 3.9": True, "kafka 4.3": False}.get(str(constants.get("Protocol")))
     if old is not None and old != asks_as_3_9_0(version_in_use()):
@@ -178,13 +178,13 @@ class _Contrasted(NamedTuple):
     holds: bool
 
 
-def _as_kafka_did(constants: Mapping[str, Value]) -> _Contrasted:
+def _as_kafka_did(constants: Mapping[str, TlaValue]) -> _Contrasted:
     if constants["Mutant"] == "none":
         return _Contrasted("Kafka Streams did the same, step by step, up to the wrong result", True)
     return _Contrasted("Kafka Streams doesn't have the bug: it ends right on the same changes", True)
 
 
-def _contrasted(trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel) -> list[_Contrasted]:
+def _contrasted(trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenModel) -> list[_Contrasted]:
     """Play a counterexample on the code as the model has it, which it must break, and on the right code."""
     from .....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
     from .....specs.replays.foreign_key_kafka import KAFKA
@@ -222,7 +222,9 @@ def _require_replaceable_histories(chosen: ChosenModel, folder: Path, force: boo
             require_replaceable(path, HISTORY, force)
 
 
-def _write_histories(traces: Iterable[Trace], chosen: ChosenModel, constants: Mapping[str, Value], folder: Path) -> int:
+def _write_histories(
+    traces: Iterable[Trace], chosen: ChosenModel, constants: Mapping[str, TlaValue], folder: Path
+) -> int:
     from .....specs.replay import history_of
 
     count = 0
@@ -241,7 +243,7 @@ def _print_disagreement(found: Disagreement, trace: Trace, module: Path) -> None
 
 
 def _save_disagreement(
-    trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel, folder: Path, on: ReplayedOn
+    trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenModel, folder: Path, on: ReplayedOn
 ) -> Path:
     from .....specs.replay import history_of
     from ....counterexamples.counterexample import Saved

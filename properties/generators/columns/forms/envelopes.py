@@ -15,7 +15,7 @@ from .times import TIMESTAMP
 _TEXTS = pa.map_(pa.string(), pa.string())
 
 
-class SourceRecord(NamedTuple):
+class WireMessage(NamedTuple):
     """A record, whatever its source.
 
     Attributes:
@@ -52,7 +52,7 @@ class Envelope:
     payload: str
     time: str | None
     key: str
-    values: Callable[[SourceRecord], Mapping[str, Any]]
+    values: Callable[[WireMessage], Mapping[str, Any]]
     places: tuple[str, ...] = ()
 
 
@@ -64,7 +64,7 @@ def _text(key: bytes | None) -> str | None:
     return None if key is None else key.decode(errors="replace")
 
 
-def _of_kafka(record: SourceRecord) -> Mapping[str, Any]:
+def _of_kafka(record: WireMessage) -> Mapping[str, Any]:
     headers = None if record.offset % 3 == 0 else [{"key": "trace", "value": str(record.offset).encode()}]
     return {
         "key": record.key,
@@ -78,7 +78,7 @@ def _of_kafka(record: SourceRecord) -> Mapping[str, Any]:
     }
 
 
-def _of_kinesis(record: SourceRecord) -> Mapping[str, Any]:
+def _of_kinesis(record: WireMessage) -> Mapping[str, Any]:
     return {
         "partitionKey": _text(record.key) or str(record.offset),
         "data": record.value,
@@ -89,7 +89,7 @@ def _of_kinesis(record: SourceRecord) -> Mapping[str, Any]:
     }
 
 
-def _of_event_hubs(record: SourceRecord) -> Mapping[str, Any]:
+def _of_event_hubs(record: WireMessage) -> Mapping[str, Any]:
     return {
         "body": record.value,
         "partition": str(record.partition),
@@ -103,7 +103,7 @@ def _of_event_hubs(record: SourceRecord) -> Mapping[str, Any]:
     }
 
 
-def _of_pub_sub(record: SourceRecord) -> Mapping[str, Any]:
+def _of_pub_sub(record: WireMessage) -> Mapping[str, Any]:
     return {
         "messageId": f"{record.partition}{record.offset:012d}",
         "payload": record.value,
@@ -112,7 +112,7 @@ def _of_pub_sub(record: SourceRecord) -> Mapping[str, Any]:
     }
 
 
-def _of_pulsar(record: SourceRecord) -> Mapping[str, Any]:
+def _of_pulsar(record: WireMessage) -> Mapping[str, Any]:
     return {
         "value": record.value,
         "__key": record.key,

@@ -13,7 +13,7 @@ from .....reference.core.durations import Duration, microseconds_of
 from .....reference.core.errors import BadInput
 from .....reference.spark.aggregates import FUNCTIONS, AggregateFunction
 from .....reference.spark.plans import Aggregation
-from .....reference.spark.session_windows import SessionWindows
+from .....reference.spark.session_windows import SessionAggregation
 from .....reference.spark.windows import Windows
 from ....system.arguments import checked
 from ....witnesses.run_options import Mode
@@ -75,7 +75,7 @@ def session_windows(
         _require(name, stream, by, functions, mode)
         if mode == "update":
             raise BadInput(f'{name}: Spark refuses session windows in update mode: use "append" or "complete"')
-        return _aggregated(stream, SessionWindows(stream.time, by, gap_us, functions, mode))
+        return _aggregated(stream, SessionAggregation(stream.time, by, gap_us, functions, mode))
 
     return Rule(name, delays_us, bind, sorted({gap_us, *delays_us.values()}), result=wanted)
 
@@ -158,7 +158,7 @@ def _require(
         )
 
 
-def _aggregated(stream: Stream, by: Windows | SessionWindows) -> Stream:
+def _aggregated(stream: Stream, by: Windows | SessionAggregation) -> Stream:
     """Return the output of an aggregation: its event time is the window's, beside the columns of its rows."""
     plan = Aggregation((stream.plan,), by, WINDOW_TIME, bounds=True)
     own = {

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .....spark_impl.foreign_keys.referring import ReferredLogic, ReferredState
-from .....spark_impl.runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
+from .....spark_impl.runtime.logic import TOMBSTONE, UPDATE, Arrived, Key, Logic, LogicOutput, dropped
 from ..making import mixed
 
 Bug = Callable[[Any], Any]
@@ -178,7 +178,7 @@ def altering(logic: type, sentence: str, bug: Bug) -> type:
 class _Altering(Logic[Any]):
     bug: Bug
 
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, state, row._replace(value=after_bug(row.value, self.bug)), clock)
 
 
@@ -197,7 +197,7 @@ class _MistakingKeys(Logic[Any]):
     bug: Bug
     states: dict[Key, Any] | None = None
 
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         self.states = {} if self.states is None else self.states
         return super().take(key, self.states.setdefault(key_after_bug(key, self.bug), state), row, clock)
 
@@ -205,7 +205,7 @@ class _MistakingKeys(Logic[Any]):
 class DroppingEmptyKeys(Logic[Any]):
     """The empty key is taken for null."""
 
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         return [dropped(row, "null key")] if is_empty_key(key) else super().take(key, state, row, clock)
 
 
@@ -217,7 +217,7 @@ class MistakingCauses(Logic[Any]):
 
     causes: dict[Key, Any] | None = None
 
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         self.causes = {} if self.causes is None else self.causes
         cause = self.causes.get(key, row.order)
         self.causes[key] = row.order
@@ -227,7 +227,7 @@ class MistakingCauses(Logic[Any]):
 class MislabellingTombstones(Logic[Any]):
     """A tombstone is labelled an update."""
 
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         return [
             emitted._replace(change=UPDATE if emitted.change == TOMBSTONE else emitted.change)
             for emitted in super().take(key, state, row, clock)
@@ -237,14 +237,14 @@ class MislabellingTombstones(Logic[Any]):
 class DeletingFalsyRights(ReferredLogic):
     """A right row that becomes false, 0 or empty is taken for deleted."""
 
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
 
 
 class RoundingRights(ReferredLogic):
     """Whole numbers of a right row aren't exact beyond 2^53."""
 
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         return super().change(state, row._replace(value=after_bug(row.value, through_float)))
 
 

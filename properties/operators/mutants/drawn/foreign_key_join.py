@@ -13,7 +13,7 @@ from .....spark_impl.foreign_keys.stages import (
     Subscription,
     foreign_key_stages,
 )
-from .....spark_impl.runtime.logic import Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
 from .common import (
@@ -87,7 +87,7 @@ RightThroughFloat = mixed(ResponderLogic, RoundingRights)
 class EqualRightStays(ResponderLogic):
     """A right row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
 
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         old = state.right
         kept = old is not None and row.value is not None and same(old.value, row.value)
         return super().change(state, row._replace(value=old.value) if kept and old else row)
@@ -127,7 +127,7 @@ TombstonesAreUpdates = mixed(ReceiverLogic, MislabellingTombstones)
 class FalsyRightMissing(ReceiverLogic):
     """A right row that is false, 0 or empty is joined as none."""
 
-    def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> Emitted:
+    def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> LogicOutput:
         return super().emit(state, row, None if is_falsy(right) else right, timestamp)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .....spark_impl.foreign_keys.referring import ReferredState, ValueAt
 from .....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
-from .....spark_impl.runtime.logic import UPDATE, Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import UPDATE, Arrived, Key, LogicOutput
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
 from .common import (
@@ -117,7 +117,7 @@ TombstonesAreUpdates = returning(
 class FalsyRightMissing(RightLogic):
     """A right row that is false, 0 or empty is joined as none."""
 
-    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> LogicOutput:
         falsy = state.right is not None and is_falsy(state.right.value)
         return super().result(ReferredState(None, state.lefts) if falsy else state, row, key, left, timestamp)
 

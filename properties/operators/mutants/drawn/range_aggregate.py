@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .....spark_impl.range_aggregate import RangeLogic, Retained
-from .....spark_impl.runtime.logic import DROPPED, Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import DROPPED, Arrived, Key, LogicOutput
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclaring
 from . import aggregates
@@ -78,7 +78,7 @@ class EqualRowsOfOneTime(RangeLogic):
 class AnsweredAsDropped(RangeLogic):
     """The answer of a row far behind the clock is labelled as dropped."""
 
-    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         late = row.timestamp is not None and row.timestamp < clock - 2 * self.ranges.preceding_ms
         emitted = super().take(key, state, row, clock)
         return [one._replace(change=DROPPED) if late else one for one in emitted]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.runtime.logic import Emitted
+from .....spark_impl.runtime.logic import LogicOutput
 from .....spark_impl.session_windows import Session, SessionLogic
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclaring, returning
@@ -66,7 +66,7 @@ class ForgetsEarly(SessionLogic):
 class ClosingAtTheEdgeLost(SessionLogic):
     """A session that ended just at the edge of an earlier closing is never emitted."""
 
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         edge = self.windows.close_edge(emitted)
         return [one for one in super().close(sessions, emitted, clock) if one.end != edge or not emitted]
 
@@ -103,7 +103,7 @@ class FalsySessionsNotSaved(SessionLogic):
 class ClosedUnderItsGap(SessionLogic):
     """A closed session is emitted with an end that includes the gap."""
 
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         gap = self.windows.gap_ms
         return [one._replace(end=(one.end or 0) + gap) for one in super().close(sessions, emitted, clock)]
 

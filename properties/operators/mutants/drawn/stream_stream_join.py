@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .....reference.definitions.joins import StreamStreamJoin
-from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key, changed, dropped
+from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Key, LogicOutput, changed, dropped
 from .....spark_impl.stream_stream_join import OTHER, Buffered, Buffers, StreamStreamLogic
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclared, redeclaring, returning
@@ -69,7 +69,7 @@ class OnePartnerAtBoundOfZero(StreamStreamLogic):
 class NullKeyKeptByInner(StreamStreamLogic):
     """An inner join that is to keep null keys emits such a row without a partner."""
 
-    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
         if self.keeps_null_keys and any(part is None for part in key) and self.join.join == "inner":
             return [changed(row, self.alone(row.side, row.value), row.timestamp)] if row.value is not None else emitted
@@ -140,7 +140,7 @@ class MatchesNotSaved(StreamStreamLogic):
 class DroppedByTheClock(StreamStreamLogic):
     """A late record is reported with the clock's time, not with its own."""
 
-    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
         late = dropped(row, "late")
         return [late._replace(timestamp=clock) if one == late else one for one in emitted]

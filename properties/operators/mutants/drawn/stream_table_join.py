@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key, changed, dropped, joined
+from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Key, LogicOutput, changed, dropped, joined
 from .....spark_impl.stream_table_join import StreamTableLogic
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
@@ -27,7 +27,7 @@ from .common import (
 class FalsyRowMissing(StreamTableLogic):
     """A row of the table that is false, 0 or empty isn't found."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         found = [None] if row.side == "left" and is_falsy(state[0]) else state
         return super().take(key, found, row, clock)
 
@@ -35,7 +35,7 @@ class FalsyRowMissing(StreamTableLogic):
 class FalsyRecordDropped(StreamTableLogic):
     """A record of the stream that is false, 0 or empty is dropped as null."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.side == "left" and is_falsy(row.value):
             return [dropped(row, "null value")]
         return super().take(key, state, row, clock)
@@ -44,7 +44,7 @@ class FalsyRecordDropped(StreamTableLogic):
 class EqualRowStays(StreamTableLogic):
     """A row of the table that changes to what Python takes for equal, such as from 1 to true, stays."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.side == "right" and state[0] is not None and same(state[0], row.value):
             return []
         return super().take(key, state, row, clock)
@@ -63,7 +63,7 @@ CauseOfRowBefore = mixed(StreamTableLogic, MistakingCauses, "A result names the 
 class NullKeyKeptByInner(StreamTableLogic):
     """An inner join that is to keep null keys emits such a record."""
 
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         without_key = any(part is None for part in key)
         if without_key and self.keeps_null_keys and row.side == "left" and row.value is not None:
             return [changed(row, joined(row.value, None), row.timestamp)]

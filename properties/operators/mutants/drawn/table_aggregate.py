@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Key, LogicOutput
 from .....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
@@ -47,7 +47,7 @@ GroupsNormalised = returning(
 class MoveWithinCaseSilent(RowLogic):
     """A row that moves to a group that differs in case alone stays in its group."""
 
-    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
         old, new = (state[0] if state else None), self.in_group(row)
         if old and new and key_after_bug(old.group, lower_case) == key_after_bug(new.group, lower_case):
             row = row._replace(value=(*old.group, new.member))
@@ -57,7 +57,7 @@ class MoveWithinCaseSilent(RowLogic):
 class EqualMemberStays(RowLogic):
     """A row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
 
-    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
         old, new = (state[0] if state else None), self.in_group(row)
         kept = old is not None and new is not None and old.group == new.group and same(old.member, new.member)
         if kept and old is not None:
@@ -68,7 +68,7 @@ class EqualMemberStays(RowLogic):
 class EmptyTextNotSubtracted(RowLogic):
     """A member that is the empty text stays in its group's list."""
 
-    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> Emitted:
+    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> LogicOutput:
         stays = old is not None and is_empty_text(old.member)
         return super().message(row, group, None if stays else old, new)
 
@@ -139,7 +139,7 @@ EmptiedIsTombstone = returning(
 class StampStartsAnew(GroupLogic):
     """A group's timestamp starts anew once its aggregate is 0 or empty."""
 
-    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[LogicOutput]:
         state[:] = [one if one.value else one._replace(largest=0) for one in state]
         return super().take(key, state, row, clock)
 

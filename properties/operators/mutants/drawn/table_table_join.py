@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.runtime.logic import Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from .....spark_impl.table_table_join import Side, TableTableLogic
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
@@ -43,7 +43,7 @@ TextsNormalised = altering(TableTableLogic, "The characters of a text are compos
 class EqualRowStays(TableTableLogic):
     """A row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
 
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
         kept = old is not None and row.value is not None and same(old[0], row.value)
         return super().take(key, state, row._replace(value=old[0]) if kept and old else row, clock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .....spark_impl.runtime.logic import Arrived, Emitted, Key, dropped
+from .....spark_impl.runtime.logic import Arrived, Key, LogicOutput, dropped
 from .....spark_impl.window_aggregate import Filled, State, WindowLogic
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclaring, returning
@@ -96,7 +96,7 @@ class ForgetsOneEarly(WindowLogic):
 class FalsyMessagesDropped(WindowLogic):
     """Full storage takes false, 0 and empty text for null, and drops them."""
 
-    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
         if self.windows.storage == "full" and is_falsy(row.value):
             return [dropped(row, "null value")]
         return super().take(key, state, row, clock)
@@ -138,7 +138,7 @@ class ShownAtZeroNotSaved(WindowLogic):
 class LastCompleteFirst(WindowLogic):
     """Windows of a key that are complete together are emitted latest first."""
 
-    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
+    def close(self, state: State, emitted: int, clock: int) -> list[LogicOutput]:
         return [change for one in state.windows[::-1] if self.is_due(one, clock) for change in self.emit(one)]
 
 
@@ -157,7 +157,7 @@ DueOneLate = returning(
 class EndOfOneMillisecond(WindowLogic):
     """A window of 1 ms is emitted with its start as its end."""
 
-    def update(self, window: Filled, value: Any, timestamp: int) -> Emitted:
+    def update(self, window: Filled, value: Any, timestamp: int) -> LogicOutput:
         emitted = super().update(window, value, timestamp)
         return emitted._replace(end=window.start) if self.windows.size == 1 else emitted
 

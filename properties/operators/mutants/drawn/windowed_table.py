@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.runtime.logic import Arrived, Emitted
+from .....spark_impl.runtime.logic import Arrived, LogicOutput
 from .....spark_impl.windowed_table import SIDES, Windowed, WindowedLogic, WindowedState
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, redeclaring, returning
@@ -51,7 +51,7 @@ GraceUpToSize = redeclaring(
 class EndOfOneMillisecond(WindowedLogic):
     """A window of 1 ms is emitted with its start as its end."""
 
-    def change(self, start: int | None, value: Any, timestamp: int) -> Emitted:
+    def change(self, start: int | None, value: Any, timestamp: int) -> LogicOutput:
         change = super().change(start, value, timestamp)
         return change._replace(end=start) if self.table.size_ms == 1 else change
 
@@ -66,7 +66,7 @@ FirstOfManyWindowsMissed = returning(
 class FalsyRowMissing(WindowedLogic):
     """A row of the table that is false, 0 or empty is joined as null."""
 
-    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
+    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         if row.value is None or self.table.with_ == "windowed_table":
             return super().take_right(state, row, edge)
         value = {**row.value, "value": after_bug(row.value["value"], falsy_to_null)}
@@ -76,7 +76,7 @@ class FalsyRowMissing(WindowedLogic):
 class EqualRowStays(WindowedLogic):
     """A row of the table that changes to what Python takes for equal, such as from 1 to true, stays."""
 
-    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[Emitted]:
+    def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         old = state.row
         if old is not None and row.value is not None and same(old.value, row.value["value"]):
             row = row._replace(value={**row.value, "value": old.value})

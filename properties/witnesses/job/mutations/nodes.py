@@ -29,7 +29,7 @@ Text: TypeAlias = cst.SimpleString | cst.FormattedString
 _FILLED = re.compile(r"__filled_(\d+)__")
 
 
-class CodeChange(NamedTuple):
+class CodeEdit(NamedTuple):
     """A change of one place of a module.
 
     Attributes:

@@ -8,7 +8,7 @@ import libcst as cst
 from libcst.metadata import ParentNodeProvider, PositionProvider
 
 from .names import NO_RESULT, OF_PYTHON, OTHER_OPERATORS
-from .nodes import ChangeKind, CodeChange, dotted, in_parentheses, text_of, with_text, without
+from .nodes import ChangeKind, CodeEdit, dotted, in_parentheses, text_of, with_text, without
 
 
 class PythonChanges(cst.CSTVisitor):
@@ -18,7 +18,7 @@ class PythonChanges(cst.CSTVisitor):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[CodeChange] = []
+        self.found: list[CodeEdit] = []
 
     def add(
         self,
@@ -38,7 +38,7 @@ class PythonChanges(cst.CSTVisitor):
         ):
             replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # it may go on in the next line
         line = self.get_metadata(PositionProvider, at or node).start.line
-        self.found.append(CodeChange(node, replacement, line, kind, shown))
+        self.found.append(CodeEdit(node, replacement, line, kind, shown))
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode:
         """Return the node whose child a node is."""

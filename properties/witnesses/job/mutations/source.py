@@ -22,7 +22,7 @@ from ....system.ipynb import source_of
 from ..contract import location
 from ..scripts.script import Script
 from .names import BY_KEYS, FUNCTIONS, OWN_NAME
-from .nodes import ChangeKind, CodeChange
+from .nodes import ChangeKind, CodeEdit
 from .operators import Changes, FunctionNames
 from .returns import Returned
 
@@ -153,7 +153,7 @@ class JobSource:
         wrapper = MetadataWrapper(cst.parse_module(self.text))
         reached = _reached(self.text, self.name.partition(".")[0])
         returned = Returned(self.name, self._may_repeat(reached), *_of_inputs(sources)) if returns_rows else None
-        changes: list[CodeChange] = []
+        changes: list[CodeEdit] = []
         for statement in wrapper.module.body:
             if not self.name or _names_of(statement) & reached:
                 visitor = Changes(alike, [*values], functions, self.script is None, returned)
@@ -173,7 +173,7 @@ class JobSource:
         nodes = (node for statement in code for node in ast.walk(statement))
         return not any(isinstance(node, ast.Attribute) and node.attr in BY_KEYS | {"distinct"} for node in nodes)
 
-    def _mutant(self, module: cst.Module, change: CodeChange) -> Mutant:
+    def _mutant(self, module: cst.Module, change: CodeEdit) -> Mutant:
         nodes = change.shown or (change.node, change.replacement)
         before, after = (" ".join(module.code_for_node(one).split()) for one in nodes)
 

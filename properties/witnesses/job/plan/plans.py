@@ -16,7 +16,7 @@ from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.model import Source
 from ....generators.columns.terms import Term
 from .expressions import DELAY_MS, JsonExpression, Tree, comparisons_of, read_expression, trees_of
-from .skeletons import Operator, Skeleton, skeleton_of
+from .skeletons import PlanOperator, Skeleton, skeleton_of
 
 SESSION = "session_window"
 """The name of the column that Spark makes for session windows, whatever it is renamed to."""
@@ -55,7 +55,7 @@ _INEXACT = (
 """Aggregates whose last digits depend on the order in which they are given rows, even whole numbers."""
 
 
-class EventTime(NamedTuple):
+class WatermarkColumn(NamedTuple):
     """The column of a watermark.
 
     Attributes:
@@ -107,7 +107,7 @@ class Plan:
     sources: Sequence[Sequence[str]] = ()
     durations_us: Sequence[int] = ()
     delays_us: Sequence[int] = ()
-    event_times: Sequence[EventTime] = ()
+    event_times: Sequence[WatermarkColumn] = ()
     has_function: bool = False
     ends_in_function: bool = False
     by_processing_time: bool = False
@@ -140,7 +140,7 @@ def plan_of(analyzed: Any, clock: str = "", mode: str = "", policy: str = "min")
         mode: The output mode of its query, by which its skeleton goes; empty: it isn't known, and no skeleton is made.
         policy: Whether the watermark of several inputs is the least or the largest.
     """
-    operators: list[Operator] = []
+    operators: list[PlanOperator] = []
     root = _read(analyzed, operators)
     nodes = [(one.kind, one.node) for one in operators]
     expressions = [expression for one in operators for expression in one.expressions]
@@ -183,10 +183,10 @@ def plan_of(analyzed: Any, clock: str = "", mode: str = "", policy: str = "min")
     )
 
 
-def _read(node: Any, found: list[Operator]) -> Operator:
+def _read(node: Any, found: list[PlanOperator]) -> PlanOperator:
     """Read an operator and those below it, and add them to those found, parents first, those of subqueries last."""
     expressions = [read_expression(expression) for expression in members(node.expressions())]
-    operator = Operator(class_of(node), node, expressions)
+    operator = PlanOperator(class_of(node), node, expressions)
     found.append(operator)
     operator.inputs.extend(_read(child, found) for child in members(node.children()))
     for subquery in members(node.subqueries()):
@@ -262,7 +262,7 @@ def _duration_us(text: str) -> Iterator[int]:
 
 def _event_times(
     watermarks: Iterable[Any], sources: Iterable[JsonExpression], expressions: Iterable[JsonExpression]
-) -> list[EventTime]:
+) -> list[WatermarkColumn]:
     given = {_id(column): (column["name"], _names(columns)) for columns in sources for column in columns}
     of_clock = _made_of([*expressions], _is_of_clock)
     times = []
@@ -270,7 +270,7 @@ def _event_times(
         column = read_expression(watermark.eventTime())[0]
         (origin,) = _origins([_id(column)], expressions)
         delays_us = [*_delays_us(watermark)]
-        time = EventTime(column["name"], *given.get(origin, (None, ())))
+        time = WatermarkColumn(column["name"], *given.get(origin, (None, ())))
         delay_us = delays_us[0] if len(delays_us) == 1 else None
         times.append(time._replace(delay_us=delay_us, is_of_clock=_id(column) in of_clock))
     return times

@@ -20,7 +20,7 @@ from .....reference.spark.expressions import Expression as Made
 from .....reference.spark.expressions import column
 from .....reference.spark.groups import Groups
 from .....reference.spark.plans import Aggregation, Deduplication, Join, Node, Project, Scan, Union, WithWatermark
-from .....reference.spark.session_windows import SessionWindows
+from .....reference.spark.session_windows import SessionAggregation
 from .....reference.spark.stream_join import StreamJoin, StreamJoinKind
 from .....reference.spark.windows import Windows
 from .expressions import DELAY_MS, JsonExpression, Tree, read_expression, trees_of
@@ -53,7 +53,7 @@ ANY = frozenset({"true", "false", "null"})
 
 
 @dataclass(frozen=True)
-class Operator:
+class PlanOperator:
     """An operator of an analyzed plan.
 
     Attributes:
@@ -66,10 +66,10 @@ class Operator:
     kind: str
     node: Any
     expressions: Sequence[JsonExpression]
-    inputs: list[Operator] = field(default_factory=list)
+    inputs: list[PlanOperator] = field(default_factory=list)
 
 
-class Lookup(NamedTuple):
+class TableLookup(NamedTuple):
     """A join of a stream with a table.
 
     Attributes:
@@ -113,7 +113,7 @@ class Skeleton:
 
     parts: Sequence[Node] = ()
     types: Mapping[str, Any] = field(default_factory=dict)
-    lookups: Sequence[Lookup] = ()
+    lookups: Sequence[TableLookup] = ()
     filtered: Sequence[Filtered] = ()
     by_order: Sequence[tuple[str, str]] = ()
     policy: str = "min"
@@ -123,7 +123,7 @@ class _NoModel(Exception):
     """The reference has no model of an operator."""
 
 
-def skeleton_of(root: Operator, clock: str, mode: str, policy: str) -> Skeleton:
+def skeleton_of(root: PlanOperator, clock: str, mode: str, policy: str) -> Skeleton:
     """Translate a plan.
 
     Args:
@@ -157,15 +157,15 @@ class _Translation:
         self.clock, self.mode = clock, mode
         self.parts: list[Node] = []
         self.types: dict[str, Any] = {}
-        self.lookups: list[Lookup] = []
+        self.lookups: list[TableLookup] = []
         self.filtered: list[Filtered] = []
         self.by_order: list[tuple[str, str]] = []
         self.windows: dict[str, _Window] = {}
         self.made: dict[str, Tree] = {}
-        self.joins: dict[int, tuple[Operator, Join | None]] = {}
+        self.joins: dict[int, tuple[PlanOperator, Join | None]] = {}
         self.sources: dict[str, str] = {}
 
-    def of(self, operator: Operator) -> Node:
+    def of(self, operator: PlanOperator) -> Node:
         """Translate an operator and what is below it."""
         try:
             return _sound(self._of(operator))
@@ -173,7 +173,7 @@ class _Translation:
             self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
             return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
 
-    def _of(self, operator: Operator) -> Node:
+    def _of(self, operator: PlanOperator) -> Node:
         kind, inputs = operator.kind, operator.inputs
         if kind.startswith("StreamingRelation"):
             names = tuple(self._output(operator))
@@ -213,18 +213,18 @@ class _Translation:
             return below
         raise _NoModel
 
-    def _source(self, operator: Operator) -> str:
+    def _source(self, operator: PlanOperator) -> str:
         # An input that is read twice has the same text but for the numbers of its columns.
         names = [name.rpartition("#")[0] for name in self._output(operator)]
         text = f"{_NUMBERS.sub('', str(operator.node.toString()))} {names}"
         return self.sources.setdefault(text, str(len(self.sources)))
 
-    def _output(self, operator: Operator) -> Iterator[str]:
+    def _output(self, operator: PlanOperator) -> Iterator[str]:
         output = operator.node.output()
         for index in range(output.size()):
             yield f"{output.apply(index).name()}#{output.apply(index).exprId().id()}"
 
-    def _union(self, operator: Operator) -> Node:
+    def _union(self, operator: PlanOperator) -> Node:
         if any(name.startswith(f"{self.clock}#") for name in self._output(operator)):
             return self.of(operator.inputs[0])
         whole, *others = map(self.of, operator.inputs)
@@ -274,7 +274,7 @@ class _Translation:
             # Not a column as it is, which would keep its watermark.
             return below, Made("as timestamp", (column(used[0]),)) if used else Made("constant", value=1)
 
-    def _expand(self, operator: Operator, below: Node) -> Node:
+    def _expand(self, operator: PlanOperator, below: Node) -> Node:
         outputs = [*self._output(operator)]
         first = operator.node.projections().apply(0)
         trees = [trees_of(read_expression(first.apply(at)))[-1] for at in range(first.size())]
@@ -289,7 +289,7 @@ class _Translation:
                 raise _NoModel
         return Project((below,), tuple(made.items()))
 
-    def _aggregate(self, operator: Operator, below: Node) -> Node:
+    def _aggregate(self, operator: PlanOperator, below: Node) -> Node:
         count = operator.node.groupingExpressions().size()
         grouping = [trees_of(one)[-1] for one in operator.expressions[:count]]
         results = [trees_of(one)[-1] for one in operator.expressions[count:]]
@@ -344,10 +344,10 @@ class _Translation:
         others = tuple(name for name in keys if name != time)
         size_us, slide_us, start_us = self.windows[time]
         if slide_us is None:
-            return Aggregation((below,), SessionWindows(time, others, size_us, counts, mode), time)
+            return Aggregation((below,), SessionAggregation(time, others, size_us, counts, mode), time)
         return Aggregation((below,), Windows(time, others, size_us, slide_us, start_us, counts, mode), time)
 
-    def _lookup(self, operator: Operator, stream: Operator) -> Node:
+    def _lookup(self, operator: PlanOperator, stream: PlanOperator) -> Node:
         below = self.of(stream)
         kind, own = str(operator.node.joinType().toString()), {*self._output(stream)}
         equal = [
@@ -356,13 +356,13 @@ class _Translation:
             for one in [self._known(each) for each in _columns(part)]
             if one in own
         ]
-        self.lookups.append(Lookup(kind == "Inner" and bool(equal), tuple(dict.fromkeys(equal))))
+        self.lookups.append(TableLookup(kind == "Inner" and bool(equal), tuple(dict.fromkeys(equal))))
         for name in self._output(operator):
             below = below if name in below.columns else _freed(below, name)
         self.joins[id(operator)] = (operator, None)
         return below
 
-    def _join(self, operator: Operator) -> Node:
+    def _join(self, operator: PlanOperator) -> Node:
         kind = _KINDS.get(str(operator.node.joinType().toString()))
         if kind is None:
             raise _NoModel
@@ -410,7 +410,7 @@ class _Translation:
         self.joins[id(operator)] = (operator, join)
         return join
 
-    def _condition(self, operator: Operator) -> Iterator[Tree]:
+    def _condition(self, operator: PlanOperator) -> Iterator[Tree]:
         """Yield the conditions of a join that all must hold."""
         left = [trees_of(one)[-1] for one in operator.expressions]
         while left:
@@ -443,7 +443,7 @@ class _Translation:
         # right ≥ left + offset is right ≥ left - (-offset)
         return (one, other), (-offset_us if sign > 0 else offset_us) + short_us, sign
 
-    def _filter(self, operator: Operator) -> None:
+    def _filter(self, operator: PlanOperator) -> None:
         """Note the outer joins below a filter that drops the rows without a partner."""
         for expression in operator.expressions:
             condition = trees_of(expression)[-1]
@@ -463,7 +463,7 @@ class _Translation:
                     ]
                     self.filtered.append(Filtered(node, kept, tuple(keys), tuple(sorted(used))))
 
-    def _outer(self, operator: Operator) -> Iterator[tuple[Operator, str, frozenset[str]]]:
+    def _outer(self, operator: PlanOperator) -> Iterator[tuple[PlanOperator, str, frozenset[str]]]:
         """Yield the outer joins below an operator, each with the side that it keeps, and the columns of the other."""
         if operator.kind == "Join":
             kind = str(operator.node.joinType().toString())
@@ -573,7 +573,7 @@ def _freed(node: Node, name: str) -> Node:
     return replace(node, inputs=inputs)
 
 
-def _streams(operator: Operator) -> list[Operator]:
+def _streams(operator: PlanOperator) -> list[PlanOperator]:
     return [one for one in operator.inputs if one.node.isStreaming()]
 
 
@@ -581,7 +581,7 @@ def _name(node: Mapping[str, Any]) -> str:
     return f"{node['name']}#{node['exprId']['id']}"
 
 
-def _attributes(operator: Operator) -> Iterator[str]:
+def _attributes(operator: PlanOperator) -> Iterator[str]:
     firsts = (expression[0] for expression in operator.expressions)
     return (_name(first) for first in firsts if first["class"] == "AttributeReference")
 
@@ -617,7 +617,7 @@ def _type_of(tree: Tree) -> Any:
     return tree.node.get("dataType") or tree.node.get("toType")
 
 
-def _delay_us(operator: Operator) -> int:
+def _delay_us(operator: PlanOperator) -> int:
     name = operator.expressions[0][0]["name"]
     fields = json.loads(operator.node.schema().json())["fields"]
     delays_ms = [one["metadata"][DELAY_MS] for one in fields if DELAY_MS in one["metadata"] and one.get("name") == name]

@@ -22,7 +22,7 @@ from ..plan.plans import Plan, plan_of
 from ..plan.tables import TablesUsed, tables_used
 from ..row_by_row import row_by_row
 from ..sinks.sink import Sink
-from .runnable import Job, RunnableJob, name_of
+from .runnable import JobOrSink, RunnableJob, name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,7 +89,7 @@ class JobDeclaration:
         self.owns_checkpoint, self.clocks = False, 0
         self.take_over(runnable.job, run.mode)
 
-    def take_over(self, job: Job, mode: Mode) -> None:
+    def take_over(self, job: JobOrSink, mode: Mode) -> None:
         """Let a version of the job be declared from now on, whose plan isn't known."""
         self.job, self.plan = job, Plan()
         self.mode: str = mode

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-Job: TypeAlias = Callable[..., "DataFrame"] | Sink
+JobOrSink: TypeAlias = Callable[..., "DataFrame"] | Sink
 
 
-def name_of(job: Job) -> str:
+def name_of(job: JobOrSink) -> str:
     """Return a job's name in messages: the name of its function, with file and line, and whether it sees Connect."""
     return _place_of(job) + " over Spark Connect" * connect.is_asked()
 
 
-def _place_of(job: Job) -> str:
+def _place_of(job: JobOrSink) -> str:
     return location(job.start if isinstance(job, Sink) else job)
 
 
@@ -51,7 +51,7 @@ class RunnableJob:
         schemas: Spark's schemas of its inputs, by the settings of the session and the inputs' own.
     """
 
-    job: Job
+    job: JobOrSink
     sources: Sequence[Source]
     static: Mapping[str, pa.Table] = field(default_factory=dict)
     earlier: Earlier | None = None
@@ -154,7 +154,7 @@ class Earlier:
         repartition: The number of partitions that its state is brought to while no query runs; None: it isn't.
     """
 
-    job: Job
+    job: JobOrSink
     mode: Mode = "append"
     settings: Mapping[str, str] = field(default_factory=dict)
     on: OtherPySpark | None = None

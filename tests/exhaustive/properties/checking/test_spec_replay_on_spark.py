@@ -17,7 +17,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change
-from streamproof.specs.pytla import Trace, Value
+from streamproof.specs.pytla import TlaValue, Trace
 from streamproof.specs.replay import ReplayResult
 
 ON_SPARK = [name for name in MUTANTS if name not in NOT_ON_SPARK]
@@ -95,7 +95,7 @@ def test_a_race_of_kips_inner_join_ends_stale_on_spark_and_right_under_answer(
 # The replay itself, with the reference instead of Spark, and with a reference that has a bug.
 
 
-def race() -> tuple[Trace, Mapping[str, Value]]:
+def race() -> tuple[Trace, Mapping[str, TlaValue]]:
     return counterexample("race_any")[:2]
 
 

@@ -14,7 +14,7 @@ from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import AS_OF_REFERENCE, OF_REFERENCE
 from streamproof.properties.laws.base import Verdict, worst
 from streamproof.properties.witnesses.spark.witness import SparkWitness
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted
+from streamproof.spark_impl.runtime.logic import Arrived, LogicOutput
 from streamproof.spark_impl.session_windows import Session, SessionLogic
 from wrong_sessions import WRONG, plant
 
@@ -34,7 +34,7 @@ IN_NO_ORDER = {"shared_across_keys"}
 class RepeatsDropped(SessionLogic):
     """As the mutant of this name, but for sessions that are closed and still stored: Spark forgets them sooner."""
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         near = self.near(sessions, row.timestamp or 0, self.windows.close_edge(clock))
         if any(row.timestamp in (session.start, session.end) for session in near):
             return []

@@ -24,9 +24,9 @@ from streamproof.specs.pytla import (
     Simulation,
     StateGraph,
     Step,
+    TlaValue,
     Tools,
     Trace,
-    Value,
 )
 from streamproof.specs.pytla import Model as TlaModel
 from streamproof.specs.replay import Disagreement, ReplayResult
@@ -472,12 +472,12 @@ def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> list[Disagreement
     """Lets the behaviours of the clock be replayed, as histories of session windows; they disagree as chosen."""
     found: list[Disagreement] = []
 
-    def answer(traces: Iterable[Trace], constants: Mapping[str, Value], module: str) -> ReplayResult:
+    def answer(traces: Iterable[Trace], constants: Mapping[str, TlaValue], module: str) -> ReplayResult:
         assert (module, constants) == ("Clock", {"Hours": 3, "Broken": False})
         taken = list(traces)
         return ReplayResult(len(taken), sum(len(trace) - 1 for trace in taken), tuple(found))
 
-    def history_of(trace: Trace, constants: Mapping[str, Value], module: str) -> History:
+    def history_of(trace: Trace, constants: Mapping[str, TlaValue], module: str) -> History:
         lines = tuple(Record("events", "a", step.action, step.number) for step in trace.steps[1:])
         return History("session_windows", {"gap_ms": 10}, lines)
 

@@ -17,7 +17,7 @@ from streamproof import History, parse_history, play
 from streamproof.properties.checking.pools import pools_on_spark
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import registration_of, unregister
-from streamproof.properties.registration.shared import FAILED, SharedChange
+from streamproof.properties.registration.shared import FAILED, SharedOutput
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.answers import Label, of_query
 from streamproof.properties.witnesses.spark.dispatch import NOBODY
@@ -196,7 +196,7 @@ def test_rows_of_stages_go_to_their_stage_and_operators_of_fewer_stages_take_par
     assert differing([referring, grouped]) == []
 
 
-def written(*changes: SharedChange) -> pa.Table:
+def written(*changes: SharedOutput) -> pa.Table:
     """Make what a query writes in a batch, in no order: of each change its ordinal is its place."""
 
     def in_us(time: int | None) -> int | None:
@@ -233,10 +233,10 @@ def packed(*keys: tuple[tuple[Any, ...], list[Any], int, int | None]) -> dict[st
 
 def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_and_its_state() -> None:
     plays = [Play(history(SESSIONS, record('"a"', 0))), Play(history(TABLES, record('"a"', 0, side="left")))]
-    session = SharedChange(0, ("a",), 0, 5, 2, 5, UPDATE, None, 0)
+    session = SharedOutput(0, ("a",), 0, 5, 2, 5, UPDATE, None, 0)
     # Its cause is the second record of all, and the first of its own history.
-    gone = SharedChange(1, ("a",), None, None, None, 9, TOMBSTONE, None, 1)
-    failed = SharedChange(1, ("b",), None, None, None, None, FAILED, "failed: ValueError: no", None)
+    gone = SharedOutput(1, ("a",), None, None, None, 9, TOMBSTONE, None, 1)
+    failed = SharedOutput(1, ("b",), None, None, None, None, FAILED, "failed: ValueError: no", None)
     kept, other = ((1, "a"), [1, 2], 0, None), ((1, None), [[None]], 7, 9)
     output = StreamOutput(
         [(0, written(session)), (2, written(gone, failed))],
@@ -259,11 +259,11 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_an
 def test_a_row_of_which_a_repeated_batch_writes_any_cell_otherwise_is_rewritten(key: str | None) -> None:
     plays = [Play(history(SESSIONS, record('"a"', 0)))] * 2
     one, beside = (
-        SharedChange(1, (key,), 0, 5, 2, 5, UPDATE, "late", 0),
-        SharedChange(1, ("b",), 0, 5, 2, 5, UPDATE, None, 0),
+        SharedOutput(1, (key,), 0, 5, 2, 5, UPDATE, "late", 0),
+        SharedOutput(1, ("b",), 0, 5, 2, 5, UPDATE, None, 0),
     )
 
-    def rewritten(*again: SharedChange) -> list[set[Any]]:
+    def rewritten(*again: SharedOutput) -> list[set[Any]]:
         tables = written(beside, one), written(*again)
         both = [_read(plays, StreamOutput([], replayed=[order]), 2).rewritten for order in (tables, tables[::-1])]
         assert both[0] == both[1]

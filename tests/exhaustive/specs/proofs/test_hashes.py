@@ -10,7 +10,7 @@ import pytest
 from streamproof.specs.checking import find_tools
 from streamproof.specs.proofs.entries import find_proofs
 from streamproof.specs.proofs.proving import prove
-from streamproof.specs.pytla import Value
+from streamproof.specs.pytla import TlaValue
 
 GROUP = r"IF Size < 2 THEN row.version ELSE row.version \div Size"
 """The hash of a version, where as many versions in a row as the arbitrary number `Size` share a hash.
@@ -37,7 +37,7 @@ def answers(proof: str, hashed: str, folder: Path) -> set[str]:
         source = source.replace(text, other)
     module = folder / entry.module.name
     module.write_text(source, encoding="utf-8")
-    small: Mapping[str, Value] = {**entry.small, "Size": 1}
+    small: Mapping[str, TlaValue] = {**entry.small, "Size": 1}
     altered = replace(entry, module=module, numbers=(*entry.numbers, "Size"), small=small)
     return {each.answer for each in prove(altered, find_tools(), 60_000)}
 

@@ -9,7 +9,7 @@ import tla_models
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import Delivery, Line
 from streamproof.specs.catalogue import catalogue
-from streamproof.specs.pytla import Trace, Value
+from streamproof.specs.pytla import TlaValue, Trace
 from streamproof.specs.replay import ReplayResult, history_of, replay
 from streamproof.specs.replays.common import steps_of
 from streamproof.specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
@@ -29,7 +29,7 @@ GRAPHS = {
     "3.9, inner": ("_race_any", {"Protocol": "kafka 3.9"}),
     "3.9, left": ("_kafka_4_3_left", {"Protocol": "kafka 3.9"}),
 }
-SMALL: Mapping[str, Value] = {"LeftChanges": 2, "RightChanges": 1}
+SMALL: Mapping[str, TlaValue] = {"LeftChanges": 2, "RightChanges": 1}
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -69,5 +69,5 @@ def test_a_message_without_a_key_is_no_line_of_a_history() -> None:
         history_of(trace, constants, MODULE)
 
 
-def lines_read(trace: Trace, constants: Mapping[str, Value]) -> list[Line]:
+def lines_read(trace: Trace, constants: Mapping[str, TlaValue]) -> list[Line]:
     return [action.line for _, action in steps_of(trace, ForeignKeyJoinReplay(constants))]

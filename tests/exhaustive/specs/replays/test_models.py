@@ -8,7 +8,7 @@ import pytest
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Output, Record
 from streamproof.reference.one_to_many_join import Behaviour
-from streamproof.specs.pytla import ModelValue, Value
+from streamproof.specs.pytla import ModelValue, TlaValue
 from streamproof.specs.replay import ReplayResult, history_of, replay
 from streamproof.specs.replays import (
     one_to_many_join,
@@ -19,7 +19,7 @@ from streamproof.specs.replays import (
 from tla_models import counterexample, graph
 
 SESSIONS, STREAMS, TABLES, ONE_TO_MANY = "SessionWindows", "StreamStreamJoin", "TableTableJoin", "OneToManyJoin"
-GRAPHS: Mapping[tuple[str, str], Mapping[str, Value]] = {
+GRAPHS: Mapping[tuple[str, str], Mapping[str, TlaValue]] = {
     **{(SESSIONS, suffix): {"Arrivals": 3} for suffix in ("", "_close", "_own", "_revised")},
     (SESSIONS, "_batch"): {"Arrivals": 3, "LastTime": 3},
     **{(STREAMS, suffix): {"Records": 3} for suffix in ("", "_eager", "_arrival")},

@@ -13,7 +13,7 @@ from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Key, Record
 from streamproof.reference.foreign_key_protocol import Protocol
-from streamproof.specs.pytla import Trace, Value
+from streamproof.specs.pytla import TlaValue, Trace
 from streamproof.specs.replay import ReplayResult, history_of, replay
 from streamproof.specs.replays import foreign_key_mutants
 from streamproof.specs.replays.common import steps_of
@@ -175,7 +175,7 @@ def test_a_disagreement_names_the_behaviour_the_step_the_action_and_both_values(
     )
 
 
-def line_of(before: dict[str, str], after: dict[str, str], action: str = "Next", **constants: Value) -> Any:
+def line_of(before: dict[str, str], after: dict[str, str], action: str = "Next", **constants: TlaValue) -> Any:
     """What is read of one step, without a replay."""
     read = ForeignKeyJoinReplay({**CONSTANTS, **constants})
     trace = replace(FOREIGN_KEYS, changed=before).trace((action, after))

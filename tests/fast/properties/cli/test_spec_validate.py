@@ -10,7 +10,7 @@ import pytest
 from commands import TRACE, Command, caller
 from streamproof.specs import checking, validation
 from streamproof.specs.pytla import TimedOut, Tools
-from streamproof.specs.traces import Event, JoinTrace
+from streamproof.specs.traces import JoinTrace, TraceEvent
 from streamproof.specs.validation import Possible, Refusal, Validated
 
 
@@ -55,8 +55,8 @@ def test_a_trace_that_is_explained_conforms(said: Command, answers: Any) -> None
 
 
 def test_a_refused_line_is_a_violation_with_what_could_have_happened(said: Command, answers: Any) -> None:
-    left, sent = Event(2, "left", "l", "r"), Event(3, "subscription sent", "l", "r", instruction="X")
-    possible = Possible(left, (Event(0, "subscription sent", "l", "r", instruction="Y"),))
+    left, sent = TraceEvent(2, "left", "l", "r"), TraceEvent(3, "subscription sent", "l", "r", instruction="X")
+    possible = Possible(left, (TraceEvent(0, "subscription sent", "l", "r", instruction="Y"),))
     refusal = Refusal(sent, (), 0, 2, None, (sent,), (possible,))
     asked = answers(Validated(3, 2, 1, (refusal, refusal)))
     code, out, _ = said("trace.jsonl", "--protocol", "kafka 3.9")

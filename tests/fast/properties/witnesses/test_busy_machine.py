@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 from pyspark.errors import StreamingQueryException
 from streamproof.properties.witnesses.job import running
-from streamproof.properties.witnesses.job.running import Output, Runner
+from streamproof.properties.witnesses.job.running import QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark import failures
 from streamproof.properties.witnesses.spark.failures import MachineTooBusy, in_own_folder
@@ -58,7 +58,7 @@ def test_a_job_s_query_on_a_busy_machine_is_run_once_more(monkeypatch: pytest.Mo
         return SimpleNamespace(declaration=SimpleNamespace(), run_all=None)
 
     monkeypatch.setattr(running, "query_over", query_in)
-    monkeypatch.setattr(running, "output_of", lambda *of: fail(LATE) if len(folders) == 1 else Output([]))
+    monkeypatch.setattr(running, "output_of", lambda *of: fail(LATE) if len(folders) == 1 else QueryOutput([]))
     monkeypatch.setattr(running, "session_for_query", lambda settings, any_provider: nullcontext())
-    assert Runner(lambda rows: rows, []).run([], run=RunOptions(partitions=1)) == Output([])
+    assert Runner(lambda rows: rows, []).run([], run=RunOptions(partitions=1)) == QueryOutput([])
     assert len(set(folders)) == 2

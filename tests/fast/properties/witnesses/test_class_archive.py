@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from streamproof.properties.witnesses.spark.platform import class_archive
 from streamproof.properties.witnesses.spark.platform.class_archive import archive_of, java_options
-from streamproof.specs.java import Java, find_java
+from streamproof.specs.java import JavaHome, find_java
 
-JAVA = Java(Path("/jdk"), 17, "PATH")
+JAVA = JavaHome(Path("/jdk"), 17, "PATH")
 
 
 def test_an_archive_is_of_one_spark_one_java_and_one_environment(

@@ -8,7 +8,7 @@ import pytest
 from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
 from streamproof.properties.witnesses.kafka.jvm import cached_jars, driver_of, find_jars, kafka_jars
 from streamproof.reference.core.errors import MissingTool
-from streamproof.specs.java import Java
+from streamproof.specs.java import JavaHome
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def ivy(monkeypatch, no_jars):
         find = 'while [ "$1" != -retrieve ]; do shift; done; JARS=$(dirname "$2")'
         java.write_text(f'#!/bin/sh\necho "$@" > {shlex.quote(str(no_jars / "said"))}\n{find}\n{script}\n')
         java.chmod(0o755)
-        monkeypatch.setattr(kafka_jvm, "find_java", lambda: Java(no_jars, 17, "PATH"))
+        monkeypatch.setattr(kafka_jvm, "find_java", lambda: JavaHome(no_jars, 17, "PATH"))
 
     return does
 
@@ -149,6 +149,6 @@ def test_a_jvm_that_does_not_start_is_reported_with_its_log(monkeypatch, tmp_pat
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
     java.chmod(0o755)
-    monkeypatch.setattr(kafka_jvm, "find_java", lambda: Java(tmp_path, 17, "PATH"))
+    monkeypatch.setattr(kafka_jvm, "find_java", lambda: JavaHome(tmp_path, 17, "PATH"))
     with pytest.raises(MissingTool, match="the reason is in"):
         kafka_jvm.start_jvm(tmp_path)

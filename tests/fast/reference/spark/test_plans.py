@@ -28,7 +28,7 @@ from streamproof.reference.spark.plans import (
     with_joins,
 )
 from streamproof.reference.spark.processor import Processor
-from streamproof.reference.spark.session_windows import SessionWindows
+from streamproof.reference.spark.session_windows import SessionAggregation
 from streamproof.reference.spark.static_join import StaticJoin
 from streamproof.reference.spark.stream_join import StreamJoin
 from streamproof.reference.spark.windows import Windows
@@ -78,7 +78,7 @@ A_AND_NULLS = [("a", S, 1), (None, None, None)]
         (Aggregation((TIMED,), replace(WINDOWS, mode="complete"), "at"), "k at n", [("a", 10 * S - 1, 1)]),
         (Aggregation((TIMED,), replace(WINDOWS, mode="complete")), "k n", [("a", 1)]),
         (
-            Aggregation((TIMED,), SessionWindows("ts", ("k",), 2 * S, COUNT, "complete"), "at"),
+            Aggregation((TIMED,), SessionAggregation("ts", ("k",), 2 * S, COUNT, "complete"), "at"),
             "k at n",
             [("a", 3 * S - 1, 1)],
         ),

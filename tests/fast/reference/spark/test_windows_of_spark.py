@@ -18,7 +18,7 @@ def spans(emitted: Any) -> list[tuple[int, int, int]]:
 
 
 def sessions(mode: Any = "append") -> session_windows.SessionsState:
-    return session_windows.SessionsState(session_windows.SessionWindows("at", ("key",), 10_000, COUNT, mode))
+    return session_windows.SessionsState(session_windows.SessionAggregation("at", ("key",), 10_000, COUNT, mode))
 
 
 def hopping(

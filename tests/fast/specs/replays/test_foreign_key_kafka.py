@@ -13,7 +13,7 @@ from streamproof.reference.core.records import Record
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.specs import races
 from streamproof.specs.catalogue import catalogue
-from streamproof.specs.pytla import Value
+from streamproof.specs.pytla import TlaValue
 from streamproof.specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay
 from streamproof.specs.replays.foreign_key_kafka import KAFKA, WITHOUT_KEY
 
@@ -162,7 +162,7 @@ def test_every_model_of_kafkas_names_its_protocol() -> None:
 
 
 def test_kafka_has_no_mutants() -> None:
-    constants: dict[str, Value] = {
+    constants: dict[str, TlaValue] = {
         "Join": "inner",
         "Protocol": "kafka 4.3",
         "NullForeignKey": "ignore",

@@ -8,7 +8,7 @@ import pytest
 from replayed_modules import SESSIONS
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
-from streamproof.specs.pytla import Value
+from streamproof.specs.pytla import TlaValue
 from streamproof.specs.replay import ReplayResult
 
 
@@ -70,7 +70,7 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
         ("Arrive", {"store": sessions(session(3, 3, 1)), "largest": "3", "accepted": sets(record(3, 0))}),
         ("Cut", {"clock": "3"}),
     ]
-    constants: dict[str, Value] = {"Clock": "batch", "Emit": "close"}
+    constants: dict[str, TlaValue] = {"Clock": "batch", "Emit": "close"}
     assert SESSIONS.replayed(*steps, **constants) == ReplayResult(1, 2, ())
     header, _, cut = SESSIONS.history(*steps, **constants).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')

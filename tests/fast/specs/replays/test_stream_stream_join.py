@@ -7,7 +7,7 @@ from replayed_modules import STREAMS
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Dropped
-from streamproof.specs.pytla import Value
+from streamproof.specs.pytla import TlaValue
 from streamproof.specs.replay import ReplayResult
 
 
@@ -85,7 +85,7 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
         ("Arrive", {"arrived": sequence(came("left", 2, 0)), "buffer": buffer(sequence(row(1, 2)))}),
         ("Cut", {"arrived": sequence(came("left", 2, 0), came("cut", 0, 2)), "clock": "2"}),
     ]
-    constants: dict[str, Value] = {"Clock": "batch"}
+    constants: dict[str, TlaValue] = {"Clock": "batch"}
     assert STREAMS.replayed(*steps, **constants) == ReplayResult(1, 2, ())
     header, _, cut = STREAMS.history(*steps, **constants).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')

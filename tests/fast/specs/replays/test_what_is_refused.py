@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from replayed_modules import FOREIGN_KEYS, ONE_TO_MANY, SESSIONS, STREAMS, TABLES, Replayable
 from streamproof.reference.core.errors import BadInput
-from streamproof.specs.pytla import Step, Trace, Value
+from streamproof.specs.pytla import Step, TlaValue, Trace
 from streamproof.specs.replay import replay
 from streamproof.specs.replays import stream_stream_join_mutants, table_table_join_mutants
 from tla_models import FOLDER
@@ -95,7 +95,7 @@ def test_a_missing_constant_is_refused(module: Replayable, name: str) -> None:
         (ONE_TO_MANY, {"Mutant": "old key kept"}, "^the reference can't be the mutant 'old key kept', for it has no m"),
     ],
 )
-def test_a_constant_of_another_value_is_refused(module: Replayable, constants: dict[str, Value], says: str) -> None:
+def test_a_constant_of_another_value_is_refused(module: Replayable, constants: dict[str, TlaValue], says: str) -> None:
     traces = [module.trace()] if "Clock" in constants else []
     with pytest.raises(BadInput, match=says):
         replay(traces, {**module.constants, **constants}, module.name)

@@ -25,7 +25,7 @@ from streamproof.properties.operators.mutants.table_table_join import ThirdParti
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
+from streamproof.spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from streamproof.spark_impl.table_table_join import TableTableLogic
 
 
@@ -67,7 +67,7 @@ def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark:
 
         taken = 0
 
-        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
+        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[LogicOutput]:
             # Of the class: each history has a logic of its own.
             type(self).taken += 1
             return [] if self.taken % 10 == 0 else super().take(key, state, row, clock)

@@ -21,7 +21,7 @@ from streamproof.properties.witnesses.spark.answers import StoredState
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
 from streamproof.spark_impl.range_aggregate import RangeLogic, Retained
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
+from streamproof.spark_impl.runtime.logic import Arrived, Key, LogicOutput
 from streamproof.spark_impl.windowed_table import WindowedLogic, WindowedState
 
 
@@ -36,7 +36,7 @@ def range_logics() -> tuple[type[RangeLogic], ...]:
             return super().keep(state, emitted, clock + self.ranges.preceding_ms)
 
     class NothingIsLate(RangeLogic):
-        def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[Emitted]:
+        def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
             return super().take(key, state, row, 0)
 
     return RangeLogic, RowsKeptForEver, ReachForgotten, NothingIsLate

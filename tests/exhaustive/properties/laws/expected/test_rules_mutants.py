@@ -30,7 +30,7 @@ COHORTS, HISTORIES = 4, 150
 SESSIONS, WINDOWS = "session_windows(gap=10", "windows(size=10 seconds, slide=4 seconds, start"
 JOIN = "stream_join(join={}, on=key+sub, before=10"
 OVER, NOW = "default", "available_now"
-OWN = ("Execution", "SessionWindows", "Windows", "micro_batches")
+OWN = ("Execution", "SessionAggregation", "Windows", "micro_batches")
 """The names that other modules import from those of the models."""
 
 

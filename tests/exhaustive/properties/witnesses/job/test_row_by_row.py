@@ -15,7 +15,7 @@ from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from streamproof import BadInput, Violated, invariants
 from streamproof.properties.checking.jobs.invariants import _why_not_asked
-from streamproof.properties.laws.metamorphic.row_by_row import RowByRow
+from streamproof.properties.laws.metamorphic.row_by_row import RowsOneAtATime
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.row_by_row import _function
 from streamproof.properties.witnesses.job.running import Declared
@@ -79,7 +79,7 @@ def test_an_invariant_of_another_name_can_t_be_left_out_nor_all_of_them() -> Non
 
 
 def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> None:
-    variation = RowByRow().variation(RunOptions(mode="update"), RowByRow.given)
+    variation = RowsOneAtATime().variation(RunOptions(mode="update"), RowsOneAtATime.given)
 
     def why(unique: list[str], plan: Plan, mode: Mode = "update", held: str = "the order within a batch") -> str:
         judge = SimpleNamespace(unique_columns=unique, declared=Declared(plan=plan), met=SimpleNamespace(plan=plan))

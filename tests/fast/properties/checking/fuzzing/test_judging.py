@@ -17,7 +17,7 @@ from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun, Ran, Refused
 from streamproof.reference.spark.execution import Execution
 from streamproof.reference.spark.plans import Aggregation, Node, WithWatermark, pruned, rebuilt, with_joins
-from streamproof.reference.spark.session_windows import SessionWindows
+from streamproof.reference.spark.session_windows import SessionAggregation
 
 Planned = Callable[[Query, HowRun], Node]
 
@@ -185,7 +185,7 @@ def test_sessions_merged_early_have_a_name_where_the_setting_is_on() -> None:
         return rebuilt(asked.plan, early) if is_on else asked.plan
 
     def early(node: Node) -> Node:
-        is_session = isinstance(node, Aggregation) and isinstance(node.by, SessionWindows)
+        is_session = isinstance(node, Aggregation) and isinstance(node.by, SessionAggregation)
         return replace(node, by=replace(node.by, merges_early=True)) if is_session else node  # type: ignore[attr-defined, call-arg]
 
     found = [one for seed in "0123" for one in judged(CORPUS["sessions"], Runner(planned), seed)]

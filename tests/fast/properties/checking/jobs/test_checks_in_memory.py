@@ -41,9 +41,9 @@ from streamproof.properties.laws.variation import CHANGED, Invariant, Variation
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import telling
 from streamproof.properties.system.time_limit import within_seconds
-from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
-from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.job.running import Declared, QueryOutput
 from streamproof.properties.witnesses.job.witness import OTHER_RELATION, OTHER_STATE, keyed_tables, why_unkeyed
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
@@ -126,7 +126,7 @@ def test_an_oracle_that_runs_a_job_itself_is_given_the_check_s_witness(oracle: O
 class LosingMany(MemoryRunner):
     """Where it dies, a batch of many rows loses all but four."""
 
-    def run(self, *given: Any, **named: Any) -> Output:
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
         output = super().run(*given, **named)
         return replace(output, batches=[rows[:4] for rows in output.batches]) if output.crashed else output
 
@@ -166,7 +166,7 @@ class Counting(MemoryRunner):
 
     ran: ClassVar[Counter[int]] = Counter()
 
-    def run(self, batches: Sequence[Any], *given: Any, **named: Any) -> Output:
+    def run(self, batches: Sequence[Any], *given: Any, **named: Any) -> QueryOutput:
         self.ran[sum(len(table) for tables in batches for table in tables.values())] += 1
         return super().run(batches, *given, **named)
 
@@ -184,7 +184,7 @@ def test_the_rows_of_histories_without_a_key_run_as_one_history_in_one_query_for
 def test_of_rows_that_differ_as_one_history_the_smallest_history_is_shown() -> None:
     @dataclass(frozen=True)
     class LosingOne(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             output = super().run(*given, **named)
             return replace(output, batches=without_the_last(output.batches)) if output.crashed else output
 
@@ -246,7 +246,7 @@ class Filtered(MemoryRunner):
     def declare(self, run: RunOptions = PLAIN) -> Declared:
         return Declared(divergences=(FILTERED_WATERMARK.name,))
 
-    def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> Output:
+    def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> QueryOutput:
         output = super().run(batches, clock, *given, **named)
         return output if clock else replace(output, batches=without_the_last(output.batches))
 
@@ -257,7 +257,7 @@ class FilteredSink(Filtered):
     def declare(self, run: RunOptions = PLAIN) -> Declared:
         return Declared()
 
-    def run(self, *given: Any, **named: Any) -> Output:
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
         return replace(super().run(*given, **named), divergences=(FILTERED_WATERMARK.name,))
 
 
@@ -276,7 +276,7 @@ def test_a_filter_that_moves_below_the_watermark_is_violated_by_a_history_withou
 
 def test_a_report_first_names_the_filter_below_the_watermark_and_how_it_was_judged() -> None:
     class Harmless(Filtered):
-        def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> Output:
+        def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> QueryOutput:
             return MemoryRunner.run(self, batches, clock, *given, **named)
 
     report = JobCheck(options(copy, Harmless), Copies(), Variation(RUN)).check(40)
@@ -289,8 +289,8 @@ def test_a_report_first_names_the_filter_below_the_watermark_and_how_it_was_judg
 class LosingSink(MemoryRunner):
     """What the sink holds at the end lacks the first row."""
 
-    def run(self, batches: Any, *given: Any, **named: Any) -> Output:
-        return Output([[row for batch in batches for table in batch.values() for row in table.to_pylist()][1:]])
+    def run(self, batches: Any, *given: Any, **named: Any) -> QueryOutput:
+        return QueryOutput([[row for batch in batches for table in batch.values() for row in table.to_pylist()][1:]])
 
 
 def test_a_row_that_a_sink_lacks_is_shown_in_whatever_batch_it_is_expected() -> None:
@@ -404,7 +404,7 @@ def test_histories_that_run_alone_share_out_every_crash_among_them() -> None:
 
     @dataclass(frozen=True)
     class Noting(MemoryRunner):
-        def run(self, *given: Any) -> Output:
+        def run(self, *given: Any) -> QueryOutput:
             crashed.update(given[-1].crash_in)
             return super().run(*given)
 
@@ -485,7 +485,7 @@ def test_settings_and_triggers_of_the_job_are_told_in_the_first_lines() -> None:
         def declare(self, run: RunOptions = PLAIN) -> Declared:
             return Declared(settings={"spark.a": "1"})
 
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             return replace(super().run(*given, **named), settings=no_data, triggers=["processingTime='1 hour'"])
 
     told = [
@@ -715,7 +715,7 @@ def test_histories_of_a_key_that_is_looked_up_elsewhere_run_alone(is_declared: b
         def declare(self, run: RunOptions = PLAIN) -> Declared:
             return Declared(tables=used if is_declared else TablesUsed())
 
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             return replace(super().run(*given, **named), tables=used)
 
     assert JobCheck(options(copy, LookingUp), Copies(), Variation(RUN)).check(20).alone == OTHER_RELATION
@@ -726,10 +726,10 @@ def test_a_sink_whose_query_shows_where_it_looks_its_key_up_is_run_again_with_ro
 
     @dataclass(frozen=True)
     class OfSink(MemoryRunner):
-        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+        def run(self, batches: Any, *given: Any, **named: Any) -> QueryOutput:
             sizes.append(self.static["names"].num_rows)
             rows = [row for batch in batches for row in batch["clicks"].to_pylist()]
-            return Output([rows], tables=TablesUsed({"names": {"uid": "user"}}))
+            return QueryOutput([rows], tables=TablesUsed({"names": {"uid": "user"}}))
 
     given = options(copy, OfSink)
     runner = replace(given.runner, job=Sink(copy, copy), static={"names": pa.table({"uid": ["a", "b"]})})
@@ -761,7 +761,7 @@ CLICKED = ("user", "at", "amount")
     [
         ({"plan": Plan(by_event_time=True)}, Copies(), r"times around its timers of event time \(timeouts="),
         (
-            {"plan": Plan(frozenset({"Filter"}), event_times=[EventTime("at", "at", CLICKED, 1_000_000)])},
+            {"plan": Plan(frozenset({"Filter"}), event_times=[WatermarkColumn("at", "at", CLICKED, 1_000_000)])},
             Delayed(),
             r"watermarks that are delayed by clicks 0 days, as expected \(the job's are by clicks 1 second\)",
         ),
@@ -811,7 +811,7 @@ def test_rows_of_a_batch_that_unique_cannot_tell_apart_are_refused_where_a_table
     unique: list[str], refused: bool, comparing: Any
 ) -> None:
     class InParts(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             output = super().run(*given, **named)
             return replace(output, parts=output.batches)
 
@@ -834,7 +834,7 @@ class Noted(MemoryRunner):
 
     ran: ClassVar[list[Any]] = []
 
-    def run(self, *given: Any, **named: Any) -> Output:
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
         self.ran.append(self.job)
         return super().run(*given, **named)
 

@@ -39,7 +39,7 @@ from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import Equality
 from streamproof.properties.witnesses.job.clock import Watermarks
 from streamproof.properties.witnesses.job.plan.plans import Plan
-from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.job.running import Declared, QueryOutput
 from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, PLAIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark.engine import TookTooLong
 from streamproof.properties.witnesses.spark.failures import QueryFailed
@@ -85,9 +85,9 @@ def test_a_counterexample_says_how_its_history_was_drawn_run_and_compared() -> N
 class OfSink(MemoryRunner):
     """Runs a job as a sink, which has the rows of all batches at the end."""
 
-    def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+    def run(self, batches: Any, *given: Any, **named: Any) -> QueryOutput:
         rows = [row for batch in batches for table in batch.values() for row in table.to_pylist()]
-        return Output([rows])
+        return QueryOutput([rows])
 
 
 def sink_check(variation: Variation) -> JobCheck:
@@ -194,7 +194,7 @@ def test_histories_that_run_alone_each_have_their_share_of_the_crashes() -> None
     crashes: list[tuple[Crash, ...]] = []
 
     class Noting(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             crashes.append(given[-1].crash_in)
             return super().run(*given, **named)
 
@@ -283,7 +283,7 @@ def test_the_plain_run_of_each_history_is_shared_by_all_invariants() -> None:
     queries: list[str] = []
 
     class Noting(MemoryRunner):
-        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+        def run(self, batches: Any, *given: Any, **named: Any) -> QueryOutput:
             queries.append(repr((given[-1], batches)))
             return super().run(batches, *given, **named)
 
@@ -298,7 +298,7 @@ def test_the_report_of_invariants_says_what_the_last_that_was_checked_has_shown(
         def declare(self, run: RunOptions = PLAIN) -> Declared:
             return Declared(plan=Plan(frozenset({FORGETS})))
 
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             return replace(super().run(*given, **named), settings={"spark.a": "1"})
 
     report = Invariants(options(copy, Setting, run=replace(RUN, trigger="available_now"))).report(10, ())
@@ -421,7 +421,7 @@ def sizes_of_queries(check: Callable[[Any], Any], **said: Any) -> list[int]:
     sizes: list[int] = []
 
     class Noting(declaring(**said)):  # type: ignore[misc]
-        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+        def run(self, batches: Any, *given: Any, **named: Any) -> QueryOutput:
             sizes.append(sum(table.num_rows for batch in batches for table in batch.values()))
             return super().run(batches, *given, **named)
 

@@ -11,7 +11,7 @@ from streamproof.properties.checking.jobs.smallest import narrowed
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Unreadable
 from streamproof.properties.generators.shrinking import Deadline
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.job.running import Output
+from streamproof.properties.witnesses.job.running import QueryOutput
 
 
 def history(*batches: Sequence[int]) -> JobHistory:
@@ -114,11 +114,11 @@ def test_a_variation_is_narrowed_by_the_parts_that_its_own_part_s_query_has_show
 
     def narrowed_to(*wrong: str, seconds: float = 60) -> Any:
         def compare_alone(history: JobHistory, part: Variation) -> Any:
-            output = Output([], died_at=parts_of.get(part.given, ""))
+            output = QueryOutput([], died_at=parts_of.get(part.given, ""))
             return SimpleNamespace(differs=part.given in wrong, output=output)
 
         judge: Any = SimpleNamespace(compare_alone=compare_alone)
-        output = Output([], died_at=parts_of["whole"])
+        output = QueryOutput([], died_at=parts_of["whole"])
         found = narrowed(judge, JobHistory(((),)), variation_of("whole"), output=output, deadline=Deadline(seconds))
         return found.given
 

@@ -29,7 +29,7 @@ from streamproof.properties.checking.jobs.mutants import (
 from streamproof.properties.laws.expected.oracles import FunctionOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import Equality
-from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.job.running import Declared, QueryOutput
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 
@@ -44,7 +44,7 @@ class Noting(MemoryRunner):
         columns = getattr(self.job, "columns", COLUMNS)
         return Declared(names=columns, columns=columns)
 
-    def run(self, *given: Any, **named: Any) -> Output:
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
         RUNS.extend(given[2:3])
         return super().run(*given, **named)
 
@@ -185,7 +185,7 @@ def above(batches: Batches) -> Batches:
 class Refusing(Noting):
     """It refuses a job that does with rows what they can't do, as Spark's runner does."""
 
-    def run(self, *given: Any, **named: Any) -> Output:
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
         try:
             return super().run(*given, **named)
         except (AttributeError, TypeError) as error:

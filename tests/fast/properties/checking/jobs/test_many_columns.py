@@ -19,7 +19,7 @@ from streamproof.properties.laws.expected.oracles import JobOracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.plan.grouping import Grouping
 from streamproof.properties.witnesses.job.plan.plans import Plan
-from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.job.running import Declared, QueryOutput
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
 KEYS, VALUES = [*"klm"], [*"abcd"]
@@ -37,7 +37,7 @@ class Declaring(MemoryRunner):
     def declare(self, run: RunOptions = PLAIN) -> Declared:
         return Declared(grouping=Grouping(KEYS, KEYS) if run.mode == "update" else None, plan=self.plan)
 
-    def run(self, *given: Any, **named: Any) -> Output:
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
         output = super().run(*given, **named)
         return replace(output, parts=output.batches)
 

@@ -21,7 +21,7 @@ from streamproof.properties.outcomes.equality import Equality
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.query.runnable import Earlier
 from streamproof.properties.witnesses.job.query.upgrades import NotContinued
-from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.job.running import Declared, QueryOutput
 from streamproof.properties.witnesses.job.witness import RowsWitness
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
@@ -41,7 +41,7 @@ class UpgradedRunner(MemoryRunner):
 
     def run(
         self, batches: Sequence[Mapping[str, pa.Table]], clock: Sequence[int] = (), run: RunOptions = PLAIN
-    ) -> Output:
+    ) -> QueryOutput:
         earlier: Any = self.earlier and self.earlier.job
         self.ran.append((earlier, self.job, run.stop_after))
         if earlier is None:
@@ -123,7 +123,7 @@ def not_continued() -> NotContinued:
 class Failing(UpgradedRunner):
     """It fails after an upgrade, and from the start where the job is `copy`."""
 
-    def run(self, *given: Any, **more: Any) -> Output:
+    def run(self, *given: Any, **more: Any) -> QueryOutput:
         if self.earlier is not None:
             raise not_continued()
         if self.job is copy:
@@ -197,7 +197,7 @@ def test_a_report_has_the_fewest_histories_and_how_values_were_compared() -> Non
 )
 def test_a_refusal_has_the_sentence_of_spark_s_guide_on_its_cause(cause: str, said: str) -> None:
     class Refusing(UpgradedRunner):
-        def run(self, *given: Any, **more: Any) -> Output:
+        def run(self, *given: Any, **more: Any) -> QueryOutput:
             if self.earlier is not None:
                 refusal = NotContinued("the query failed")
                 refusal.cause = cause
@@ -286,7 +286,7 @@ def test_the_earlier_version_runs_from_the_start_under_its_own_mode_and_settings
     ran: list[tuple[Any, str, dict[str, str]]] = []
 
     class Noting(MemoryRunner):
-        def run(self, batches: Any, clock: Any = (), run: RunOptions = PLAIN, times_ms: Any = ()) -> Output:
+        def run(self, batches: Any, clock: Any = (), run: RunOptions = PLAIN, times_ms: Any = ()) -> QueryOutput:
             ran.append((self.job, run.mode, {**run.settings}))
             return super().run(batches, clock, run)
 

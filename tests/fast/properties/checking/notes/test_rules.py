@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamproof.properties.checking.notes.rules import Note, notes_of
 from streamproof.properties.generators.plans.drawing import draw_query
-from streamproof.properties.witnesses.job.plan.skeletons import Filtered, Lookup, Skeleton
+from streamproof.properties.witnesses.job.plan.skeletons import Filtered, Skeleton, TableLookup
 from streamproof.reference.core.durations import UNITS_US
 from streamproof.reference.spark.aggregates import AggregateFunction
 from streamproof.reference.spark.expressions import column
@@ -24,7 +24,7 @@ from streamproof.reference.spark.plans import (
     Union,
     WithWatermark,
 )
-from streamproof.reference.spark.session_windows import SessionWindows
+from streamproof.reference.spark.session_windows import SessionAggregation
 from streamproof.reference.spark.stream_join import StreamJoin
 from streamproof.reference.spark.windows import Windows
 
@@ -73,7 +73,7 @@ FORGETS = {
     "a deduplication within the watermark": Deduplication((TIMED,), ("user#1",), within_watermark=True),
     "windows": windowed(TIMED),
     "windows in update mode": windowed(TIMED, "update"),
-    "sessions": Aggregation((TIMED,), SessionWindows("at#2", ("user#1",), HOUR, COUNT), "at#2"),
+    "sessions": Aggregation((TIMED,), SessionAggregation("at#2", ("user#1",), HOUR, COUNT), "at#2"),
     "groups with the event time": Aggregation((TIMED,), Groups(("user#1", "at#2"), "at#2", COUNT)),
     "one group of all rows": Aggregation((VIEWS,), Groups((), None, COUNT, "update")),
     "an input as it is": VIEWS,
@@ -115,7 +115,7 @@ def test_a_join_with_one_bound_forgets_one_input() -> None:
         (Deduplication((TIMED,), ("user#1", "at#2")), "10 minutes", ("00:10:00", "00:00:00")),
         (Deduplication((TIMED,), ("user#1",), within_watermark=True), "10 minutes", ("00:10:00", "00:00:00")),
         (
-            Aggregation((TIMED,), SessionWindows("at#2", ("user#1",), HOUR, COUNT), "at#2"),
+            Aggregation((TIMED,), SessionAggregation("at#2", ("user#1",), HOUR, COUNT), "at#2"),
             "70 minutes",
             ("01:10:00", "00:00:00"),
         ),
@@ -204,9 +204,9 @@ def test_a_filter_behind_an_outer_join_is_noted_with_the_row_that_it_drops() -> 
 
 def test_the_rows_that_an_inner_join_loses_are_noted() -> None:
     assert "drops each row whose user is null or not in the table" in (
-        named(VIEWS, lookups=[Lookup(True, ("user#1",))])["rows without a partner"].says
+        named(VIEWS, lookups=[TableLookup(True, ("user#1",))])["rows without a partner"].says
     )
-    assert not notes(VIEWS, lookups=[Lookup(False, ("user#1",))])
+    assert not notes(VIEWS, lookups=[TableLookup(False, ("user#1",))])
     assert "rows without a partner" in named(joined("inner"))
     assert "rows without a partner" not in named(joined("left"))
 

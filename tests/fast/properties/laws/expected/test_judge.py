@@ -19,7 +19,7 @@ from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.plan.grouping import Grouping
 from streamproof.properties.witnesses.job.plan.plans import Plan
-from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.job.running import Declared, QueryOutput
 from streamproof.properties.witnesses.run_options import BEFORE, BETWEEN, PLAIN, Crash, RunOptions
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -54,7 +54,7 @@ def test_what_one_of_several_queries_has_shown_is_remembered() -> None:
     )
 
     class Showing(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             return replace(super().run(*given, **named), **{"covered": frozenset(), "crashed": [], **next(shown)})
 
     judge = judge_of(Showing)
@@ -73,7 +73,7 @@ def test_a_history_is_run_once_in_each_way_until_columns_are_left_out() -> None:
     runs = count()
 
     class Counting(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             next(runs)
             return super().run(*given, **named)
 
@@ -105,7 +105,7 @@ def test_two_rows_of_any_batch_that_nothing_tells_apart_are_refused(batch: int, 
         def declare(self, run: RunOptions = PLAIN) -> Declared:
             return Declared(grouping=Grouping(["user"], ["user"]), columns=("user", "at", "amount"))
 
-        def run(self, *given: Any, **named: Any) -> Output:
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
             output = super().run(*given, **named)
             rows = output.batches[batch]
             return replace(output, parts=[*output.batches[:batch], rows * 2])
@@ -151,8 +151,8 @@ def test_two_runs_show_the_columns_that_have_other_values_in_each(emits: Any, co
     numbers = count()
 
     class Other(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> Output:
-            return Output([emits(next(numbers))])
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
+            return QueryOutput([emits(next(numbers))])
 
     judge = judge_of(Other, unique=["user"])
     judge.met.columns = ["user", "n"]
@@ -163,17 +163,17 @@ def test_two_runs_of_other_numbers_of_batches_differ_in_other_ways() -> None:
     numbers = count(1)
 
     class Longer(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> Output:
-            return Output([[]] * next(numbers))
+        def run(self, *given: Any, **named: Any) -> QueryOutput:
+            return QueryOutput([[]] * next(numbers))
 
     assert judge_of(Longer).other_in_each_run(history("a"), PLAINLY) is None
 
 
 def test_the_kinds_of_a_sink_s_values_are_those_of_all_histories() -> None:
     class AsText(MemoryRunner):
-        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+        def run(self, batches: Any, *given: Any, **named: Any) -> QueryOutput:
             rows = [row for batch in batches for table in batch.values() for row in table.to_pylist()]
-            return Output([[{**row, "amount": None if row["user"] == "a" else "1"} for row in rows]])
+            return QueryOutput([[{**row, "amount": None if row["user"] == "a" else "1"} for row in rows]])
 
     made = options(copy)
     sink = replace(made, runner=AsText(Sink(copy, copy), made.runner.sources), alone=True)
@@ -189,7 +189,7 @@ def test_a_history_without_others_has_its_own_rows_alone_under_the_keys_of_the_s
     asked: list[list[str]] = []
 
     class Noting(MemoryRunner):
-        def run(self, batches: Any, *given: Any, **named: Any) -> Output:
+        def run(self, batches: Any, *given: Any, **named: Any) -> QueryOutput:
             asked.append([row["user"] for batch in batches for row in batch["clicks"].to_pylist()])
             return super().run(batches, *given, **named)
 

@@ -23,7 +23,7 @@ from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.query.deaths import JobDeaths
-from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Output, output_of
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, QueryOutput, output_of
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -121,7 +121,7 @@ def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
     crashes = [*crash.run.crash_in]
     rows = Crash(1, False, BETWEEN)
     assert crash.parts is not None
-    parts = crash.parts(Output([], crashed=[(at, at == rows) for at in crashes]))
+    parts = crash.parts(QueryOutput([], crashed=[(at, at == rows) for at in crashes]))
     assert [[*part.run.crash_in] for part in parts] == [[rows], [at for at in crashes if at.moment == BEFORE]]
     assert parts[0].parts is None
     assert parts[0].when == "dying in batch 1 without data, between its output and its commit, and started again"
@@ -140,7 +140,7 @@ def test_each_variation_has_the_goals_without_which_it_shows_nothing() -> None:
 
 def test_a_variation_of_one_place_has_no_smaller_part() -> None:
     stops, crash, upgrade = Restart().variation(RUN, [1, 3]), Replay(), UPGRADE.variation(RUN, 2)
-    output = Output([])
+    output = QueryOutput([])
     for variation, parts in ((stops, [[1], [3]]), (upgrade, [0, 1])):
         assert variation.parts is not None
         assert [part.given for part in variation.parts(output)] == parts
@@ -156,10 +156,10 @@ def test_of_a_sink_s_crashes_those_within_a_write_are_tried_by_themselves_and_ha
     assert [at.moment for at in crash.run.crash_in] == [BEFORE, MIDDLE, WITHIN, BETWEEN] * 2
     cuts = [Crash(0, True, WITHIN, step) for step in (1, 2)]
     assert crash.parts is not None
-    (within, _) = crash.parts(Output([], crashed=[(at, True) for at in cuts]))
+    (within, _) = crash.parts(QueryOutput([], crashed=[(at, True) for at in cuts]))
     assert [*within.run.crash_in] == cuts
     assert within.parts is not None
-    halves = within.parts(Output([], crashed=[(at, True) for at in cuts]))
+    halves = within.parts(QueryOutput([], crashed=[(at, True) for at in cuts]))
     assert [[*half.run.crash_in] for half in halves] == [[at] for at in cuts]
     assert [half.parts for half in halves] == [None, None]
 

@@ -11,7 +11,7 @@ from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.clock import Watermarks
 from streamproof.properties.witnesses.job.committed import Committed
-from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.query import declaration, job_query, sink_query
 from streamproof.properties.witnesses.job.query.deaths import JobDeaths, _spread
@@ -334,7 +334,7 @@ def test_a_plan_that_goes_by_a_time_that_the_check_does_not_know_is_refused(monk
         taking_up(by_timers, monkeypatch).take_up(None, Watermarks())
     taking_up(by_timers, monkeypatch, processing_time=True).take_up(None, Watermarks())
     for given, is_taken in (("at", True), ("other", False)):
-        times = [EventTime(given, given, ("user", "at"), 5)]
+        times = [WatermarkColumn(given, given, ("user", "at"), 5)]
         one = taking_up(Plan(frozenset({"Project"}), event_times=times, delays_us=[5]), monkeypatch)
         if is_taken:
             one.take_up(None, Watermarks(1))

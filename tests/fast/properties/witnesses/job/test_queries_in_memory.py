@@ -31,7 +31,7 @@ from streamproof.properties.witnesses.job.query.runnable import Earlier, Feed
 from streamproof.properties.witnesses.job.query.sink_query import MOST_ROWS
 from streamproof.properties.witnesses.job.query.times import Times
 from streamproof.properties.witnesses.job.query.upgrades import NotContinued
-from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Output, Runner
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, Crash, RunOptions
 from streamproof.properties.witnesses.spark.engine import PreparedQuery
 from streamproof.properties.witnesses.spark.failures import QueryFailed
@@ -74,13 +74,13 @@ def first_of_users(clicks: Any) -> Any:
     return clicks.withWatermark("at", "10 seconds").dropDuplicates(["user"])
 
 
-def ran(job: Any, batches: Sequence[Batch] = BATCHES, clock: Sequence[int] = CLOCK, **how: Any) -> Output:
+def ran(job: Any, batches: Sequence[Batch] = BATCHES, clock: Sequence[int] = CLOCK, **how: Any) -> QueryOutput:
     earlier = how.pop("earlier", None)
     times = how.pop("times_ms", ())
     return Runner(job, SOURCES, earlier=earlier).run(tables(*batches), clock, RunOptions(**how), times)
 
 
-def users(output: Output) -> list[list[str]]:
+def users(output: QueryOutput) -> list[list[str]]:
     return [[row["user"] for row in rows] for rows in output.batches]
 
 

@@ -18,7 +18,7 @@ from memory_spark import Session, memory_session
 from pyspark.sql.readwriter import DataFrameWriter
 from streamproof import BadInput, Input, Job, Script, Sink, sql
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.witnesses.job.running import Output, Runner
+from streamproof.properties.witnesses.job.running import QueryOutput, Runner
 from streamproof.properties.witnesses.job.scripts.answers import _of_jvm
 from streamproof.properties.witnesses.job.scripts.execution import run
 from streamproof.properties.witnesses.job.scripts.lifting import Lift, ScriptSource
@@ -438,7 +438,7 @@ def test_a_notebook_runs_another_and_goes_on_without_one_that_is_not_there(scrip
     assert message.endswith("it runs ./nowhere, which isn't there: export it beside the script")
 
 
-def ran(scripted: Scripted, text: str, read: Any = None, run: RunOptions | None = None, **given: Any) -> Output:
+def ran(scripted: Scripted, text: str, read: Any = None, run: RunOptions | None = None, **given: Any) -> QueryOutput:
     """Run a script's query over two batches of orders."""
     script = scripted.script(text, read=read, **given)
     script(*scripted.frames(script))  # which shows its query, as in a check

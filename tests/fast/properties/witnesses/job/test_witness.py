@@ -13,7 +13,7 @@ from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import UnreadableKey
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.query.runnable import Earlier
-from streamproof.properties.witnesses.job.running import Output
+from streamproof.properties.witnesses.job.running import QueryOutput
 from streamproof.properties.witnesses.job.witness import RowsWitness
 from streamproof.properties.witnesses.run_options import RunOptions
 
@@ -26,7 +26,7 @@ RAN: list[tuple[Any, ...]] = []
 class Showing(MemoryRunner):
     """Its query shows what the test says, and notes how it is run."""
 
-    def run(self, batches: Any, clock: Any = (), run: RunOptions = RUN, times_ms: Any = ()) -> Output:
+    def run(self, batches: Any, clock: Any = (), run: RunOptions = RUN, times_ms: Any = ()) -> QueryOutput:
         RAN.append((self.job, self.earlier, [*clock], [*times_ms]))
         return replace(super().run(batches, clock, run), **SHOWN)
 
@@ -106,7 +106,7 @@ def test_the_witness_of_another_job_has_no_earlier_version() -> None:
 class Renaming(Showing):
     """It calls the key otherwise; its plan shows it, if it is so said."""
 
-    def run(self, *given: Any, **named: Any) -> Output:
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
         output = super().run(*given, **named)
         batches = [[{"who": row["user"], "n": row["amount"]} for row in rows] for rows in output.batches]
         return replace(output, batches=batches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from streamproof.specs.pytla.errors import ConfigurationFailed, DeadlockReached, TlcCrashed
-from streamproof.specs.pytla.results import Coverage, Location
+from streamproof.specs.pytla.results import ActionCounts, Location
 from streamproof.specs.pytla.tlc.conclude import trace_of
 from streamproof.specs.pytla.tlc.messages import MessageReader
 from tlc_output import COUNTS, STATES, SUCCESS, UP, message
@@ -126,7 +126,7 @@ def test_the_last_coverage_counts_and_names_the_actions(concluded):
         )
     )
     assert concluded(early + late + SUCCESS + COUNTS).coverage == {
-        "Init": Coverage(1, 1),
-        "Up": Coverage(2, 3),
-        "Next": Coverage(0, 3),
+        "Init": ActionCounts(1, 1),
+        "Up": ActionCounts(2, 3),
+        "Next": ActionCounts(0, 3),
     }

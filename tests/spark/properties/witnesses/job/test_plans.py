@@ -20,7 +20,7 @@ from streamproof.properties.generators.columns.forms.envelopes import ENVELOPES
 from streamproof.properties.generators.columns.terms import shown
 from streamproof.properties.witnesses.job.clock import IS_CLOCK, TIME, clock_behind_watermarks
 from streamproof.properties.witnesses.job.plan.optimized import FILTERED_WATERMARK, PRUNED_TIME, divergences_of
-from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan, plan_of
+from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn, plan_of
 from streamproof.properties.witnesses.job.plan.tables import tables_used
 from streamproof.properties.witnesses.run_options import RunOptions
 
@@ -158,14 +158,14 @@ def test_delays_are_those_of_all_watermarks(clicks: DataFrame) -> None:
 @pytest.mark.parametrize(
     ("column", "time"),
     [
-        ("at", EventTime("at", "at", CLICKS, MINUTE_US)),
-        ("seen", EventTime("seen", "at", CLICKS, MINUTE_US)),
-        ("again", EventTime("again", "at", CLICKS, MINUTE_US)),
-        ("over", EventTime("over", None, (), MINUTE_US)),
+        ("at", WatermarkColumn("at", "at", CLICKS, MINUTE_US)),
+        ("seen", WatermarkColumn("seen", "at", CLICKS, MINUTE_US)),
+        ("again", WatermarkColumn("again", "at", CLICKS, MINUTE_US)),
+        ("over", WatermarkColumn("over", None, (), MINUTE_US)),
     ],
 )
 def test_a_watermark_is_on_a_column_of_the_input_or_on_one_that_is_made(
-    clicks: DataFrame, column: str, time: EventTime
+    clicks: DataFrame, column: str, time: WatermarkColumn
 ) -> None:
     renamed = clicks.select("at", F.col("at").alias("seen"), (F.col("at") + F.expr("INTERVAL 5 MINUTES")).alias("over"))
     plan = read(renamed.withColumn("again", F.col("seen")).withWatermark(column, "1 minute"))

@@ -10,7 +10,7 @@ from streamproof.properties.checking.jobs.production.run import ProductionRun, _
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan
+from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn
 from streamproof.properties.witnesses.run_options import PLAIN
 
 MINUTE_US, WATERMARK_MS = 60_000_000, 1_000_000
@@ -20,7 +20,7 @@ COLUMNS = "user string, at timestamp"
 def given(*delays_us: int) -> tuple[Any, Any]:
     """Return the judge of a job with watermarks, and its options."""
     sources = [one.source for one in resolve_all([Input(COLUMNS, key="user", name="clicks")], 0)]
-    times = [EventTime("at", "at", ("user", "at"), one) for one in delays_us]
+    times = [WatermarkColumn("at", "at", ("user", "at"), one) for one in delays_us]
     options = SimpleNamespace(runner=SimpleNamespace(sources=sources), run=PLAIN)
     return SimpleNamespace(declared=SimpleNamespace(plan=Plan(delays_us=delays_us, event_times=times))), options
 

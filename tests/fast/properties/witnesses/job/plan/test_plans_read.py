@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from given_plans import Expression, Operator, alias, column, literal, project, stream, table, watermark
 from streamproof.properties.witnesses.job.plan.grouping import Grouping, grouping_of
-from streamproof.properties.witnesses.job.plan.plans import EventTime, Plan, delays_by_input, operators_of, plan_of
+from streamproof.properties.witnesses.job.plan.plans import (
+    Plan,
+    WatermarkColumn,
+    delays_by_input,
+    operators_of,
+    plan_of,
+)
 
 USER, TIME, AMOUNT = column("User", 1), column("time", 2), column("amount", 3)
 CLICKS = stream(USER, TIME, AMOUNT)
@@ -81,22 +87,22 @@ FIELD = call("GetStructField", call("AttributeReference", name="window", exprId=
         (filtered(call("Add", AMOUNT, literal(1_000, "long"))), "durations_us", []),
         (filtered(unread("400 days"), unread("401 days")), "durations_us", [400 * DAY_US]),
         # event times
-        (watermark(CLICKS, TIME, 5), "event_times", [EventTime("time", "time", NAMES, 5_000)]),
-        (watermark(CLICKS, TIME, 5, 3), "event_times", [EventTime("time", "time", NAMES, None)]),
+        (watermark(CLICKS, TIME, 5), "event_times", [WatermarkColumn("time", "time", NAMES, 5_000)]),
+        (watermark(CLICKS, TIME, 5, 3), "event_times", [WatermarkColumn("time", "time", NAMES, None)]),
         (
             watermark(project(CLICKS, alias(TIME, "at", 9)), column("at", 9), 5),
             "event_times",
-            [EventTime("at", "time", NAMES, 5_000)],
+            [WatermarkColumn("at", "time", NAMES, 5_000)],
         ),
         (
             watermark(project(CLICKS, alias(call("Cast", TIME, dataType="timestamp"), "at", 9)), column("at", 9), 5),
             "event_times",
-            [EventTime("at", None, (), 5_000)],
+            [WatermarkColumn("at", None, (), 5_000)],
         ),
         (
             watermark(project(CLICKS, NOW), column("now", 22), 5),
             "event_times",
-            [EventTime("now", None, (), 5_000, is_of_clock=True)],
+            [WatermarkColumn("now", None, (), 5_000, is_of_clock=True)],
         ),
         # functions, sessions, state
         (with_state("FlatMapGroupsInPandasWithState", "NoTimeout"), "has_function", True),
@@ -246,15 +252,15 @@ def test_a_plan_that_is_not_known_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
-        ([EventTime("time", "time", ["user", "time"], 5)], {"clicks": 5}),
-        ([EventTime("time", "time", ["user", "time"], None)], None),
-        ([EventTime("time", "time", ["time"], 5)], None),
-        ([EventTime("time", "time", ["user", "time"], delay_us) for delay_us in (5, 6)], None),
-        ([EventTime("time", "time", ["user", "time"], 5)] * 2, {"clicks": 5}),
+        ([WatermarkColumn("time", "time", ["user", "time"], 5)], {"clicks": 5}),
+        ([WatermarkColumn("time", "time", ["user", "time"], None)], None),
+        ([WatermarkColumn("time", "time", ["time"], 5)], None),
+        ([WatermarkColumn("time", "time", ["user", "time"], delay_us) for delay_us in (5, 6)], None),
+        ([WatermarkColumn("time", "time", ["user", "time"], 5)] * 2, {"clicks": 5}),
     ],
     ids=["one", "several below", "another input's", "two delays", "one twice"],
 )
-def test_the_delay_of_an_input_is_that_of_its_watermark(times: list[EventTime], expected: object) -> None:
+def test_the_delay_of_an_input_is_that_of_its_watermark(times: list[WatermarkColumn], expected: object) -> None:
     source: Any = SimpleNamespace(name="clicks", wire_schema=SimpleNamespace(names=["user", "time"]))
     assert delays_by_input(Plan(event_times=times), [source]) == expected
 
