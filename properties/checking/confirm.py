@@ -9,7 +9,7 @@ from dataclasses import replace
 from ...reference.core.history import History
 from ..counterexamples.counterexample import ALONE
 from ..generators.cohorts import record_batches
-from ..laws.base import OWN, CannotRecheck, Comparison, Law, Violation
+from ..laws.base import OWN, BrokenCase, CannotRecheck, Comparison, Law
 from ..laws.case import Case
 from ..witnesses.spark.witness import QueryWitness
 from .shrinking import ended_after, shrink, trimmed, without_clock_advances
@@ -19,10 +19,10 @@ ROUNDS = 8
 
 def confirmed(
     law: Law,
-    violation: Violation,
+    violation: BrokenCase,
     witness: QueryWitness = OWN,
     asked: Callable[[int], None] = lambda histories: None,
-) -> tuple[Violation, str]:
+) -> tuple[BrokenCase, str]:
     """Ask a law again about a violation, alone, and shrink it.
 
     Args:
@@ -39,16 +39,16 @@ def confirmed(
         asked(len(cases))
         return law.recheck(cases, witness)
 
-    def broken(histories: Sequence[History]) -> list[Violation | None]:
+    def broken(histories: Sequence[History]) -> list[BrokenCase | None]:
         cases = [
             (index, replace(case, way=violation.case.way))
             for index, history in enumerate(histories)
             for case in law.cases_of(history)
         ]
-        found: list[Violation | None] = [None] * len(histories)
+        found: list[BrokenCase | None] = [None] * len(histories)
         for (index, case), comparison in zip(cases, recheck([case for _, case in cases]), strict=True):
             if comparison.differences and found[index] is None:
-                found[index] = Violation(case, comparison)
+                found[index] = BrokenCase(case, comparison)
         return found
 
     for case in [*_sooner(law, violation), violation.case]:
@@ -60,7 +60,7 @@ def confirmed(
             break
     else:
         return violation, ALONE
-    best = Violation(case, alone)
+    best = BrokenCase(case, alone)
     first = case.original or case.history
     with suppress(CannotRecheck):  # it is confirmed already, as it is
         smallest = shrink(first, lambda histories: [one is not None for one in broken(histories)], ROUNDS, law.at_once)
@@ -72,7 +72,7 @@ def confirmed(
     return best, ""
 
 
-def _sooner(law: Law, violation: Violation) -> Iterator[Case]:
+def _sooner(law: Law, violation: BrokenCase) -> Iterator[Case]:
     """Yield the case without the batches after its first difference: on Spark each of them takes time."""
     history, first = violation.case.history, next(iter(violation.comparison.differences), None)
     when = None if first is None else first.when

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
 from ..counterexamples.of_operators import FolderStore
 from ..laws.all import Subject
-from ..laws.base import LawResult, Violation
+from ..laws.base import BrokenCase, LawResult
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
 from .replays import replay
@@ -48,12 +48,12 @@ class CounterexampleMaker:
             result.judged += 1
             self.report.histories += 1
             if comparison.differences:
-                violation = Violation(one.case, comparison)
+                violation = BrokenCase(one.case, comparison)
                 result.violations.append(violation)
                 self._save(self._counterexample(result, violation, "", one.seed))
                 self.found(self.report)
 
-    def violated(self, result: LawResult, violation: Violation) -> None:
+    def violated(self, result: LawResult, violation: BrokenCase) -> None:
         """Save a law's first violation, ask about it again alone, and replace it by the smallest violation.
 
         A law that a wrong changelog breaks too makes no counterexample of its own then.
@@ -77,7 +77,7 @@ class CounterexampleMaker:
         self.report.histories += histories
 
     def _counterexample(
-        self, result: LawResult, violation: Violation, unconfirmed: str, seed: int | None = None
+        self, result: LawResult, violation: BrokenCase, unconfirmed: str, seed: int | None = None
     ) -> Counterexample:
         """Make a counterexample of a violation; `unconfirmed` is the reason why it isn't confirmed, if it isn't."""
         comparison = violation.comparison

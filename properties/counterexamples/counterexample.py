@@ -104,7 +104,7 @@ def verdict_sentence(says: str, comparison: Comparison) -> str:
     """
     difference = comparison.differences[0]
     where = "at the end" if difference.when is None else f"in batch {difference.when}"
-    left, right = difference.left, difference.right
+    left, right = difference.expected, difference.actual
     after = ""
     if isinstance(left, list) and isinstance(right, list):
         pairs = list(zip_longest(left, right))

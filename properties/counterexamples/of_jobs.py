@@ -18,8 +18,9 @@ from ..generators.columns.forms.rows import Row
 from ..generators.columns.histories.text import parse, pasted, to_text
 from ..generators.columns.model import Expected, JobHistory, Source
 from ..laws.all import UPGRADE
-from ..laws.expected.comparison import RowDifference, both_flat, table_of
+from ..laws.expected.comparison import both_flat, table_of
 from ..outcomes.equality import TWELVE_DIGITS, Equality
+from ..outcomes.outcomes import Difference
 from ..system.visible import visible
 from ..witnesses.run_options import RunOptions
 from .store import HISTORY, TEXT, Refresh, Store, put, read_each, read_metadata
@@ -63,7 +64,7 @@ class JobCounterexample:
     sources: Sequence[Source]
     expected: Expected
     emitted: Sequence[Sequence[Row]]
-    difference: RowDifference | None
+    difference: Difference | None
     run: RunOptions
     unique: Sequence[str] | None
     seed: int
@@ -95,11 +96,11 @@ class JobCounterexample:
         found = self.difference
         if found is None:
             return f"violated: {self.job} differs from {self.oracle}, but not each time that it runs."
-        where = "at the end" if found.batch is None else f"in batch {found.batch}"
-        came, wanted = (shown_row(rows[0]) if rows else NO_ROW for rows in (found.surplus, found.missing))
+        where = "at the end" if found.when is None else f"in batch {found.when}"
+        came, wanted = (shown_row(rows[0]) if rows else NO_ROW for rows in (found.actual, found.expected))
         if came == wanted:
-            wanted, came = typed_row(found.missing[0]), typed_row(found.surplus[0])
-        elif not (found.surplus and found.missing):
+            wanted, came = typed_row(found.expected[0]), typed_row(found.actual[0])
+        elif not (found.actual and found.expected):
             if self.runs is None:  # the sentence names what is expected first
                 wanted, came = self._counted(wanted, came)
             else:
@@ -113,7 +114,7 @@ class JobCounterexample:
         """Return a row with how often it comes on each side, if it comes on both."""
         both = sum(of.side == "both" and shown_row(of.row) in (first, second) for of in self.results)
         assert self.difference is not None
-        more = sum(shown_row(row) in (first, second) for row in (*self.difference.missing, *self.difference.surplus))
+        more = sum(shown_row(row) in (first, second) for row in (*self.difference.expected, *self.difference.actual))
         return counted(first, second, both, more)
 
     @property
@@ -123,7 +124,7 @@ class JobCounterexample:
         if self.expected.comparing == "batches" and len(expected) == len(came):
             return result_rows(expected, came, [f"batch {number}" for number in range(len(came))], self.equality)
         found = self.difference
-        at = -1 if found is None or found.batch is None else found.batch
+        at = -1 if found is None or found.when is None else found.when
         table = table_of(came, self.run.mode, self.unique)[min(at, len(came) - 1)] if came else []
         when = "at the end" if at < 0 else f"after batch {at}"
         return result_rows([expected[at]], [table], [when], self.equality)

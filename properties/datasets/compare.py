@@ -26,7 +26,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class DataComparison:
+class ComparedData:
     """The result of a comparison.
 
     Attributes:
@@ -67,7 +67,7 @@ def compare_data(
     witnesses: Sequence[Witness],
     batches: int = 12,
     progress: Callable[[str], None] | None = None,
-) -> DataComparison:
+) -> ComparedData:
     """Run session windows over a data set on several witnesses, and compare the first with each of the others.
 
     The order of arrival is cut as in `history_of`. Witnesses that emit changes are compared by the ordered list of
@@ -95,7 +95,7 @@ def compare_data(
     history = history_of(data, options, batches)
     rows, cuts = data.table.num_rows, len(history.batches) if data.table.num_rows else 0
     if not rows:
-        return DataComparison("inconclusive", f"{data.name} has no rows.", names, rows, cuts)
+        return ComparedData("inconclusive", f"{data.name} has no rows.", names, rows, cuts)
     for witness in asked.values():
         if (reason := witness.refuses(history)) is not None:
             raise BadInput(reason)
@@ -106,7 +106,7 @@ def compare_data(
     emitting = {name: outcome for name, outcome in outcomes.items() if outcome.grain is not Grain.END}
     entries = next((outcome.entries for outcome in emitting.values()), [])
     changes = [entry.output for entry in entries if isinstance(entry.output, Change)]
-    return DataComparison(
+    return ComparedData(
         verdict=verdict,
         why=why,
         witnesses=names,

@@ -53,7 +53,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Violation:
+class BrokenCase:
     """A case on which a law is broken."""
 
     case: Case
@@ -81,7 +81,7 @@ class LawResult:
     goals: tuple[str, ...] = ()
     judged: int = 0
     covered: Counter[str] = field(default_factory=Counter)
-    violations: list[Violation] = field(default_factory=list)
+    violations: list[BrokenCase] = field(default_factory=list)
     divergences: Counter[str] = field(default_factory=Counter)
     unfinished: bool = False
     skipped: str = ""
@@ -147,7 +147,7 @@ class Law:
         """Return the coverage goals that histories of a sample must meet before the law has shown anything of it."""
         return ()
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Judge a run; count the judged histories and the covered goals in `result`."""
         raise NotImplementedError
 
@@ -182,7 +182,7 @@ class Law:
 
 def violations(
     histories: Iterable[History], comparisons: Iterable[Comparison], way: RunOptions | None = None
-) -> Iterator[Violation]:
+) -> Iterator[BrokenCase]:
     """Yield a violation for each history whose comparison has differences; there may be fewer comparisons.
 
     Args:
@@ -192,7 +192,7 @@ def violations(
     """
     for history, comparison in zip(histories, comparisons, strict=False):
         if comparison.differences:
-            yield Violation(Case(history, way=way), comparison)
+            yield BrokenCase(Case(history, way=way), comparison)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -15,7 +15,7 @@ from ...reference.foreign_key_protocol import digest_of
 from ..registration.registration import registration_of
 from ..witnesses.messages import Staged
 from ..witnesses.spark.witness import QueryWitness
-from .base import OWN, Comparison, Law, LawResult, Violation, violations
+from .base import OWN, BrokenCase, Comparison, Law, LawResult, violations
 from .case import Case
 
 TRIES = 3
@@ -54,7 +54,7 @@ class StagedLaw(ScheduledLaw):
 
     def judge_staged(
         self, histories: Sequence[History], staged: Sequence[Staged], result: LawResult
-    ) -> Iterator[Violation]:
+    ) -> Iterator[BrokenCase]:
         """Judge each history, the shortest first."""
         result.judged += len(histories)
         for history, one in sorted(zip(histories, staged, strict=True), key=lambda pair: len(pair[0].lines)):

@@ -97,13 +97,21 @@ def _entry_line(history: str, grain: Grain, entry: Entry) -> dict[str, Any]:
 
 
 class Difference(NamedTuple):
-    """A difference between two outcomes: the key, the batch or arrival (None at the end), and both outputs there."""
+    """A difference between two outcomes, of an operator or of a job.
 
-    history: str
-    key: Key | None
+    Attributes:
+        when: The batch or arrival, from 0; None: at the end.
+        expected: The expected outputs there; of a job's rows, which are in no order, those that were not emitted.
+        actual: The actual outputs there; of a job's rows those that were not expected.
+        key: Their key; None: of all keys.
+        history: The history's name.
+    """
+
     when: int | None
-    left: Any
-    right: Any
+    expected: Any
+    actual: Any
+    key: Key | None = None
+    history: str = ""
 
 
 def differences(left: Outcome, right: Outcome, unordered: bool = False, equality: Equality = EXACT) -> list[Difference]:
@@ -146,7 +154,7 @@ def differing_steps(
         step for step in ours.keys() | theirs.keys() if _differ(ours.get(step, []), theirs.get(step, []), equality)
     )
     return [
-        Difference(name, step[1], step[0], ours.get(step, []), theirs.get(step, []))
+        Difference(step[0], ours.get(step, []), theirs.get(step, []), step[1], name)
         for step in sorted(steps, key=lambda step: (step[0], step[1] or "", step[2]))
     ]
 
@@ -179,7 +187,7 @@ def result_differences(
         return changes if isinstance(result, list) else changes[0] if changes else None
 
     return [
-        Difference(name, row[0], when, shown(left, ours.get(row, [])), shown(right, theirs.get(row, [])))
+        Difference(when, shown(left, ours.get(row, [])), shown(right, theirs.get(row, [])), row[0], name)
         for row in sorted(differing, key=row_order)
     ]
 

@@ -107,7 +107,7 @@ def counterexample_found(
         ask: Whether witnesses that took no part are asked for their answers.
     """
     if isinstance(counterexample, JobCounterexample):
-        batch = None if counterexample.difference is None else counterexample.difference.batch
+        batch = None if counterexample.difference is None else counterexample.difference.when
         lines = [
             "check_job(",
             "    …,",

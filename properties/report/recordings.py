@@ -32,7 +32,7 @@ ARRIVALS = 12  # of a recorded history: enough for every coverage goal, and a fi
 
 
 @dataclass
-class RecordedComparison:
+class ComparedRecording:
     """The comparison of today's answers with recorded answers.
 
     Attributes:
@@ -259,13 +259,13 @@ def _is(value: Any, kind: type) -> bool:
 
 def compare_recorded(
     paths: Sequence[Path], evaluate: Callable[[Sequence[History]], list[Outcome]]
-) -> RecordedComparison:
+) -> ComparedRecording:
     """Compare a witness's answers to all recorded histories with the recorded answers.
 
     Raises:
         BadInput: A file isn't a recording, or the witness refuses a history.
     """
-    comparison = RecordedComparison()
+    comparison = ComparedRecording()
     for of_file in [list(recorded(path)) for path in paths]:  # all are read before a witness is asked
         answers = evaluate([history for _, history, _ in of_file])
         for (on, history, before), now in zip(of_file, answers, strict=True):

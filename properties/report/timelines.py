@@ -112,7 +112,7 @@ def timeline_of_job(counterexample: JobCounterexample) -> Timeline:
             )
         reached = history.clock[number] if history.clock else reached
     last = watermarks[-1].after_us if watermarks else reached
-    marked = None if counterexample.difference is None else counterexample.difference.batch
+    marked = None if counterexample.difference is None else counterexample.difference.when
     clock = "watermark" if watermarks else "event time reached"
     names = [*map(history.name_of, range(len(history.batches)))]
     return Timeline(steps, len(history.batches), clock, last, marked, unit="us", names=names)

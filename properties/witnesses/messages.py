@@ -82,5 +82,5 @@ def staged_differences(history: History, staged: Staged, expected: Staged | None
         for route in sorted(ours.keys() | theirs.keys(), key=str):
             if ours.get(route) != theirs.get(route):
                 left, right = ([*messages.get(route, ())] for messages in (ours, theirs))
-                found.append(Difference(history.name, " ".join(filter(None, route)), arrival, left, right))
+                found.append(Difference(arrival, left, right, " ".join(filter(None, route)), history.name))
     return found

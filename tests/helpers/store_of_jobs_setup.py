@@ -16,7 +16,7 @@ from streamproof.properties.counterexamples.of_jobs import JobCounterexample, Jo
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
-from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.run_options import RunOptions
 
 CLICKS = resolve(Input("user string, at timestamp, amount decimal(5,2) not null", key="user")).source
@@ -24,7 +24,7 @@ PLAIN = RunOptions()
 
 
 def counterexample(of: JobHistory, **more: Any) -> JobCounterexample:
-    given: dict[str, Any] = {"difference": RowDifference(0, [{"n": 1}], []), "run": PLAIN, "seed": 7, **more}
+    given: dict[str, Any] = {"difference": Difference(0, [{"n": 1}], []), "run": PLAIN, "seed": 7, **more}
     return JobCounterexample(
         job="visits (shop.py:3)",
         oracle="the SQL statement",

@@ -23,10 +23,11 @@ from ...generators.columns.model import JobHistory, Source
 from ...generators.columns.packing import UnreadableKey, with_own_keys
 from ...generators.shrinking import Deadline
 from ...laws.all import UPGRADE, saved_variation
-from ...laws.expected.comparison import RowDifference, is_alike
-from ...laws.expected.judging import Compared, Judge
+from ...laws.expected.comparison import is_alike
+from ...laws.expected.judging import Judge, Judgement
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
+from ...outcomes.outcomes import Difference
 from ...system.progress import doing
 from ...system.time_limit import seconds_left
 from ...witnesses.job.plan.plans import delays_by_input
@@ -179,7 +180,7 @@ class JobCheck:
                 )
             if variation.law == self.variation.law:
                 replayed.append((history, variation))
-        failing: list[tuple[JobHistory, Variation, Compared]] = []
+        failing: list[tuple[JobHistory, Variation, Judgement]] = []
         for history, variation in replayed:
             self.doing(f"running {history.name}, which was found before")
             with self.named_failure([history], variation):
@@ -311,7 +312,7 @@ class JobCheck:
         whole = histories[0].with_batches([[arrival for batch in batches for arrival in batch] for batches in each])
         return replace(whole, unreadable=tuple(one for history in histories for one in history.unreadable))
 
-    def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Compared], started: float) -> None:
+    def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
         """Run the fullest history alone too; if the job computes with keys, several with most of the keys drawn.
 
         In a shared query a key has a prefix, or is another number, which such a job may see.
@@ -445,7 +446,7 @@ class JobCheck:
         return min(count, MAX_ALONE_AGAIN)
 
     def raise_smallest(
-        self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
+        self, history: JobHistory, compared: Judgement, variation: Variation, *, head: str, started: float
     ) -> None:
         """Save a history that differs, and shrink it; return only if the smallest history agrees alone."""
         __tracebackhide__ = True
@@ -462,7 +463,7 @@ class JobCheck:
         self.store.forget(kept)
 
     def found_otherwise(
-        self, history: JobHistory, compared: Compared, shrunk: Compared, variation: Variation
+        self, history: JobHistory, compared: Judgement, shrunk: Judgement, variation: Variation
     ) -> JobCounterexample | None:
         """Return the counterexample that a smaller one was shrunk from, if it differs in another way, alone too."""
         for _ in range(2):
@@ -486,7 +487,7 @@ class JobCheck:
         self,
         history: JobHistory,
         variation: Variation,
-        compared: Compared,
+        compared: Judgement,
         head: str,
         *,
         unshrunk: Path | None = None,
@@ -514,7 +515,7 @@ class JobCheck:
         message, path = self.store.violation(counterexample, head, unshrunk, as_found)
         return Violated(message, counterexample, path=path, as_found=as_found)
 
-    def counterexample(self, history: JobHistory, variation: Variation, compared: Compared) -> JobCounterexample:
+    def counterexample(self, history: JobHistory, variation: Variation, compared: Judgement) -> JobCounterexample:
         """Return the counterexample of a history, by the judge's comparison on it."""
         judge, run = self.judge, variation.run
         return JobCounterexample(
@@ -612,9 +613,9 @@ def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:
     return sorted(range(len(histories)), key=lambda number: -len(histories[number].arrivals))[:count]
 
 
-def _in_words(difference: RowDifference | None) -> str:
+def _in_words(difference: Difference | None) -> str:
     """Return a difference in a few words."""
     assert difference is not None
-    where = "at the end" if difference.batch is None else f"in batch {difference.batch}"
-    rows = [shown_row(side[0]) if side else "no such row" for side in (difference.missing, difference.surplus)]
+    where = "at the end" if difference.when is None else f"in batch {difference.when}"
+    rows = [shown_row(side[0]) if side else "no such row" for side in (difference.expected, difference.actual)]
     return f"expects {rows[0]} and emits {rows[1]} {where}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ....reference.core.errors import BadInput, StreamproofError, import_extra
 from ...generators.columns.inputs import values_hint
 from ...generators.columns.model import Expected, JobHistory
-from ...laws.expected.judging import Compared, Judge
+from ...laws.expected.judging import Judge, Judgement
 from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, JobOracle, OracleOfJob
 from ...laws.variation import Variation
@@ -162,7 +162,7 @@ class _MutantCheck(JobCheck):
             return not any(compared.differs for compared in judge.compared(*self.ran, self.variation))
 
     def raise_smallest(
-        self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
+        self, history: JobHistory, compared: Judgement, variation: Variation, *, head: str, started: float
     ) -> NoReturn:
         """End the check."""
         raise _Killed(head)
@@ -176,7 +176,7 @@ class _MutantCheck(JobCheck):
 class _ComparedWithOriginal(_MutantCheck):
     """A check against the job as it is, in the shared query alone."""
 
-    def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Compared], started: float) -> None:
+    def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
         """Leave it at the shared query."""
 
 

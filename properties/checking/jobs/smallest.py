@@ -10,7 +10,7 @@ from ...generators.columns.histories.shrinking import shrink
 from ...generators.columns.histories.standing_alone import standing_alone
 from ...generators.columns.model import JobHistory
 from ...generators.shrinking import Deadline, one_by_one
-from ...laws.expected.judging import Compared, Judge
+from ...laws.expected.judging import Judge, Judgement
 from ...laws.variation import Variation
 from ...system.progress import doing
 from ...system.time_limit import seconds_left
@@ -89,13 +89,13 @@ def narrowed(
 
 def plainest(
     judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, deadline: Deadline
-) -> tuple[JobHistory, Compared]:
+) -> tuple[JobHistory, Judgement]:
     """Return the history as it is read best, if it still differs then; and the comparison.
 
     That is without its clock, as written by hand; else without the empty batches behind the batch that differs.
     """
     compared = judge.compare_alone(history, variation)
-    first = None if compared.difference is None else compared.difference.batch
+    first = None if compared.difference is None else compared.difference.when
     shorter = _without_empty_end(history) if first is None else history.first(first + 1)
     plainer = [shorter] * (len(shorter.batches) < len(history.batches))
     if not (draws.closes or variation.run.processing_time):  # their clock alone says what is closed, or runs batches

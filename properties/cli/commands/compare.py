@@ -17,7 +17,7 @@ from ..terminal import EXITS, STYLES, results, steps, titled_table
 from ..witnesses import ON_SPARK, WitnessName, start_spark
 
 if TYPE_CHECKING:
-    from ...datasets.compare import DataComparison
+    from ...datasets.compare import ComparedData
     from ...datasets.data import DataSet
 
 
@@ -81,7 +81,7 @@ def compare(
     raise typer.Exit(EXITS[comparison.verdict])
 
 
-def _print(comparison: DataComparison, data_set: DataSet) -> None:
+def _print(comparison: ComparedData, data_set: DataSet) -> None:
     from ...outcomes.notation import both_shown
 
     disorder = data_set.disorder()
@@ -109,7 +109,7 @@ def _print(comparison: DataComparison, data_set: DataSet) -> None:
     for other, difference in comparison.differences:
         when = "at the end" if difference.when is None else f"batch {difference.when}"
         results.print(f"key {visible(difference.key)}, {when}:", markup=False)
-        sides = both_shown(difference.left, difference.right)
+        sides = both_shown(difference.expected, difference.actual)
         for witness, shown in zip((comparison.witnesses[0], other), sides, strict=True):
             results.out(f"  {witness}: {shown}")
     results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {escape(comparison.why)}")

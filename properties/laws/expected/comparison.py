@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, product
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from ...generators.columns.formatting import cell
 from ...generators.columns.forms.rows import Row
 from ...generators.columns.model import Comparing, Expected, Source
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
+from ...outcomes.outcomes import Difference
 from ...witnesses.job.rows import flat
 from ...witnesses.run_options import Mode
 
@@ -25,21 +26,6 @@ STRENGTHS: Mapping[Comparing, str] = {
 """How strong a comparison is, in words."""
 MOST_COMPARED = 20
 """The most rows of each side of a difference of which similar ones are looked for."""
-
-
-@dataclass(frozen=True)
-class RowDifference:
-    """The first difference between rows.
-
-    Attributes:
-        batch: The batch (from 0); None: at the end.
-        missing: The rows that were expected but not emitted.
-        surplus: The rows that were emitted but not expected.
-    """
-
-    batch: int | None
-    missing: Sequence[Row]
-    surplus: Sequence[Row]
 
 
 def in_words(comparing: Comparing, equality: Equality) -> str:
@@ -90,7 +76,7 @@ def difference(
     mode: Mode,
     unique: Sequence[str] | None,
     equality: Equality = TWELVE_DIGITS,
-) -> RowDifference | None:
+) -> Difference | None:
     """Return the first difference between the emitted and the expected rows, or None; other columns aren't compared.
 
     Args:
@@ -110,7 +96,7 @@ def difference(
         missing, surplus = unmatched(of_expected, of_actual, columns, equality)
         if missing or surplus:
             at_end = expected.comparing == "end" or len(expected.rows) > len(wanted)
-            return RowDifference(
+            return Difference(
                 None if at_end else batch,
                 [_only(columns, of_expected[at]) for at in missing],
                 [_only(columns, of_actual[at]) for at in surplus],
@@ -118,20 +104,20 @@ def difference(
     return None
 
 
-def is_alike(found: RowDifference, shrunk: RowDifference) -> bool:
+def is_alike(found: Difference, shrunk: Difference) -> bool:
     """Return whether a smaller history may differ for the same reason as the history that it was shrunk from.
 
     It may if the same columns differ, or one side lacks rows in both. Where a value differed, fewer rows may well leave
     one side without the row.
     """
-    if not (found.missing and found.surplus):
-        return (bool(found.missing), bool(found.surplus)) == (bool(shrunk.missing), bool(shrunk.surplus))
-    return not (shrunk.missing and shrunk.surplus) or not _differing(found).isdisjoint(_differing(shrunk))
+    if not (found.expected and found.actual):
+        return (bool(found.expected), bool(found.actual)) == (bool(shrunk.expected), bool(shrunk.actual))
+    return not (shrunk.expected and shrunk.actual) or not _differing(found).isdisjoint(_differing(shrunk))
 
 
-def _differing(difference: RowDifference) -> set[str]:
+def _differing(difference: Difference) -> set[str]:
     """Return the columns in which a row of the one side differs from the most similar row of the other."""
-    pairs = product(difference.missing[:MOST_COMPARED], difference.surplus[:MOST_COMPARED])
+    pairs = product(difference.expected[:MOST_COMPARED], difference.actual[:MOST_COMPARED])
     each = ({name for name in one if comparable(one[name]) != comparable(other.get(name))} for one, other in pairs)
     return min(each, key=len)
 

@@ -13,6 +13,7 @@ from ...generators.columns.forms.rows import Row
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import Comparing, Expected, JobHistory
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
+from ...outcomes.outcomes import Difference
 from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat
 from ...witnesses.job.running import Declared, QueryOutput
@@ -22,7 +23,6 @@ from ...witnesses.run_options import Mode, Moment
 from ..variation import CHANGED, Variation
 from .comparison import (
     Kinds,
-    RowDifference,
     check_columns,
     check_kinds,
     columns_of,
@@ -35,7 +35,7 @@ from .comparison import (
 from .oracle import Oracle
 
 
-class Compared(NamedTuple):
+class Judgement(NamedTuple):
     """The judge's comparison on a history.
 
     Attributes:
@@ -47,7 +47,7 @@ class Compared(NamedTuple):
 
     expected: Expected
     emitted: Emitted
-    difference: RowDifference | None
+    difference: Difference | None
     output: QueryOutput
 
     @property
@@ -122,7 +122,7 @@ class Judge:
     equality: Equality = TWELVE_DIGITS
     without: frozenset[str] = frozenset()
     met: Met = field(default_factory=Met)
-    _alone: dict[str, Compared] = field(default_factory=dict, init=False)
+    _alone: dict[str, Judgement] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.oracle = self.oracle.beside(self.witness)
@@ -175,7 +175,7 @@ class Judge:
         """Return the judge of the same job whose tables have rows of their own for each key; as `RowsWitness.keyed`."""
         return replace(self, witness=replace(self.witness, keyed=keyed))
 
-    def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Compared]:
+    def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Judgement]:
         """Run the job over histories, in one query where they share one, and compare.
 
         Raises:
@@ -202,7 +202,7 @@ class Judge:
         emitted: Sequence[Emitted],
         outputs: Sequence[QueryOutput],
         variation: Variation,
-    ) -> list[Compared]:
+    ) -> list[Judgement]:
         """Compare what came of histories with the expected outcomes.
 
         Args:
@@ -233,7 +233,7 @@ class Judge:
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
         if len(outputs) < len(histories):  # they shared one query
             outputs = [*outputs] * len(histories)
-        return [Compared(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
+        return [Judgement(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
 
     def _varied(self, history: JobHistory, variation: Variation) -> JobHistory:
         varied = variation.vary(history)
@@ -241,7 +241,7 @@ class Judge:
             self.met.covered.add(CHANGED)
         return debezium.keep_order(history, varied, self.witness.sources)
 
-    def compare_alone(self, history: JobHistory, variation: Variation) -> Compared:
+    def compare_alone(self, history: JobHistory, variation: Variation) -> Judgement:
         """Run the job over a history in a query of its own, unless that was done before, and compare."""
         text = repr((history.played, variation.saved))
         if text not in self._alone:
@@ -263,14 +263,14 @@ class Judge:
         """Return the outcome of each history that the oracle expects."""
         return self.oracle.expected(histories, self.witness.sources, variation.run)
 
-    def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:
+    def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Judgement:
         """Run the job over a history in a query of its own, and compare with the rows expected in a shared query."""
         ((emitted,), (output,)) = self.witness.evaluate([self._varied(history, variation)], variation.run)
         return self._compared(expected, emitted, output, variation)
 
     def without_others(
         self, histories: Sequence[JobHistory], number: int, expected: Expected, variation: Variation
-    ) -> Compared:
+    ) -> Judgement:
         """Run the job over a history under the keys and tables of its shared query, but without the others' rows.
 
         A job may treat some keys differently, so under other keys the history may rightly have another result.
@@ -287,10 +287,10 @@ class Judge:
         )
         return self._compared(expected, emitted[number], outputs[0], variation)
 
-    def _compared(self, expected: Expected, emitted: Emitted, output: QueryOutput, variation: Variation) -> Compared:
+    def _compared(self, expected: Expected, emitted: Emitted, output: QueryOutput, variation: Variation) -> Judgement:
         self._note_nondeterministic(output, variation)
         (expected,), (emitted,) = self.side_by_side([expected], [emitted], variation)
-        return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
+        return Judgement(expected, emitted, self.difference(expected, emitted, variation), output)
 
     def side_by_side(
         self, expected: Sequence[Expected], emitted: Sequence[Emitted], variation: Variation
@@ -353,7 +353,7 @@ class Judge:
             return None
         return found - {*(self.unique_columns or ())}
 
-    def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:
+    def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> Difference | None:
         """Return the first difference between the emitted rows and the expected ones; None: they agree."""
         mode: Mode = "complete" if self.is_sink else variation.run.mode
         return difference(self.as_written(expected), emitted, mode, self.unique_columns, self.equality)

@@ -61,7 +61,7 @@ class Replay(RerunLaw):
         crashed = {at.batch for at in way.crash_in}
         batch = min(crashed) if len(crashed) == 1 else None
         found = [
-            [Difference(after.history, key, batch, "written first", "written otherwise") for key in sorted(keys)]
+            [Difference(batch, "written first", "written otherwise", key, after.history) for key in sorted(keys)]
             for after, keys in zip(again.outcomes, again.rewritten, strict=False)
         ]
         compared = super().compare(plain, again, way)

@@ -10,7 +10,7 @@ from ...generators.cohorts import Cohort, cohorts_of, one_cohort
 from ...outcomes.outcomes import Outcome, differences
 from ...witnesses.run_options import ALONE, RunOptions
 from ...witnesses.spark.witness import QueryWitness
-from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations
+from ..base import BrokenCase, CannotRecheck, Comparison, Law, LawResult, violations
 from ..runs import Kind, Run, Sample
 from ..variation import Invariant, Variation
 
@@ -32,7 +32,7 @@ class Packing(Law, Invariant):
     def goals(self, sample: Sample) -> Sequence[str]:
         return [self.goal]
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Compare one of the histories with itself run alone."""
         alone = run.whole.alone(run.subject)
         result.judged += 1

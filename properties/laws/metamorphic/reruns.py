@@ -11,7 +11,7 @@ from ...outcomes.outcomes import differences
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
-from ..base import OWN, Comparison, Law, LawResult, Violation, violations
+from ..base import OWN, BrokenCase, Comparison, Law, LawResult, violations
 from ..case import Case
 from ..runs import Kind, Run, Sample
 from ..variation import Invariant
@@ -65,7 +65,7 @@ class RerunLaw(Law, Invariant):
         """Return the way to run a history of this many batches again if it isn't known which way broke the law."""
         raise NotImplementedError
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Compare the outcomes of the part that is run again."""
         for way in self.ways(run.sample):
             again = run.again(way)

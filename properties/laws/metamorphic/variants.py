@@ -17,7 +17,7 @@ from ...generators.coverage import goals_met, keeps_null_keys
 from ...outcomes.outcomes import Difference, Grain, Outcome, canonical, differences, result_differences, untimed
 from ...registration.registration import FreeOrder, Registration, registration_of
 from ...witnesses.spark.witness import QueryWitness
-from ..base import OWN, REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation
+from ..base import OWN, REFERENCE, BrokenCase, CannotRecheck, Comparison, Law, LawResult
 from ..case import Case
 from ..runs import Kind, ReferenceRun, Run, Sample, Variant
 
@@ -93,7 +93,7 @@ class VariantLaw(Law):
                 break
         return made
 
-    def judge(self, run: Run | ReferenceRun, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run | ReferenceRun, result: LawResult) -> Iterator[BrokenCase]:
         """Judge the law's variants in a run, each against its original."""
         registration = run.sample.registration
         has_goals = bool(self._goals_of_originals(registration))
@@ -106,7 +106,7 @@ class VariantLaw(Law):
                     result.covered.update(goals_met(registration, original, run.played[variant.index]))
                 comparison = self.compare(variant.case, run.outcomes[variant.index], run.outcomes[index])
                 if comparison.differences:
-                    yield Violation(variant.case, comparison)
+                    yield BrokenCase(variant.case, comparison)
 
     def compare(self, case: Case, original: Outcome, variant: Outcome) -> Comparison:
         """Compare the outcomes of a history and of its variant."""

@@ -27,4 +27,4 @@ class FoldIsMeaning(ReferenceLaw):
         """Return the differences between the folded changelog and the meaning, after the first batch with any."""
         found = folded_differences(history, played, by_batch(played.entries, len(played.steps)))
         # There the meaning comes first; of this law the reference does.
-        return [one._replace(left=one.right, right=one.left) for one in found]
+        return [one._replace(expected=one.actual, actual=one.expected) for one in found]

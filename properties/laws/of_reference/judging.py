@@ -13,7 +13,7 @@ from ...generators.variety import kind_goals
 from ...outcomes.outcomes import Difference, Grain, Outcome, differences
 from ...registration.registration import registration_of
 from ...witnesses.spark.witness import QueryWitness
-from ..base import OWN, REFERENCE, Comparison, Law, LawResult, Violation, violations
+from ..base import OWN, REFERENCE, BrokenCase, Comparison, Law, LawResult, violations
 from ..case import Case
 from ..runs import Kind, ReferenceRun, Sample
 
@@ -55,7 +55,7 @@ class ReferenceLaw(Law):
         unordered = outcome.grain is Grain.END and played.definition.unordered
         return differences(Outcome.of_play(history.name, played), outcome, unordered)
 
-    def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
+    def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
         """Judge each history of a sample."""
         served = self.served(run)
         histories, played = [history for history, _ in served], [one for _, one in served]

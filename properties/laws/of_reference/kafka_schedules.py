@@ -11,7 +11,7 @@ from ...witnesses.by_name import witness_named
 from ...witnesses.kafka.versions import name_in_use, version_in_use
 from ...witnesses.messages import Staged, staged_by_protocol, staged_differences
 from ...witnesses.spark.witness import QueryWitness
-from ..base import OWN, Comparison, LawResult, Violation
+from ..base import OWN, BrokenCase, Comparison, LawResult
 from ..runs import Kind, ReferenceRun, Sample
 from ..scheduling import GOALS, StagedLaw, goals_met
 from .kafka import KafkaLaw
@@ -45,7 +45,7 @@ class SchedulesOnKafka(StagedLaw):
         """Messages must overtake each other, and come too late."""
         return sample.goals(GOALS)
 
-    def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
+    def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
         """Judge the first histories of a sample, each under a random schedule, the same for the same history."""
         kafka = witness_named("kafka")
         short = (one.with_lines(one.records[:RECORDS]) for one in run.histories if one.clock == "stream_time")

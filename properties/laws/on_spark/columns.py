@@ -25,7 +25,7 @@ from ...witnesses.run_options import Crash, RunOptions
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness, others_of
 from ...witnesses.spark.witness import JobWitness, QueryWitness
-from ..base import REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation, violations
+from ..base import REFERENCE, BrokenCase, CannotRecheck, Comparison, Law, LawResult, violations
 from ..causes import played_with_causes
 from ..runs import Kind, Sample, TypedRun
 from .labels import label_differences, labels_of
@@ -84,7 +84,7 @@ class InColumns(Law):
         asked: InLayout = sample.more
         return [f"{goal} ({asked.layout.name})" for goal in _goals(asked, sample.registration, sample.definition)]
 
-    def judge(self, run: TypedRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
+    def judge(self, run: TypedRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
         """Judge each history of a run in a layout."""
         asked: InLayout = run.sample.more
         result.judged += len(run.histories)

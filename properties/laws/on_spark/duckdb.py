@@ -9,7 +9,7 @@ from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import registration_of
 from ...witnesses.duckdb.witness import DuckDBWitness
 from ...witnesses.spark.witness import QueryWitness
-from ..base import Comparison, LawResult, Violation, violations
+from ..base import BrokenCase, Comparison, LawResult, violations
 from ..runs import Kind, Run
 from .judging import OutcomeLaw, covered
 
@@ -25,7 +25,7 @@ class DuckDB(OutcomeLaw):
     reason = "its registration has no SQL statement"
     follows_changelog = True
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Judge each drawn history of a run."""
         result.judged += run.drawn
         result.covered.update(covered(run))

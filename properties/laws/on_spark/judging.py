@@ -16,7 +16,7 @@ from ...outcomes.outcomes import Difference, Outcome
 from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.answers import Answers, StoredState
 from ...witnesses.spark.witness import JobWitness, QueryWitness
-from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation, violations
+from ..base import REFERENCE, BrokenCase, Comparison, Law, LawResult, Named, violations
 from ..runs import Kind, Run, Sample
 
 EMPTY_BATCH = "empty batch"
@@ -66,7 +66,7 @@ class OutcomeLaw(Law):
         """
         raise NotImplementedError
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Judge each history of a run."""
         result.judged += len(run.histories)
         result.covered.update(covered(run))

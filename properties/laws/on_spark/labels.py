@@ -12,7 +12,7 @@ from ....spark_impl.runtime.logic import DROPPED, TOMBSTONE, UPDATE
 from ...outcomes.outcomes import Difference, OutcomeStep, differing_steps
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.witness import QueryWitness
-from ..base import CannotRecheck, Comparison, Law, LawResult, Violation
+from ..base import BrokenCase, CannotRecheck, Comparison, Law, LawResult
 from ..case import Case
 from ..causes import played_with_causes
 from ..runs import Kind, Run, Sample
@@ -38,7 +38,7 @@ class Labels(Law):
         closes = sample.options.get("emit") == "close"
         return [CAUSED, *[CLOSED] * closes]
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Judge each drawn history of a run."""
         result.judged += run.drawn
         labels = run.answers.labels
@@ -48,7 +48,7 @@ class Labels(Law):
             result.covered.update({CLOSED if label.cause is None else CAUSED for label in expected})
             found = label_differences(history, expected, labels[index])
             if found:
-                yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
+                yield BrokenCase(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
         """Run histories again in shared queries."""

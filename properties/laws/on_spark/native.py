@@ -17,7 +17,7 @@ from ...registration.bindings import Native as NativeBinding
 from ...registration.registration import Registration, registration_of
 from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.witness import NativeSparkWitness, QueryWitness
-from ..base import REFERENCE, Comparison, Law, LawResult, Violation, violations
+from ..base import REFERENCE, BrokenCase, Comparison, Law, LawResult, violations
 from ..runs import Kind, Run, Sample
 
 
@@ -40,7 +40,7 @@ class NativeLaw(Law):
         goals = [*coverage_goals(sample.registration, sample.definition), *native_of(sample.registration).goals]
         return sample.goals([goal for goal in goals if "null key" not in goal])
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Judge each history of a run of Spark's own operator."""
         result.judged += len(run.histories)
         met = count_goals_met(run.histories, run.played)

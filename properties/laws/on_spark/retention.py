@@ -16,7 +16,7 @@ from ...registration.registration import Options, registration_of
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import JobWitness, QueryWitness
-from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations
+from ..base import BrokenCase, CannotRecheck, Comparison, Law, LawResult, violations
 from ..runs import Kind, Run, Sample
 from .judging import by_reference
 from .state import state_left
@@ -39,7 +39,7 @@ class RetentionLaw(Law):
         """Records on both sides of the retention must come."""
         return sample.goals(SIDES)
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Judge each history of a run with a retention."""
         retention = run.sample.registration.retention
         assert retention is not None

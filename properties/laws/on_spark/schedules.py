@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ....reference.core.history import History
 from ...witnesses.messages import Staged, staged_by_protocol, staged_differences
 from ...witnesses.spark.witness import QueryWitness
-from ..base import Comparison, LawResult, Violation
+from ..base import BrokenCase, Comparison, LawResult
 from ..runs import Kind, Sample, StagedRun
 from ..scheduling import GOALS, StagedLaw, goals_met
 
@@ -24,7 +24,7 @@ class Schedules(StagedLaw):
         """Messages must overtake each other, and come too late."""
         return GOALS
 
-    def judge(self, run: StagedRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
+    def judge(self, run: StagedRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
         """Judge each history of a run."""
         for history in run.histories:
             result.covered.update(goals_met(history))

@@ -15,7 +15,7 @@ from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import Registration, registration_of
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import StoredState
-from ..base import Comparison, LawResult, Violation
+from ..base import BrokenCase, Comparison, LawResult
 from ..case import Case
 from ..runs import Run, Sample
 from .judging import OutcomeLaw, by_reference
@@ -56,7 +56,7 @@ class StateLaw(OutcomeLaw):
         """There must have been state; for rows, Spark must show it if they aren't deleted."""
         return sample.goals([EXPIRED] if sample.bounds_state else [STORED, DELETED])
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+    def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
         """Judge each history of a run that ends long after all of its records, or with its tables empty."""
         met: Counter[str] = Counter()
         of_each = zip(run.histories, run.played, run.outcomes, run.leftover, strict=True)
@@ -71,7 +71,7 @@ class StateLaw(OutcomeLaw):
             result.judged += 1
             found = self.differences(history, played, outcome, stored)
             if found:
-                yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
+                yield BrokenCase(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
         result.covered.update(run.sample.cover(met))
 
     def differences(
@@ -93,4 +93,4 @@ def unexplained(history: History, stored: Iterable[StoredState]) -> list[StoredS
 
 def state_left(name: str, stored: Iterable[StoredState]) -> list[Difference]:
     """Return a difference for every key of a history that is left in the state."""
-    return [Difference(name, key, None, "no state", "state left") for key in sorted({one.key for one in stored})]
+    return [Difference(None, "no state", "state left", key, name) for key in sorted({one.key for one in stored})]

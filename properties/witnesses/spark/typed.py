@@ -105,11 +105,11 @@ class AtEndOf:
             try:
                 rows = arrow_table_of(read_state(str(ended.checkpoint), operator=stage)).to_pylist()
             except (StreamproofError, PySparkException, Py4JError) as error:
-                self.of_all.append(Difference("", None, None, ["a state"], [f"it can't be read: {error!s:.300}"]))
+                self.of_all.append(Difference(None, ["a state"], [f"it can't be read: {error!s:.300}"]))
                 continue
             read = {tuple(row["key"].values()): row for row in rows}
             if len(rows) != len(raw):
-                self.of_all.append(Difference("", None, None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
+                self.of_all.append(Difference(None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
             for parts, (fields, stored) in raw.items():
                 key = typed.keys.get(parts)
                 # A wrong operator may store a key that belongs to no history.
@@ -121,7 +121,7 @@ class AtEndOf:
                     self.stored.add(owned[0])
                 if has is not None and is_same(has, wanted):
                     continue
-                differs = Difference("", None if owned is None else owned[1], None, [f"{wanted}"], [f"{has}"])
+                differs = Difference(None, [f"{wanted}"], [f"{has}"], None if owned is None else owned[1])
                 if owned is None:
                     self.of_all.append(differs)
                 else:
@@ -263,7 +263,7 @@ class TypedSparkWitness:
             refusal = ended.refusal(build)
             if refusal is None or said not in refusal:
                 wanted = f"a start with {declared} is refused: {said}"
-                found.of_all.append(Difference("", None, None, [wanted], [refusal or "it went on"]))
+                found.of_all.append(Difference(None, [wanted], [refusal or "it went on"]))
             found.refused.append(declared)
 
     def _otherwise(self, declared: str, cohort: Cohort, typed: Typed) -> tuple[Build, str]:
@@ -354,10 +354,10 @@ def _without_order(history: str, batch: int, rows: Sequence[_Row]) -> Iterator[D
         if row.entry.output.key is not None:
             ordinals[row.entry.output.key].append(row.ordinal)
         if row.wrong_place is not None:
-            yield Difference(history, row.entry.output.key, batch, ["the place of its row"], [row.wrong_place])
+            yield Difference(batch, ["the place of its row"], [row.wrong_place], row.entry.output.key, history)
     for key, found in ordinals.items():
         if len(set(found)) < len(found):
-            yield Difference(history, key, batch, ["ordinals that are all different"], [f"the ordinals {found}"])
+            yield Difference(batch, ["ordinals that are all different"], [f"the ordinals {found}"], key, history)
 
 
 def _written_otherwise(history: str, batch: int, first: Sequence[_Row], again: Sequence[_Row]) -> Iterator[Difference]:
@@ -365,7 +365,7 @@ def _written_otherwise(history: str, batch: int, first: Sequence[_Row], again: S
     ours, theirs = _shown_by_key(first), _shown_by_key(again)
     for key in sorted(ours.keys() | theirs.keys(), key=lambda key: key or ""):
         if ours.get(key) != theirs.get(key):
-            yield Difference(history, key, batch, ours.get(key, []), theirs.get(key, []))
+            yield Difference(batch, ours.get(key, []), theirs.get(key, []), key, history)
 
 
 def _shown_by_key(rows: Sequence[_Row]) -> dict[Key | None, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from .....reference.core.errors import BadInput
 from ....generators.columns.forms.rows import Row, microseconds
@@ -15,6 +15,7 @@ from ....laws.expected.oracles import JobOracle, ModelOracle
 from ....laws.expected.rules.rule import Rule
 from ....laws.variation import Variation
 from ....outcomes.equality import comparable
+from ....outcomes.outcomes import Difference
 from ..arguments import CheckOptions
 from ..job_check import JobCheck
 from ..verdicts import Inconclusive
@@ -25,18 +26,10 @@ _Placed: TypeAlias = tuple[int | None, Row]
 """A row with the id of its micro-batch; None: it isn't known."""
 
 
-class Wrong(NamedTuple):
-    """A row that only one side has.
-
-    Attributes:
-        batch: The id of its micro-batch; None: it isn't known.
-        row: The row.
-        is_expected: Whether it is expected and was not written; otherwise it was written and is not expected.
-    """
-
-    batch: int | None
-    row: Row
-    is_expected: bool
+def wrong_row(difference: Difference) -> Row:
+    """Return the row that only one side has, of a difference of one row."""
+    rows: list[Row] = [*difference.expected, *difference.actual]
+    return rows[0]
 
 
 class Judging:
@@ -124,13 +117,14 @@ class Judging:
             "a rule, such as windows(…)"
         )
 
-    def differing(self, expected: Expected, written: Sequence[Row]) -> list[Wrong]:
-        """Return the rows that only one side has: by batch, then by key, whatever order they were read in."""
+    def differing(self, expected: Expected, written: Sequence[Row]) -> list[Difference]:
+        """Return a difference for each row that only one side has, by batch and key, in whatever order they came."""
         return sorted(self._wrong(expected, written), key=self._order)
 
-    def _order(self, one: Wrong) -> tuple[bool, int, str]:
-        key = [one.row[column] for column in self.key_columns(one.row)]
-        return one.batch is None, one.batch or 0, repr(comparable(key))
+    def _order(self, one: Difference) -> tuple[bool, int, str]:
+        row = wrong_row(one)
+        key = [row[column] for column in self.key_columns(row)]
+        return one.when is None, one.when or 0, repr(comparable(key))
 
     def key_columns(self, row: Row) -> Sequence[str]:
         """Return the columns of the key in a row of the output; none if it doesn't have them."""
@@ -164,7 +158,7 @@ class Judging:
             )
         return replace(in_form, rows=wanted), came
 
-    def _wrong(self, expected: Expected, written: Sequence[Row]) -> Iterator[Wrong]:
+    def _wrong(self, expected: Expected, written: Sequence[Row]) -> Iterator[Difference]:
         """Yield the rows that only one side has."""
         columns = sorted(columns_of(expected.rows))
         if self.by_batch:
@@ -179,16 +173,18 @@ class Judging:
         must, may = self._must_and_may(expected)
         came = [*zip(self.run.written.batches, written, strict=True)]
         if self.mode == "append":
-            yield from (one for one in self._of_bags(may, came, columns) if not one.is_expected)
-            yield from (one for one in self._of_bags(must, came, columns) if one.is_expected)
+            yield from (one for one in self._of_bags(may, came, columns) if one.actual)
+            yield from (one for one in self._of_bags(must, came, columns) if one.expected)
         else:
             yield from self._of_bags(must, came, columns)
 
-    def _of_bags(self, expected: Sequence[_Placed], came: Sequence[_Placed], columns: Sequence[str]) -> Iterator[Wrong]:
+    def _of_bags(
+        self, expected: Sequence[_Placed], came: Sequence[_Placed], columns: Sequence[str]
+    ) -> Iterator[Difference]:
         wanted, emitted = ([row for _, row in side] for side in (expected, came))
         missing, surplus = unmatched(wanted, emitted, columns, self.options.equality)
-        yield from (Wrong(*expected[at], True) for at in missing)
-        yield from (Wrong(*came[at], False) for at in surplus)
+        yield from (Difference(batch, [row], []) for batch, row in (expected[at] for at in missing))
+        yield from (Difference(batch, [], [row]) for batch, row in (came[at] for at in surplus))
 
     def at_end(self, expected: Expected) -> list[Row]:
         """Return all rows that are expected by the end: those of all batches, or the table."""

@@ -15,7 +15,7 @@ from ....generators.columns.model import Arrival, Expected, JobHistory
 from ....generators.columns.packing import UnreadableKey
 from ....generators.shrinking import Deadline, Shrinker, fewer, one_by_one
 from ....laws.expected.comparison import unmatched
-from ....laws.expected.judging import Compared
+from ....laws.expected.judging import Judgement
 from ....laws.expected.oracles import JobOracle
 from ....laws.variation import Variation
 from ....outcomes.equality import comparable
@@ -57,15 +57,15 @@ class Narrowing:
                 "key's column in the Input, and keep it in the output."
             )
         assert found.difference is not None
-        missing, surplus = found.difference.missing, found.difference.surplus
+        missing, surplus = found.difference.expected, found.difference.actual
         plain, deadline = Variation(self.judging.options.run), Deadline(SHRINKING_S)
         same = place_of([*missing, *surplus][0])
         if draws.closes:
             part = closed(part, DAY_US + 2 * sum(draws.distances_us))
 
-        def is_same(compared: Compared) -> bool:
+        def is_same(compared: Judgement) -> bool:
             one = compared.difference
-            return one is not None and any(place_of(row) == same for row in [*one.missing, *one.surplus])
+            return one is not None and any(place_of(row) == same for row in [*one.expected, *one.actual])
 
         def alone(candidate: JobHistory) -> bool:
             return is_same(judge.compare_alone(candidate, plain))

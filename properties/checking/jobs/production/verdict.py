@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ....counterexamples.of_jobs import NO_ROW, JobCounterexample, counted
 from ....generators.columns.formatting import shown_row, typed_row
 from ....generators.columns.forms.rows import Row
 from ....generators.columns.model import Expected
-from ....laws.expected.comparison import RowDifference
 from ....outcomes.equality import comparable
+from ....outcomes.outcomes import Difference
 from ....witnesses.job.plan.plans import delays_by_input
 from ..conclusion import limits
 from ..reports import JobReport
 from ..verdicts import Inconclusive, Violated
-from .judging import Judging, Wrong
+from .judging import Judging, wrong_row
 from .narrowing import Narrowing
 from .times import place_of
 
@@ -63,7 +64,7 @@ def _rows(count: int) -> str:
     return f"{count:,} row{'s' * (count != 1)}"
 
 
-def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -> Violated:
+def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Row]) -> Violated:
     """Return the failure on the first wrong batch and key, with the smallest part of the run that shows it.
 
     Args:
@@ -72,29 +73,32 @@ def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -
         written: The rows that the run has written.
     """
     judge, first, narrowing = judging.judge, found[0], Narrowing(judging)
-    columns = judging.key_columns(first.row)
-    key = comparable([first.row[name] for name in columns])
-    alike = [one for one in found if comparable([one.row.get(name) for name in columns]) == key] if columns else []
+    columns = judging.key_columns(wrong_row(first))
+
+    def key_of(one: Difference) -> Any:
+        return comparable([wrong_row(one).get(name) for name in columns])
+
+    alike = [one for one in found if key_of(one) == key_of(first)] if columns else []
     # If rows aren't compared by batch, the batch of an expected row only says about when the row is due.
-    alike = [one for one in alike if one.batch == first.batch or not judging.by_batch] or [first]
+    alike = [one for one in alike if one.when == first.when or not judging.by_batch] or [first]
     missing, surplus = _pair(alike)
-    where = "at the end" if first.batch is None else f"in batch {first.batch:,}"
-    where += " or a batch beside it" if judging.run.written.about and first.batch is not None else ""
+    where = "at the end" if first.when is None else f"in batch {first.when:,}"
+    where += " or a batch beside it" if judging.run.written.about and first.when is not None else ""
     came, wanted = (shown_row(rows[0]) if rows else NO_ROW for rows in (surplus, missing))
     both: list[Row] = []
     if came == wanted:
         came, wanted = typed_row(surplus[0]), typed_row(missing[0])
     elif not (surplus and missing):
-        both, more = _alike(judging, [*surplus, *missing][0], first.batch, found, written)
+        both, more = _alike(judging, [*surplus, *missing][0], first.when, found, written)
         came, wanted = counted(came, wanted, len(both), more)
     counterexample = JobCounterexample(
         job=f"the run of {judge.name}",
         oracle=judge.oracle.name,
-        history=narrowing.rows_of(key if columns else None),
+        history=narrowing.rows_of(key_of(first) if columns else None),
         sources=judging.sources,
         expected=Expected("end", [[*both, *missing]]),
         emitted=[[*both, *surplus]],
-        difference=RowDifference(None, missing, surplus),
+        difference=Difference(None, missing, surplus),
         run=replace(judging.options.run, mode="append"),
         unique=None,
         seed=0,
@@ -103,8 +107,8 @@ def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -
         says=f"violated: {where} the run of {judge.name} wrote {came}, and {judge.oracle.name} expects {wanted}.",
     )
     counterexample, here = narrowing.closer(counterexample)
-    keys = {comparable([one.row.get(name) for name in columns]) for one in found} if columns else set()
-    numbers = sorted({one.batch for one in found if one.batch is not None})
+    keys = {*map(key_of, found)} if columns else set()
+    numbers = sorted({one.when for one in found if one.when is not None})
     differ = f"{len(found):,} row{'s' * (len(found) > 1)} differ{'s' * (len(found) == 1)}"
     differ += f", of {len(keys):,} keys" * (len(keys) > 1)
     differ += f", in batches {numbers[0]:,} to {numbers[-1]:,}" if len(numbers) > 1 else ""
@@ -116,7 +120,7 @@ def violated(judging: Judging, found: Sequence[Wrong], written: Sequence[Row]) -
 
 
 def _alike(
-    judging: Judging, row: Row, batch: int | None, found: Sequence[Wrong], written: Sequence[Row]
+    judging: Judging, row: Row, batch: int | None, found: Sequence[Difference], written: Sequence[Row]
 ) -> tuple[list[Row], int]:
     """Return the rows equal to a wrong row that were written and expected, and how many of them are wrong.
 
@@ -127,13 +131,13 @@ def _alike(
         return (of == batch or not judging.by_batch) and comparable(one) == comparable(row)
 
     same = [one for one, of in zip(written, judging.run.written.batches, strict=True) if is_alike(one, of)]
-    wrong = [one for one in found if is_alike(one.row, one.batch)]
-    return same[sum(not one.is_expected for one in wrong) :], len(wrong)
+    wrong = [one for one in found if is_alike(wrong_row(one), one.when)]
+    return same[sum(bool(one.actual) for one in wrong) :], len(wrong)
 
 
-def _pair(wrong: Sequence[Wrong]) -> tuple[list[Row], list[Row]]:
+def _pair(wrong: Sequence[Difference]) -> tuple[list[Row], list[Row]]:
     """Return an expected row that is missing, and the written row that stands in its place; one of them may be none."""
-    missing, surplus = ([one.row for one in wrong if one.is_expected is side] for side in (True, False))
+    missing, surplus = [row for one in wrong for row in one.expected], [row for one in wrong for row in one.actual]
     if not (missing and surplus):
         return missing[:1], surplus[:1]
 

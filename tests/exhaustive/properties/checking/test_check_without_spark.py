@@ -27,7 +27,7 @@ from streamproof.properties.checking.rounds import Round, Work
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS
-from streamproof.properties.laws.base import OWN, Comparison, Law, LawResult, Violation
+from streamproof.properties.laws.base import OWN, BrokenCase, Comparison, Law, LawResult
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.runs import CohortRun, Pool, Run, Sample
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
@@ -174,8 +174,8 @@ def test_a_violation_is_looked_into_while_no_query_begins(tmp_path: Path, monkey
     class Broken(Law):
         name = "broken"
 
-        def judge(self, run: Any, result: LawResult) -> Iterator[Violation]:
-            yield from [Violation(Case(drawn), Comparison(nothing, nothing, []))] * 2
+        def judge(self, run: Any, result: LawResult) -> Iterator[BrokenCase]:
+            yield from [BrokenCase(Case(drawn), Comparison(nothing, nothing, []))] * 2
 
     @contextlib.contextmanager
     def rest() -> Iterator[None]:
@@ -267,12 +267,12 @@ def test_the_seed_of_a_further_round_is_that_of_a_counterexample_of_it(no_kafka:
 def test_of_the_violations_of_further_rounds_the_number_is_kept(tmp_path: Path) -> None:
     drawn = draw_histories(HistorySettings("session_windows", {"gap_ms": 10}, SCHEDULE), 3, 0)
     nothing = ("nobody", Outcome("", Grain.END))
-    each = [Violation(Case(history), Comparison(nothing, nothing, [])) for history in drawn]
+    each = [BrokenCase(Case(history), Comparison(nothing, nothing, [])) for history in drawn]
 
     class Broken(Law):
         name, follows_changelog = "broken", True
 
-        def judge(self, run: Any, result: LawResult) -> Iterator[Violation]:
+        def judge(self, run: Any, result: LawResult) -> Iterator[BrokenCase]:
             yield from each
 
     report = Report("table_aggregate", [], 0)

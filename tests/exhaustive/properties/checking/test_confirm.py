@@ -15,7 +15,7 @@ from streamproof.properties.counterexamples.counterexample import ALONE
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS
-from streamproof.properties.laws.base import CannotRecheck, Comparison, Violation
+from streamproof.properties.laws.base import BrokenCase, CannotRecheck, Comparison
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registration_of
@@ -57,11 +57,11 @@ def lose(monkeypatch: pytest.MonkeyPatch, loses: Loses) -> None:
     monkeypatch.setattr(QueryWitness, "run", run)
 
 
-def broken(law: str, history: History) -> Violation:
+def broken(law: str, history: History) -> BrokenCase:
     """The first case of a history on which a law is broken."""
     cases = LAWS["spark"][law].cases_of(history)
     comparisons: Sequence[Comparison] = LAWS["spark"][law].recheck(cases)
-    return next(Violation(*pair) for pair in zip(cases, comparisons, strict=True) if pair[1].differences)
+    return next(BrokenCase(*pair) for pair in zip(cases, comparisons, strict=True) if pair[1].differences)
 
 
 @pytest.mark.parametrize(("law", "loses", "most"), BUGS, ids=[bug[0] for bug in BUGS])
@@ -82,7 +82,7 @@ def test_a_violation_of_any_law_is_confirmed_and_shrunk(
 def test_a_violation_that_does_not_show_alone_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     lose(monkeypatch, lambda cohort, options, history: False)
     nothing: Any = ("reference", Outcome("h", Grain.END, final={}))
-    violation = Violation(Case(DRAWN), Comparison(nothing, nothing, []))
+    violation = BrokenCase(Case(DRAWN), Comparison(nothing, nothing, []))
     assert confirmed(LAWS["spark"]["changelog"], violation) == (violation, ALONE)
 
 

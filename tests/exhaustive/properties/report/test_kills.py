@@ -15,7 +15,7 @@ from streamproof.properties.cli.commands import mutants as command
 from streamproof.properties.cli.terminal import results
 from streamproof.properties.laws import runs
 from streamproof.properties.laws.all import AS_OF_REFERENCE, ON_SPARK, law_named
-from streamproof.properties.laws.base import REFERENCE, Comparison, LawResult, Violation
+from streamproof.properties.laws.base import REFERENCE, BrokenCase, Comparison, LawResult
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.unique_kills import KILLS_ALONE, STAYS, why
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
@@ -61,9 +61,9 @@ def killed(name: str, law: str, drawn: int, broken: Sequence[History]) -> Kill:
     """Return a mutant that a law kills on some of so many histories."""
     kill = Kill(registration_of("session_windows").mutants[name], drawn=drawn)
     nothing = Outcome("history", Grain.BATCH, [])
-    comparison = Comparison((REFERENCE, nothing), ("Spark", nothing), [Difference("history", "a", 0, None, None)])
+    comparison = Comparison((REFERENCE, nothing), ("Spark", nothing), [Difference(0, None, None, "a", "history")])
     kill.results[law] = LawResult(law_named(law), judged=drawn)
-    kill.results[law].violations = [Violation(Case(one), comparison) for one in broken]
+    kill.results[law].violations = [BrokenCase(Case(one), comparison) for one in broken]
     if broken:
         kill.shown[law] = list(broken)
     return kill

@@ -80,7 +80,7 @@ def test_long_after_a_history_the_clock_has_passed_everything() -> None:
 
 def test_a_verdict_names_who_expected_something_else_where_that_is_not_the_reference() -> None:
     nothing = Outcome("h", Grain.END, final={})
-    found = Comparison(("DuckDB", nothing), ("Spark", nothing), [Difference("h", "a", None, None, None)])
+    found = Comparison(("DuckDB", nothing), ("Spark", nothing), [Difference(None, None, None, "a", "h")])
     said = verdict_sentence("it holds", found)
     assert said == "violated: it holds; but for key a at the end DuckDB emits nothing, and Spark nothing."
 

@@ -25,7 +25,7 @@ from streamproof.properties.cli.commands import doctor
 from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import LAWS
-from streamproof.properties.laws.base import Comparison, LawResult, Violation
+from streamproof.properties.laws.base import BrokenCase, Comparison, LawResult
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.system import resources
@@ -543,7 +543,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Checking:
                 if violated and turn.is_first:
                     found = counterexample()
                     comparison = Comparison(found.left, found.right, found.differences)
-                    result.violations.append(Violation(Case(found.history), comparison))
+                    result.violations.append(BrokenCase(Case(found.history), comparison))
                     if told:
                         unshrunk = replace(found, confirmed=False, unconfirmed=NOT_RECHECKED)
                         report.found[:] = [(unshrunk, store.save(unshrunk))]

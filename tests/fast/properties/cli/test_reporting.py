@@ -16,7 +16,7 @@ from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking.report import Report
 from streamproof.properties.cli import app, reporting
 from streamproof.properties.laws.all import LAWS
-from streamproof.properties.laws.base import Comparison, LawResult, Violation
+from streamproof.properties.laws.base import BrokenCase, Comparison, LawResult
 from streamproof.properties.laws.case import Case
 from streamproof.properties.system import signals
 from streamproof.reference.core.errors import StreamproofError
@@ -57,7 +57,7 @@ def violating(report: Report, store: Any) -> None:
     if report.operator == "session_windows":
         found = counterexample_of(history_of())
         comparison = Comparison(found.left, found.right, found.differences)
-        report.results[0].violations.append(Violation(Case(found.history), comparison))
+        report.results[0].violations.append(BrokenCase(Case(found.history), comparison))
         report.found.append((found, store.save(found)))
 
 

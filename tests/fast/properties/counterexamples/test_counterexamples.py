@@ -76,7 +76,7 @@ def counterexample(text: str = HISTORY, right: Outcome | None = None, **changed:
 
 
 def emitted(left: Any, right: Any, when: int | None = 1) -> str:
-    return sentence("all is well", "Spark", Difference("h", "a", when, left, right))
+    return sentence("all is well", "Spark", Difference(when, left, right, "a", "h"))
 
 
 class Alike:

@@ -11,7 +11,7 @@ from streamproof.properties.counterexamples.tables import BatchWatermarks, resul
 from streamproof.properties.generators.columns.formatting import cell, elapsed, shown_row
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.run_options import RunOptions
 
 SCHEMA = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))])
@@ -29,7 +29,7 @@ def counterexample(*batches: list[Arrival], sources: tuple[Source, ...] = (CLICK
     given: dict[str, Any] = {
         "expected": Expected("batches", [[] for _ in batches]),
         "emitted": [[{"n": 1}], *[[] for _ in batches[1:]]],
-        "difference": RowDifference(0, [], [{"n": 1}]),
+        "difference": Difference(0, [], [{"n": 1}]),
         "run": RunOptions(),
         "delays_us": {source.name: 5 * SECOND for source in sources},
     }

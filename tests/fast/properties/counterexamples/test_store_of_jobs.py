@@ -14,7 +14,7 @@ from streamproof.properties.counterexamples import store
 from streamproof.properties.counterexamples.of_jobs import saved_histories
 from streamproof.properties.counterexamples.text import versions
 from streamproof.properties.generators.columns.histories.text import to_text
-from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.reference.core.errors import BadInput
 
@@ -73,7 +73,7 @@ def test_what_makes_a_query_fail_is_saved_as_any_counterexample(tmp_path: Path) 
 def test_the_same_history_again_gets_todays_text_and_a_saved_one_keeps_its_seed(tmp_path: Path, path: Path) -> None:
     (back,) = saved(tmp_path)
     assert back.seed == 7
-    other = counterexample(back, difference=RowDifference(None, [], [{"n": 5}]), seed=7)
+    other = counterexample(back, difference=Difference(None, [], [{"n": 5}]), seed=7)
     assert store_in(tmp_path, seed=8).violation(other, "1 of 1 still differs.")[1] == path
     assert "emits n 5." in (path / "counterexample.txt").read_text()
     assert metadata(path)["seed"] == 7

@@ -195,7 +195,7 @@ def test_what_the_clock_closes_has_no_cause_and_without_an_order_nothing_has() -
 
 def test_what_is_wrong_in_an_answer_violates_the_law() -> None:
     ours = expected(TEXTS, parse_history(MERGED, "h"))
-    wrong = Difference("h", "a", 0, ["ordinals that are all different"], ["the ordinals [0, 0]"])
+    wrong = Difference(0, ["ordinals that are all different"], ["the ordinals [0, 0]"], "a", "h")
     assert judged(parse_history(MERGED, "h"), replace(ours, wrong=[wrong])) == [wrong]
 
 
@@ -284,13 +284,13 @@ def test_a_batch_that_wrote_something_else_at_first_is_wrong(
     (answer,) = answered(monkeypatch, StreamOutput([(0, after)], replayed=[(written(*first), after)]))
     (wrong,) = answer.wrong
     assert (wrong.key, wrong.when) == ("a", 0)
-    assert says in str(wrong.left)
+    assert says in str(wrong.expected)
 
 
 def test_ordinals_of_a_key_that_repeat_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     (answer,) = answered(monkeypatch, StreamOutput([(0, written(*[(*row[:5], 0, row[6]) for row in RIGHT]))]))
     (wrong,) = answer.wrong
-    assert wrong.right == ["the ordinals [0, 0, 0]"]
+    assert wrong.actual == ["the ordinals [0, 0, 0]"]
 
 
 def test_a_dropped_row_with_a_window_and_a_time_between_two_milliseconds_are_seen(
@@ -455,7 +455,7 @@ def test_a_start_under_another_declaration_must_be_refused_for_that(monkeypatch:
         for wrong in (None, "the query failed", [*said.values()][(number + 1) % len(said)][:-3]):
             refusals = [wrong if at == number else one for at, one in enumerate(said.values())]
             (one,) = looked(monkeypatch, BIGINT, Ended(refusals)).of_all
-            assert one.right == [wrong or "it went on"]
+            assert one.actual == [wrong or "it went on"]
 
 
 def test_of_a_query_that_fails_one_history_is_found_that_makes_it_fail(monkeypatch: pytest.MonkeyPatch) -> None:

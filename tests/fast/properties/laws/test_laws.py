@@ -12,7 +12,7 @@ import pytest
 from given_answers import Given, judged, right_outcome, without_last
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS
-from streamproof.properties.laws.base import Comparison, LawResult, Verdict, Violation, worst
+from streamproof.properties.laws.base import BrokenCase, Comparison, LawResult, Verdict, worst
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.causes import played_with_causes
 from streamproof.properties.laws.metamorphic.keys import KeysLaw, concerning
@@ -151,7 +151,7 @@ def test_a_replayed_batch_may_differ_in_itself_or_in_what_comes_of_it(null_key: 
 
 
 def test_a_violation_outweighs_an_unmet_goal() -> None:
-    violation = Violation(Case(DRAWN[0]), Comparison(("reference", NOTHING), ("Spark", NOTHING), []))
+    violation = BrokenCase(Case(DRAWN[0]), Comparison(("reference", NOTHING), ("Spark", NOTHING), []))
     result = LawResult(Changelog(), goals=("two keys",), judged=5, violations=[violation])
     assert result.verdict is Verdict.VIOLATED
 

@@ -26,4 +26,4 @@ def test_what_only_the_original_has_is_on_the_first_side_and_of_the_variant_on_t
     for outcomes, sides in (((whole, none), (True, False)), ((none, whole), (False, True))):
         comparison = law.compare(case, *outcomes)
         assert [title for title, _ in (comparison.expected, comparison.actual)] == ["the original", "Spark"]
-        assert {(bool(one.left), bool(one.right)) for one in comparison.differences} == {sides}
+        assert {(bool(one.expected), bool(one.actual)) for one in comparison.differences} == {sides}

@@ -34,7 +34,7 @@ def outcome(*outputs: Output, grain: Grain = Grain.ARRIVAL, knows_dropped: bool 
 
 def expected(left: Iterable[Output], right: Iterable[Output], grain: Grain, key: str = "a") -> list[Difference]:
     """What differs in arrival (or batch) 0: by arrival the order across keys, under no key, and then the key."""
-    found = Difference("h", key, 0, list(left), list(right))
+    found = Difference(0, list(left), list(right), key, "h")
     return [found._replace(key=None), found] if grain is Grain.ARRIVAL else [found]
 
 
@@ -152,25 +152,25 @@ def test_what_both_know_is_a_difference(one: Outcome, other: Outcome) -> None:
         (
             outcome(ONE, OTHER_KEY),
             outcome(OTHER_KEY, ONE),
-            [Difference("h", None, 0, [ONE, OTHER_KEY], [OTHER_KEY, ONE])],
+            [Difference(0, [ONE, OTHER_KEY], [OTHER_KEY, ONE], None, "h")],
         ),
         (
             at((0, 0, ONE)),
             at((1, 0, ONE)),
-            [Difference("h", key, *moved) for moved in ((0, [ONE], []), (1, [], [ONE])) for key in (None, "a")],
+            [Difference(*moved, key, "h") for moved in ((0, [ONE], []), (1, [], [ONE])) for key in (None, "a")],
         ),
         (
             at((0, 0, ONE)),
             at((-1, 1, ONE), **BY_BATCH),
-            [Difference("h", "a", 0, [ONE], []), Difference("h", "a", 1, [], [ONE])],
+            [Difference(0, [ONE], [], "a", "h"), Difference(1, [], [ONE], "a", "h")],
         ),
         (
             outcome(ONE, TWO),
             at_the_end({("a", (0, 5)): (3, 5), ("b", (0, 0)): (1, 0)}),
             [
-                Difference("h", "a", None, ONE, None),
-                Difference("h", "a", None, TWO, TWO._replace(value=3)),
-                Difference("h", "b", None, None, OTHER_KEY),
+                Difference(None, ONE, None, "a", "h"),
+                Difference(None, TWO, TWO._replace(value=3), "a", "h"),
+                Difference(None, None, OTHER_KEY, "b", "h"),
             ],
         ),
     ],
@@ -181,7 +181,7 @@ def test_differences_say_where_and_what_they_are(one: Outcome, other: Outcome, f
 
 
 def test_by_arrival_the_order_of_dropped_records_among_changes_is_part_of_the_answer() -> None:
-    assert differences(outcome(ONE, LATE), outcome(LATE, ONE)) == [Difference("h", None, 0, [ONE, LATE], [LATE, ONE])]
+    assert differences(outcome(ONE, LATE), outcome(LATE, ONE)) == [Difference(0, [ONE, LATE], [LATE, ONE], None, "h")]
 
 
 def test_differences_come_by_time_and_then_by_key() -> None:
@@ -236,5 +236,5 @@ def test_an_outcome_never_differs_from_itself_at_any_grain(history: History) -> 
 def test_differences_do_not_depend_on_the_side(history: History) -> None:
     moved: list[Line] = [line for line in history.lines if line != CUT]
     one, other = (Outcome.of_play("h", play(each)) for each in (history, history.with_lines(moved)))
-    turned = [found._replace(left=found.right, right=found.left) for found in differences(other, one)]
+    turned = [found._replace(expected=found.actual, actual=found.expected) for found in differences(other, one)]
     assert differences(one, other) == turned

@@ -18,8 +18,8 @@ from streamproof.properties.checking.jobs.reports import JudgedMutant, MutantsRe
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.outcomes.equality import Equality
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.report.content import Chart
 from streamproof.properties.report.making import content, the_rest
 from streamproof.properties.report.writing import to_json
@@ -46,7 +46,7 @@ def violated(user: str = "a", delay_us: int | None = 5 * SECOND, path: Path | No
         sources=[CLICKS],
         expected=expected,
         emitted=[[], [came]],
-        difference=RowDifference(1, [wanted], [came]),
+        difference=Difference(1, [wanted], [came]),
         run=RunOptions(),
         unique=["user"],
         seed=4,

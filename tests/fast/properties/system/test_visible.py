@@ -77,7 +77,7 @@ def test_a_counterexample_is_reported_clean() -> None:
         '{"operator": "session_windows", "options": {"gap_ms": 10}}\n'
         + json.dumps({"input": "events", "key": key, "value": 1, "timestamp": 0})
     )
-    difference = Difference("h", HOSTILE, 0, [Change(HOSTILE, None, 1, 0)], [])
+    difference = Difference(0, [Change(HOSTILE, None, 1, 0)], [], HOSTILE, "h")
     sides = ("reference", outcome(1)), ("Spark", outcome(2))
     said = verdict_sentence("the law", Comparison(*sides, [difference]))
     counterexample = Counterexample(

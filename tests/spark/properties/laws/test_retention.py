@@ -84,7 +84,7 @@ def checked(operator: str, name: str, logics: Sequence[type]) -> dict[str, tuple
     for number, one in enumerate(logics):
         own = compared[number * len(histories) : (number + 1) * len(histories)]
         said = [difference for comparison in own for difference in comparison.differences]
-        left = [difference.right == "state left" for difference in said]
+        left = [difference.actual == "state left" for difference in said]
         found[one.__name__] = (not all(left), any(left))
     return found
 

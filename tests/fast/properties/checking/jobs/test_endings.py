@@ -31,12 +31,12 @@ from streamproof.properties.generators.columns.model import Arrival, Expected, J
 from streamproof.properties.generators.coverage import ATTEMPTS
 from streamproof.properties.generators.shrinking import Deadline
 from streamproof.properties.laws.all import variations_of
-from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.laws.expected.oracles import FORGETS, FunctionOracle, JobOracle
 from streamproof.properties.laws.metamorphic.crash import CRASHES
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import Equality
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.job.clock import Watermarks
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared, QueryOutput
@@ -230,7 +230,7 @@ def plainest_of(given: JobHistory, differs: Callable[[JobHistory], bool], batch:
 
     def compare_alone(one: JobHistory, variation: Variation) -> Any:
         tried.append(one)
-        found = RowDifference(batch, [], []) if one is given or differs(one) else None
+        found = Difference(batch, [], []) if one is given or differs(one) else None
         return SimpleNamespace(difference=found, differs=found is not None)
 
     judge: Any = SimpleNamespace(compare_alone=compare_alone)
@@ -272,7 +272,7 @@ def test_a_history_that_differs_otherwise_beside_others_is_not_shown_where_it_di
         check = check_of(job)
         alone = check.judge.compare_alone(one, check.variation)
         shrunk, beside = (
-            alone._replace(difference=RowDifference(0, *rows)) for rows in (([], [{"n": 1}]), ([{"n": 1}], []))
+            alone._replace(difference=Difference(0, *rows)) for rows in (([], [{"n": 1}]), ([{"n": 1}], []))
         )
         found = check.found_otherwise(one, beside, shrunk, check.variation)
         assert (found is not None) == is_shown
@@ -503,6 +503,6 @@ def test_of_tables_the_first_that_differs_is_shown(batch: int | None, when: str,
     found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
     tables = [[{"n": number}] for number in (1, 2, 3)]
     shown = replace(
-        found, expected=Expected("cuts", tables), emitted=[[]] * 3, difference=RowDifference(batch, [{"n": n}], [])
+        found, expected=Expected("cuts", tables), emitted=[[]] * 3, difference=Difference(batch, [{"n": n}], [])
     ).results
     assert [(row.when, row.side, row.row) for row in shown] == [(when, "only expected", {"n": n})]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from streamproof.properties.checking.jobs.job_check import JobCheck, _in_words
 from streamproof.properties.checking.jobs.verdicts import UpgradeRefused
+from streamproof.properties.outcomes.outcomes import Difference
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ def test_fewer_histories_are_a_full_one_or_a_half_that_differs(
 def test_a_difference_in_words_has_the_first_row_of_each_side(
     batch: int | None, missing: list[Any], surplus: list[Any], words: str
 ) -> None:
-    difference: Any = SimpleNamespace(batch=batch, missing=missing, surplus=surplus)
-    assert _in_words(difference) == words
+    assert _in_words(Difference(batch, missing, surplus)) == words
 
 
 def test_a_refused_upgrade_is_a_law_broken_once() -> None:

@@ -62,7 +62,7 @@ def test_each_of_many_columns_is_drawn_and_compared(column: str) -> None:
     with pytest.raises(Violated) as found:
         check(seldom)
     difference: Any = found.value.counterexample.difference
-    ((missing,), (surplus,)) = difference.missing, difference.surplus
+    ((missing,), (surplus,)) = difference.expected, difference.actual
     assert [name for name in missing if missing[name] != surplus[name]] == [column]
 
 

@@ -15,7 +15,6 @@ from streamproof.properties.generators.columns.model import Expected, Source
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.laws.expected.comparison import (
     Kinds,
-    RowDifference,
     check_columns,
     check_kinds,
     difference,
@@ -29,6 +28,7 @@ from streamproof.properties.laws.expected.comparison import (
 )
 from streamproof.properties.laws.expected.judging import Judge
 from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS, Equality
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.job.plan.grouping import Grouping
 from streamproof.properties.witnesses.job.rows import flat, rows_of
 from streamproof.reference.core.errors import BadInput
@@ -93,7 +93,7 @@ WINDOW = {"start": NOON, "end": NOON + timedelta(hours=1)}
 LATER = {name: time + timedelta(hours=1) for name, time in WINDOW.items()}
 
 
-def compared(expected: Mapping[str, Any], emitted: Mapping[str, Any]) -> RowDifference | None:
+def compared(expected: Mapping[str, Any], emitted: Mapping[str, Any]) -> Difference | None:
     return difference(Expected("batches", [[expected]]), [[emitted]], "append", [])
 
 
@@ -178,15 +178,15 @@ def test_text_among_other_values_is_a_difference_and_stays_it_in_smaller_histori
 
 def test_two_differences_may_have_one_reason_if_a_column_or_the_side_that_lacks_rows_is_the_same() -> None:
     total, other, which = ({"k": "a", "n": n, "w": w} for n, w in ((1, 1), (2, 1), (1, 2)))
-    value, tie = RowDifference(0, [total], [which, other]), RowDifference(0, [total], [which])
-    lost, more = RowDifference(1, [total], []), RowDifference(None, [], [total])
+    value, tie = Difference(0, [total], [which, other]), Difference(0, [total], [which])
+    lost, more = Difference(1, [total], []), Difference(None, [], [total])
     for found, shrunk, alike in [
-        (RowDifference(0, [total], [other]), tie, False),
+        (Difference(0, [total], [other]), tie, False),
         (value, tie, True),
         (value, lost, True),
         (lost, value, False),
         (lost, more, False),
-        (lost, RowDifference(0, [other], []), True),
+        (lost, Difference(0, [other], []), True),
     ]:
         assert is_alike(found, shrunk) is alike
 
@@ -199,7 +199,7 @@ MANY = {f"column_{number}": number for number in range(8)}
 def test_each_of_many_columns_is_compared_and_tells_rows_of_a_table_apart(column: str) -> None:
     other = {**MANY, column: 99}
     rows = Expected("batches", [[MANY]])
-    assert difference(rows, [[other]], "append", None) == RowDifference(0, [MANY], [other])
+    assert difference(rows, [[other]], "append", None) == Difference(0, [MANY], [other])
     assert unmatched([MANY], [other], [], EXACT) == ([0], [0])
     assert [len(table) for table in table_of([[MANY], [other], [MANY]], "update", [*MANY])] == [1, 2, 2]
     assert Source("rows", pa.schema([]), "at", tuple(MANY)).key_of(other) == tuple(other.values())
@@ -233,16 +233,16 @@ ROWS = [[{"user": "a", "n": n}] for n in range(3)]
 def test_a_difference_names_its_batch_and_at_the_end_none(expected: Expected, emitted: Any, batch: Any) -> None:
     found = difference(expected, emitted, "complete", None)
     assert (found is None) == (batch == "agree")
-    assert found is None or found.batch == batch
+    assert found is None or found.when == batch
 
 
 def test_the_columns_that_differ_are_those_of_the_most_similar_rows() -> None:
     def rows(*values: tuple[int, int]) -> list[Any]:
         return [{"n": n, "m": m} for n, m in values]
 
-    found = RowDifference(0, rows((1, 1), (2, 2)), rows((9, 8), (2, 7)))  # the second rows differ in m alone
-    assert is_alike(found, RowDifference(0, rows((5, 1)), rows((5, 2))))
-    assert not is_alike(found, RowDifference(0, rows((5, 1)), rows((6, 1))))
+    found = Difference(0, rows((1, 1), (2, 2)), rows((9, 8), (2, 7)))  # the second rows differ in m alone
+    assert is_alike(found, Difference(0, rows((5, 1)), rows((5, 2))))
+    assert not is_alike(found, Difference(0, rows((5, 1)), rows((6, 1))))
 
 
 def test_a_column_of_several_kinds_is_of_no_type() -> None:

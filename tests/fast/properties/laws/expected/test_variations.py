@@ -13,12 +13,12 @@ from streamproof import BadInput
 from streamproof.properties.counterexamples.of_jobs import JobCounterexample
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.all import UPGRADE, saved_variation, variations_of
-from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.laws.metamorphic.crash import Replay
 from streamproof.properties.laws.metamorphic.cuts import Cuts
 from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import CHANGED
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
@@ -199,7 +199,7 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
     assert output_of(query, lambda: None).covered == goals
 
 
-def counterexample(expected: list[Any], emitted: list[Any], difference: RowDifference) -> JobCounterexample:
+def counterexample(expected: list[Any], emitted: list[Any], difference: Difference) -> JobCounterexample:
     return JobCounterexample(
         job="job (x.py:1)",
         oracle="the job without a crash",
@@ -217,13 +217,13 @@ def counterexample(expected: list[Any], emitted: list[Any], difference: RowDiffe
 
 def test_a_violated_invariant_says_what_both_runs_emit() -> None:
     one, two = {"n": 1}, {"n": 2}
-    twice = counterexample([one], [one, one], RowDifference(None, [], [one]))
+    twice = counterexample([one], [one, one], Difference(None, [], [one]))
     assert twice.sentence == (
         "violated: dying in batch 1, job (x.py:1) emits n 1 twice at the end; without a crash it emits it once."
     )
-    lost = counterexample([one, one], [one], RowDifference(None, [one], []))
+    lost = counterexample([one, one], [one], Difference(None, [one], []))
     assert lost.sentence.endswith("emits n 1 once at the end; without a crash it emits it twice.")
-    never = counterexample([one], [], RowDifference(None, [one], []))
+    never = counterexample([one], [], Difference(None, [one], []))
     assert never.sentence.endswith("emits no such row at the end; without a crash it emits n 1.")
-    other = counterexample([one], [two], RowDifference(None, [one], [two]))
+    other = counterexample([one], [two], Difference(None, [one], [two]))
     assert other.sentence.endswith("emits n 2 at the end; without a crash it emits n 1.")

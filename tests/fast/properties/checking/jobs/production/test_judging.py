@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from streamproof import Inconclusive
-from streamproof.properties.checking.jobs.production.judging import Judging, Wrong
+from streamproof.properties.checking.jobs.production.judging import Judging
 from streamproof.properties.checking.jobs.production.run import ProductionRun
 from streamproof.properties.checking.jobs.production.times import place_of
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.laws.expected.oracles import JobOracle, ModelOracle, SqlOracle
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS, comparable
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.production.output import Written
 
 NUMBERS = [3, 4, 5]
@@ -42,7 +43,7 @@ def judging(mode: str, oracle: type[Any], with_batches: bool, unique: Sequence[s
     return found
 
 
-def wrong(judge: Judging, expected: Expected, written: Sequence[tuple[int | None, Row]]) -> list[Wrong]:
+def wrong(judge: Judging, expected: Expected, written: Sequence[tuple[int | None, Row]]) -> list[Difference]:
     judge.run.written = SimpleNamespace(batches=[number for number, _ in written])  # type: ignore[misc, assignment]
     return judge.differing(expected, [one for _, one in written])
 
@@ -58,10 +59,12 @@ def test_rows_of_known_batches_are_compared_in_each_of_them() -> None:
     for at, (number, one) in enumerate(right):
         rest = right[:at] + right[at + 1 :]
         other = NUMBERS[(NUMBERS.index(number or 0) + 1) % 3]
-        assert wrong(judge, expected, rest) == [Wrong(number, one, True)]
-        assert wrong(judge, expected, [*right, right[at]]) == [Wrong(number, one, False)]
+        assert wrong(judge, expected, rest) == [Difference(number, [one], [])]
+        assert wrong(judge, expected, [*right, right[at]]) == [Difference(number, [], [one])]
         moved = wrong(judge, expected, [*rest, (other, one)])
-        assert sorted(moved) == sorted([Wrong(number, one, True), Wrong(other, one, False)], key=lambda one: one.batch)
+        assert sorted(moved) == sorted(
+            [Difference(number, [one], []), Difference(other, [], [one])], key=lambda one: one.when
+        )
 
 
 @pytest.mark.parametrize(
@@ -84,9 +87,11 @@ def test_of_unknown_batches_rows_must_or_may_be_written(
     assert wrong(judge, expected, [(None, one) for one in needed]) == []
     for one in needed:
         found = wrong(judge, expected, [(None, other) for other in allowed if other is not one])
-        assert [(each.row, each.is_expected) for each in found] == [(one, True)]
+        assert [(each.expected, each.actual) for each in found] == [([one], [])]
     for one in [*beyond, row(99), *allowed]:
-        assert wrong(judge, expected, [*((None, other) for other in allowed), (None, one)]) == [Wrong(None, one, False)]
+        assert wrong(judge, expected, [*((None, other) for other in allowed), (None, one)]) == [
+            Difference(None, [], [one])
+        ]
 
 
 @pytest.mark.parametrize("mode", ["update", "complete"])
@@ -99,29 +104,29 @@ def test_a_table_is_compared_as_it_is_after_the_last_batch_that_has_run(mode: st
     assert wrong(judge, expected, [(None, one) for one in table]) == []
     for at in range(3):
         found = wrong(judge, expected, [(None, one) for one in table[:at] + table[at + 1 :]])
-        assert [(one.row, one.is_expected) for one in found] == [(table[at], True)]
-    assert wrong(judge, expected, [(None, one) for one in [*table, row(9)]]) == [Wrong(None, row(9), False)]
+        assert [(one.expected, one.actual) for one in found] == [([table[at]], [])]
+    assert wrong(judge, expected, [(None, one) for one in [*table, row(9)]]) == [Difference(None, [], [row(9)])]
 
 
 def test_wrong_rows_come_by_batch_then_by_key_and_those_of_no_batch_last() -> None:
     judge = judging("append", JobOracle, False)
     written = [(4, row(9, "b")), (None, row(9, "a")), (4, row(9, "a")), (3, row(9, "c"))]
     found = wrong(judge, Expected("batches", [[]] * 4), written)
-    assert [(one.batch, one.row["user"]) for one in found] == [(3, "c"), (4, "a"), (4, "b"), (None, "a")]
+    assert [(one.when, one.actual[0]["user"]) for one in found] == [(3, "c"), (4, "a"), (4, "b"), (None, "a")]
 
 
 def test_a_missing_row_is_named_with_the_batch_that_must_have_written_it() -> None:
     for oracle, later in ((JobOracle, 0), (ModelOracle, 1)):
         found = wrong(judging("append", oracle, False), Expected("batches", BATCHES), [])
         expected = numbered(BATCHES[: 3 - later], NUMBERS[later:])
-        assert [(one.batch, one.row) for one in found] == expected
+        assert [(one.when, *one.expected) for one in found] == expected
 
 
 @pytest.mark.parametrize("cuts", [2, 3, 4])
 def test_what_the_batch_before_the_last_had_closed_must_be_written_however_few_there_are(cuts: int) -> None:
     rows = [[*chain(*BATCHES[: cut + 1])] for cut in range(cuts)]
     found = wrong(judging("append", SqlOracle, False), Expected("cuts", rows), [])
-    assert [one.row for one in found] == (rows[cuts - 3] if cuts > 2 else [])
+    assert [one.expected[0] for one in found] == (rows[cuts - 3] if cuts > 2 else [])
 
 
 @pytest.mark.parametrize(("delays", "durations", "must"), [((), (), 6), ((1,), (), 3), ((0,), (60_000_000,), 2)])
@@ -136,7 +141,7 @@ def test_rows_whose_times_the_watermark_has_not_passed_may_be_missing(
     expected = Expected("end", [rows])
     for count in range(7):
         found = wrong(judge, expected, [(None, one) for one in rows[count:]])
-        assert [(one.row, one.is_expected) for one in found] == [(one, True) for one in rows[: min(count, must)]]
+        assert [(one.expected, one.actual) for one in found] == [([one], []) for one in rows[: min(count, must)]]
     assert bool(judge.not_checked) == (must < 6)
     assert all(note.startswith(f"{6 - must} expected rows whose times") for note in judge.not_checked)
 
