@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...reference.core.history import History
 from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
 from ..counterexamples.of_operators import FolderStore
 from ..laws.all import Subject
@@ -78,7 +79,7 @@ class CounterexampleMaker:
 
     def _counterexample(
         self, result: LawResult, violation: BrokenCase, unconfirmed: str, seed: int | None = None
-    ) -> Counterexample:
+    ) -> Counterexample[History]:
         """Make a counterexample of a violation; `unconfirmed` is the reason why it isn't confirmed, if it isn't."""
         comparison = violation.comparison
         return Counterexample(
@@ -89,13 +90,13 @@ class CounterexampleMaker:
             confirmed=not unconfirmed,
             seed=self.seed if seed is None else seed,
             sentence=verdict_sentence(result.sentence, comparison),
-            left=comparison.expected,
-            right=comparison.actual,
+            expected=comparison.expected,
+            actual=comparison.actual,
             differences=comparison.differences,
             unconfirmed=unconfirmed,
         )
 
-    def _save(self, counterexample: Counterexample) -> tuple[Counterexample, Path]:
+    def _save(self, counterexample: Counterexample[History]) -> tuple[Counterexample[History], Path]:
         """Write a counterexample, and note its folder."""
         self.report.found.append((counterexample, self.store.save(counterexample)))
         return self.report.found[-1]

@@ -7,19 +7,20 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...reference.core.errors import MissingTool
-from ..counterexamples.counterexample import Saved
+from ...reference.core.history import History
+from ..counterexamples.counterexample import Counterexample
 from ..laws.all import LAWS, Subject
 from ..laws.base import OWN, CannotRecheck, Comparison, Law
 from ..laws.case import Case
 from ..witnesses.spark.witness import QueryWitness
 from .running import OnStep
 
-Replayed: TypeAlias = tuple[Saved, Comparison]
+Replayed: TypeAlias = tuple[Counterexample[History], Comparison]
 """A counterexample, with the law that replayed it, and the comparison; without differences the law holds."""
 
 
 def replay(
-    saved: Sequence[Saved],
+    saved: Sequence[Counterexample[History]],
     laws: Mapping[str, Law],
     subject: Subject,
     progress: OnStep,
@@ -40,7 +41,7 @@ def replay(
     Raises:
         StreamproofError: Spark couldn't be started, or a query failed.
     """
-    by_law: dict[str, list[Saved]] = {}
+    by_law: dict[str, list[Counterexample[History]]] = {}
     for one in saved:
         by_law.setdefault(_law_of(one, laws, subject), []).append(one)
     for name, of_law in by_law.items():
@@ -61,7 +62,7 @@ def replay(
             progress(f"not replayed: {missing}")
 
 
-def _law_of(saved: Saved, laws: Mapping[str, Law], subject: Subject) -> str:
+def _law_of(saved: Counterexample[History], laws: Mapping[str, Law], subject: Subject) -> str:
     """Return the law that the counterexample broke, or on Spark, if that law can't be asked, the nearest law."""
     has_schedule = saved.history.has_schedule
     asked = saved.law in laws and (saved.law == "schedules") == has_schedule
@@ -72,7 +73,7 @@ def _law_of(saved: Saved, laws: Mapping[str, Law], subject: Subject) -> str:
     return "schedules" if has_schedule else "changelog"
 
 
-def _asked(law: Law, of_law: Sequence[Saved], witness: QueryWitness) -> Iterator[Replayed]:
+def _asked(law: Law, of_law: Sequence[Counterexample[History]], witness: QueryWitness) -> Iterator[Replayed]:
     if law.needs_original:
         comparisons = [law.recheck([one.case], witness)[0] for one in of_law]
     else:
@@ -85,7 +86,7 @@ def _asked(law: Law, of_law: Sequence[Saved], witness: QueryWitness) -> Iterator
 
 def _alone(
     law: Law,
-    saved: Saved,
+    saved: Counterexample[History],
     laws: Mapping[str, Law],
     subject: Subject,
     progress: OnStep,
@@ -101,6 +102,6 @@ def _alone(
             progress(f"not replayed: {saved.folder}: {reason}")
 
 
-def _by(law: Law, saved: Saved) -> Saved:
+def _by(law: Law, saved: Counterexample[History]) -> Counterexample[History]:
     """Return a counterexample as one of the law that was asked, without fields that only another law uses."""
     return saved if law.name == saved.law else replace(saved, law=law.name, original=None, way=None)

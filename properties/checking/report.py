@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...reference.core.history import History
 from ..counterexamples.counterexample import Counterexample
 from ..laws.base import LawResult, Verdict, worst
 from .checked import Checked, LawCount
@@ -37,7 +38,7 @@ class Report:
     operator: str
     results: list[LawResult]
     seed: int
-    found: list[tuple[Counterexample, Path]] = field(default_factory=list)
+    found: list[tuple[Counterexample[History], Path]] = field(default_factory=list)
     histories: int = 0
     queries: int = 0
     seconds: float = 0.0

@@ -9,85 +9,112 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
 
 from ...reference.core.history import History
+from ..generators.columns.histories.text import to_text
+from ..generators.columns.model import JobHistory, Source
 from ..laws.all import Subject
 from ..laws.base import REFERENCE, Comparison
 from ..laws.case import Case
 from ..outcomes.notation import both_shown
-from ..outcomes.outcomes import Difference, Outcome, are_same
+from ..outcomes.outcomes import Difference, are_same
 from ..system.visible import visible
 from ..witnesses.run_options import RunOptions
+from .tables import BatchWatermarks, RowAndSide
 
 ALONE = "alone, outside its cohort, the history doesn't show it: what travels together isn't independent"
 NOT_RECHECKED = "the law wasn't asked again before the check ended"
 
 
+AnyHistory = TypeVar("AnyHistory", History, JobHistory)
+NO_SIDE: tuple[str, Any] = ("", None)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Saved:
-    """A counterexample as it is saved: the history and its metadata.
+class Counterexample(Generic[AnyHistory]):
+    """A history on which a law is broken: two witnesses disagree, or a job differs from what is expected of it.
+
+    What a folder doesn't keep, the outcomes and what is made of them, is empty if it was read from there.
 
     Attributes:
-        law: The name of the law that is broken.
+        law: The name of the law that is broken; of a job, what is expected.
         history: The smallest history that was found.
-        subject: What was checked: `spark` or `reference`.
+        subject: What was checked: `spark`, `reference`, or a `job`.
         mutant: The mutant that replaced the operator's own logic, if any.
         original: The history that `history` is a variant of, if the law relates the two.
-        way: How the law ran it again, if it did; None if it was saved without.
+        way: How the law ran it again, if it did; of a job, how its query was run; None if it was saved without.
         confirmed: Whether the history breaks the law alone, outside its cohort, too.
+        unconfirmed: The reason why it isn't confirmed, if it isn't.
         seed: The seed of the run; None if it was saved without.
         versions: The versions that it was found with; empty if it was saved without.
         folder: Its folder, once it is saved.
+        sentence: The verdict in one sentence.
+        expected: The witness with the expected outcome, and that outcome; of a job the oracle, and an `Expected`.
+        actual: The other witness, and its outcome; of a job the rows of each batch, of a sink one list, of the end.
+        differences: The differences between them; of a job the first, or none if it didn't differ any more.
+        sources: The job's inputs; none for an operator.
+        rows: The expected and the emitted rows of a job, side by side; of a table up to the first difference.
+        watermarks: The watermarks of each batch of a job; empty if they aren't known.
+        compared: What was compared of a job, in words: the part, and how exactly.
+        is_sink: Whether the job writes its result itself, so that the table at the end is compared.
+        is_of_run: Whether it is of a job's run in production, of which the batches without rows at the end are no use.
     """
 
     law: str
-    history: History
-    subject: Subject = "spark"
+    history: AnyHistory
+    subject: Subject | Literal["job"] = "spark"
     mutant: str | None = None
-    original: History | None = None
+    original: AnyHistory | None = None
     way: RunOptions | None = None
     confirmed: bool = True
+    unconfirmed: str = ""
     seed: int | None = None
     versions: str = ""
     folder: Path = Path()
+    sentence: str = ""
+    expected: tuple[str, Any] = NO_SIDE
+    actual: tuple[str, Any] = NO_SIDE
+    differences: Sequence[Difference] = ()
+    sources: Sequence[Source] = ()
+    rows: Sequence[RowAndSide] = ()
+    watermarks: Sequence[BatchWatermarks] = ()
+    compared: str = ""
+    is_sink: bool = False
+    is_of_run: bool = False
 
     @property
-    def operator(self) -> str:
-        """The operator's name."""
-        return self.history.operator
-
-    @property
-    def case(self) -> Case:
-        """The case for asking the law again."""
+    def case(self: Counterexample[History]) -> Case:
+        """The case for asking an operator's law again."""
         return Case(self.history, self.original, self.way)
 
     @property
+    def history_text(self) -> str:
+        """The text of its history's file."""
+        return self._text_of(self.history)
+
+    @property
+    def original_text(self) -> str | None:
+        """The text of its original's file; None if it has no original."""
+        return None if self.original is None else self._text_of(self.original)
+
+    def _text_of(self, history: AnyHistory) -> str:
+        return to_text(history, self.sources) if isinstance(history, JobHistory) else history.to_text()
+
+    @property
     def name(self) -> str:
-        """Its name for files: its law, and 12 digits of a hash of its identity."""
-        content: list[object] = [self.law, self.subject, self.mutant, self.history.to_text()]
-        content.append(None if self.original is None else self.original.to_text())
+        """Its name for files: its law, or `job`, and 12 digits of a hash of its identity; of a job, of its history."""
+        if self.subject == "job":
+            return f"job-{sha256(self.history_text.encode()).hexdigest()[:12]}"
+        content: list[object] = [self.law, self.subject, self.mutant, self.history_text, self.original_text]
         content += [] if self.way is None else [self.way.to_json()]
         digest = sha256(json.dumps(content).encode()).hexdigest()[:12]
         return f"{re.sub(r'[^A-Za-z0-9_]+', '-', self.law).strip('-')}-{digest}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Counterexample(Saved):
-    """A history on which two witnesses disagree.
-
-    Attributes:
-        sentence: The verdict in one sentence.
-        left: The witness with the expected outcome, and that outcome.
-        right: The other witness, and its outcome.
-        differences: The differences between them.
-        unconfirmed: The reason why it isn't confirmed, if it isn't.
-    """
-
-    sentence: str
-    left: tuple[str, Outcome]
-    right: tuple[str, Outcome]
-    differences: Sequence[Difference]
-    unconfirmed: str = ""
+    @property
+    def difference(self) -> Difference | None:
+        """The first difference; None if there is none."""
+        return next(iter(self.differences), None)
 
     @property
     def awaits_recheck(self) -> bool:

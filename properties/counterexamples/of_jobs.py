@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,18 +15,18 @@ from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
 from ..generators.columns.formatting import shown_row, typed_row
 from ..generators.columns.forms.rows import Row
-from ..generators.columns.histories.text import parse, pasted, to_text
+from ..generators.columns.histories.text import parse, pasted
 from ..generators.columns.model import Expected, JobHistory, Source
 from ..laws.all import UPGRADE
-from ..laws.expected.comparison import both_flat, table_of
+from ..laws.expected.comparison import both_flat, in_words, table_of
 from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..outcomes.outcomes import Difference
 from ..system.visible import visible
-from ..witnesses.run_options import RunOptions
-from .store import HISTORY, TEXT, Refresh, Store, put, read_each, read_metadata
-from .tables import BatchWatermarks, ResultRow, arrivals_table, result_rows, results_table
-from .text import versions
-from .timeline import timeline
+from ..witnesses.run_options import Mode, RunOptions, Trigger
+from .counterexample import Counterexample
+from .store import HISTORY, TEXT, Refresh, Store, read_each, read_metadata
+from .tables import BatchWatermarks, RowAndSide, arrivals_table, result_rows
+from .text import counterexample_text
 
 SAVED = Path(".streamproof/jobs")
 """The folder of jobs' counterexamples, below the root folder of the tests, or the working directory."""
@@ -36,11 +36,27 @@ NO_ROW = "no such row"
 AS_FOUND = "The history that it was shrunk from differs in another way, so there may be two reasons:"
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobCounterexample:
-    """A history on which a job differs from what is expected.
+def counterexample_of(
+    *,
+    job: str,
+    oracle: str,
+    history: JobHistory,
+    sources: Sequence[Source],
+    expected: Expected,
+    emitted: Sequence[Sequence[Row]],
+    difference: Difference | None,
+    run: RunOptions,
+    unique: Sequence[str] | None,
+    seed: int,
+    delays_us: Mapping[str, int] | None = None,
+    equality: Equality = TWELVE_DIGITS,
+    runs: tuple[str, str] | None = None,
+    is_sink: bool = False,
+    says: str = "",
+) -> Counterexample[JobHistory]:
+    """Return the counterexample of a job.
 
-    Attributes:
+    Args:
         job: The job's name and line.
         oracle: The oracle's name.
         history: The smallest history that was found.
@@ -57,92 +73,80 @@ class JobCounterexample:
         is_sink: Whether the job writes its result itself, so that the table at the end is compared.
         says: The verdict in one sentence, of a run that wasn't a check's; empty: the difference says it.
     """
+    rows = _results(expected, emitted, difference, run.mode, unique, equality)
+    return Counterexample(
+        law=law_of(history, oracle),
+        history=history,
+        subject="job",
+        way=run,
+        confirmed=difference is not None,
+        seed=seed,
+        sentence=says or _sentence(job, oracle, difference, rows, runs),
+        expected=(oracle, expected),
+        actual=(job, emitted),
+        differences=[] if difference is None else [difference],
+        sources=sources,
+        rows=rows,
+        watermarks=watermarks_of(history, sources, delays_us, run.trigger),
+        compared=in_words(expected.comparing, equality),
+        is_sink=is_sink,
+        is_of_run=bool(says),
+    )
 
-    job: str
-    oracle: str
-    history: JobHistory
-    sources: Sequence[Source]
-    expected: Expected
-    emitted: Sequence[Sequence[Row]]
-    difference: Difference | None
-    run: RunOptions
-    unique: Sequence[str] | None
-    seed: int
-    delays_us: Mapping[str, int] | None = None
-    equality: Equality = TWELVE_DIGITS
-    runs: tuple[str, str] | None = None
-    is_sink: bool = False
-    says: str = ""
 
-    @property
-    def text(self) -> str:
-        """The verdict in a sentence, the expected and the actual rows, the arrivals, and their timeline."""
-        history = self.history.first(self.history.used) if self.says else self.history  # of a run no more is of use
-        drawn = timeline(history, self.sources, self.watermarks)
-        lines = [self.sentence, "", f"Expected by {self.oracle}, and emitted by {self.job}:"]
-        lines += [*results_table(self.results), "", "What arrives:"]
-        by_time = self.run.processing_time
-        arrives = arrivals_table(history, self.sources, self.watermarks, processing_time=by_time)
-        lines += [*arrives, "", *drawn, *[""] * bool(drawn)]
-        compared = "what the sink holds at the end" if self.is_sink else f"mode {self.run.mode}"
-        lines.append(f"Seed {self.seed}, {compared}, trigger {self.run.trigger}; {versions()}.")
-        return visible("\n".join(lines), lines=True)
+def _sentence(
+    job: str, oracle: str, found: Difference | None, rows: Sequence[RowAndSide], runs: tuple[str, str] | None
+) -> str:
+    """Return the verdict in one sentence; the arguments are those of `counterexample_of`."""
+    if found is None:
+        return f"violated: {job} differs from {oracle}, but not each time that it runs."
+    where = "at the end" if found.when is None else f"in batch {found.when}"
+    came, wanted = (shown_row(side[0]) if side else NO_ROW for side in (found.actual, found.expected))
+    if came == wanted:
+        wanted, came = typed_row(found.expected[0]), typed_row(found.actual[0])
+    elif not (found.actual and found.expected):
+        both = sum(one.side == "both" and shown_row(one.row) in (wanted, came) for one in rows)
+        more = sum(shown_row(row) in (wanted, came) for row in (*found.expected, *found.actual))
+        if runs is None:  # the sentence names what is expected first
+            wanted, came = counted(wanted, came, both, more)
+        else:
+            came, wanted = counted(came, wanted, both, more)
+    if runs is not None:
+        when, otherwise = runs
+        return f"violated: {when}, {job} emits {came} {where}; {otherwise} it emits {wanted}."
+    return f"violated: {where} {oracle} expects {wanted}, and {job} emits {came}."
 
-    @property
-    def sentence(self) -> str:
-        """The verdict in one sentence."""
-        if self.says:
-            return self.says
-        found = self.difference
-        if found is None:
-            return f"violated: {self.job} differs from {self.oracle}, but not each time that it runs."
-        where = "at the end" if found.when is None else f"in batch {found.when}"
-        came, wanted = (shown_row(rows[0]) if rows else NO_ROW for rows in (found.actual, found.expected))
-        if came == wanted:
-            wanted, came = typed_row(found.expected[0]), typed_row(found.actual[0])
-        elif not (found.actual and found.expected):
-            if self.runs is None:  # the sentence names what is expected first
-                wanted, came = self._counted(wanted, came)
-            else:
-                came, wanted = self._counted(came, wanted)
-        if self.runs is not None:
-            when, otherwise = self.runs
-            return f"violated: {when}, {self.job} emits {came} {where}; {otherwise} it emits {wanted}."
-        return f"violated: {where} {self.oracle} expects {wanted}, and {self.job} emits {came}."
 
-    def _counted(self, first: str, second: str) -> tuple[str, str]:
-        """Return a row with how often it comes on each side, if it comes on both."""
-        both = sum(of.side == "both" and shown_row(of.row) in (first, second) for of in self.results)
-        assert self.difference is not None
-        more = sum(shown_row(row) in (first, second) for row in (*self.difference.expected, *self.difference.actual))
-        return counted(first, second, both, more)
+def _results(
+    expected: Expected,
+    emitted: Sequence[Sequence[Row]],
+    difference: Difference | None,
+    mode: Mode,
+    unique: Sequence[str] | None,
+    equality: Equality,
+) -> list[RowAndSide]:
+    """Return the expected and the emitted rows, side by side; for a table up to the first difference."""
+    wanted, came = both_flat(expected.rows, emitted)
+    if expected.comparing == "batches" and len(wanted) == len(came):
+        return result_rows(wanted, came, [f"batch {number}" for number in range(len(came))], equality)
+    at = -1 if difference is None or difference.when is None else difference.when
+    table = table_of(came, mode, unique)[min(at, len(came) - 1)] if came else []
+    when = "at the end" if at < 0 else f"after batch {at}"
+    return result_rows([wanted[at]], [table], [when], equality)
 
-    @property
-    def results(self) -> list[ResultRow]:
-        """The expected and the emitted rows, side by side; for a table up to the first difference."""
-        expected, came = both_flat(self.expected.rows, self.emitted)
-        if self.expected.comparing == "batches" and len(expected) == len(came):
-            return result_rows(expected, came, [f"batch {number}" for number in range(len(came))], self.equality)
-        found = self.difference
-        at = -1 if found is None or found.when is None else found.when
-        table = table_of(came, self.run.mode, self.unique)[min(at, len(came) - 1)] if came else []
-        when = "at the end" if at < 0 else f"after batch {at}"
-        return result_rows([expected[at]], [table], [when], self.equality)
 
-    @property
-    def watermarks(self) -> list[BatchWatermarks]:
-        """The watermarks of each batch; empty if they aren't known."""
-        delays = self.delays_us
-        if delays is None or not self.history.batches:
-            return []
-        largest: list[dict[str, int | None]] = [dict.fromkeys(delays, clock) for clock in self.history.clock]
-        if not largest:  # the rows alone move the watermark
-            largest = [
-                {source.name: source.latest_us(batch) for source in self.sources} for batch in self.history.batches
-            ]
-        with_one_more = micro_batches([*largest, {}], delays, trigger=self.run.trigger)  # for the last watermark
-        late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
-        return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
+def watermarks_of(
+    history: JobHistory, sources: Sequence[Source], delays_us: Mapping[str, int] | None, trigger: Trigger
+) -> list[BatchWatermarks]:
+    """Return the watermarks of each batch; empty if they aren't known."""
+    if delays_us is None or not history.batches:
+        return []
+    largest: list[dict[str, int | None]] = [dict.fromkeys(delays_us, clock) for clock in history.clock]
+    if not largest:  # the rows alone move the watermark
+        largest = [{source.name: source.latest_us(batch) for source in sources} for batch in history.batches]
+    with_one_more = micro_batches([*largest, {}], delays_us, trigger=trigger)  # for the last watermark
+    late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
+    return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
 
 
 def counted(first: str, second: str, both: int, more: int) -> tuple[str, str]:
@@ -190,17 +194,17 @@ class JobStore(Store):
             Its folder, for `forget` once a smaller history is saved; None if it can't be saved.
         """
         why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
+        unshrunk = replace(self._without_rows(history, run, why), confirmed=False)
         with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
-            text = self._text(why, "What arrives:", history, run)
-            return self._put(history, run, text, confirmed=False, refresh="never")
+            return self._put(unshrunk, _arriving(unshrunk, "What arrives:"), "never")
         return None
 
     def violation(
         self,
-        counterexample: JobCounterexample,
+        counterexample: Counterexample[JobHistory],
         head: str,
         unshrunk: Path | None = None,
-        as_found: JobCounterexample | None = None,
+        as_found: Counterexample[JobHistory] | None = None,
     ) -> tuple[str, Path | None]:
         """Save a counterexample; return the message of the violation, and the folder (None: it isn't saved).
 
@@ -210,71 +214,81 @@ class JobStore(Store):
             unshrunk: The folder of the history that it was shrunk from; removed once the counterexample is saved.
             as_found: The counterexample that it was shrunk from, if that differs in another way: it is saved, too.
         """
-        text, confirmed = counterexample.text, counterexample.difference is not None
-        lines, path = self._saved(counterexample.history, counterexample.run, text, confirmed)
+        text = counterexample_text(counterexample)
+        lines, path = self._saved(counterexample, text)
         if as_found is not None:
-            others, _ = self._saved(as_found.history, as_found.run, as_found.text)
-            lines += ["", AS_FOUND, "", as_found.text, *others]
+            other = counterexample_text(as_found)
+            lines += ["", AS_FOUND, "", other, *self._saved(as_found, other)[0]]
         elif path is not None and path != unshrunk:
             self.forget(unshrunk)
         return "\n".join([text, head, *lines]), path  # the sentence first: pytest's summary shows one line
 
     def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
         """Save a history that makes the job's query fail, and return the message."""
-        text = self._text(why, "It fails when this arrives, and not without:", history, run)
-        return "\n".join([text, *self._saved(history, run, text)[0]])
+        failing = self._without_rows(history, run, why)
+        text = _arriving(failing, "It fails when this arrives, and not without:")
+        return "\n".join([text, *self._saved(failing, text)[0]])
 
-    def _text(self, why: str, head: str, history: JobHistory, run: RunOptions) -> str:
-        arrives = arrivals_table(history, self.sources, [], processing_time=run.processing_time)
-        return visible("\n".join([why, "", head, *arrives]), lines=True)
+    def _without_rows(self, history: JobHistory, run: RunOptions, why: str) -> Counterexample[JobHistory]:
+        return Counterexample(
+            law=law_of(history, self.oracle),
+            history=history,
+            subject="job",
+            way=run,
+            seed=self.seed if history.seed is None else history.seed,
+            sentence=why,
+            expected=(self.oracle, None),
+            actual=(self.job, None),
+            sources=self.sources,
+        )
 
-    def _saved(
-        self, history: JobHistory, run: RunOptions, report: str, confirmed: bool = True
-    ) -> tuple[list[str], Path | None]:
-        """Save a history and its report; return the folder, and lines that name it, with the examples to paste."""
-        lines, path, shown = [""], None, pasted(history, self.sources)
+    def _saved(self, one: Counterexample[JobHistory], report: str) -> tuple[list[str], Path | None]:
+        """Save a counterexample and its report; return where it is, with the examples to paste, and the folder."""
+        lines, path, shown = [""], None, pasted(one.history, one.sources)
         check = "check_job"
-        if history.variation:
-            check = "upgrade" if history.variation["law"] == UPGRADE.of_jobs else "invariants"
+        if one.history.variation:
+            check = "upgrade" if one.law == UPGRADE.of_jobs else "invariants"
         if self.folder is not None:
             try:
-                path = self._put(history, run, report, confirmed=confirmed, refresh="always")
+                path = self._put(one, report, "always")
                 lines += [f"Saved in {visible(path)}, and run first the next time.", ""]
             except OSError as error:
-                where = visible(self._folder_for(self.folder, history))
+                where = visible(self.folder / one.name)
                 lines += [f"It can't be saved in {where} ({error.strerror}): keep what stands below.", ""]
         if path is not None and len(shown) > MOST_LINES:
             return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."], path
         lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
         return [*lines, *("    " + line for line in shown)], path
 
-    def _put(
-        self, history: JobHistory, run: RunOptions, report: str, *, confirmed: bool, refresh: Refresh
-    ) -> Path | None:
-        """Write a history, its report and its metadata, and return their folder; None: there is no folder to save in.
+    def _put(self, one: Counterexample[JobHistory], report: str, refresh: Refresh) -> Path | None:
+        """Write a counterexample and its report, and return its folder; None: there is no folder to save in.
 
         Raises:
             OSError: The files can't be written.
         """
         if self.folder is None:
             return None
+        run = one.way or RunOptions()
         metadata = {
-            "law": visible(history.variation.get("law", self.oracle)),
-            "subject": "job",
-            "job": visible(self.job),
-            "confirmed": confirmed,
-            "seed": self.seed if history.seed is None else history.seed,
-            "versions": versions(),
+            "law": visible(one.law),
+            "job": visible(one.actual[0]),
             "trigger": run.trigger,
             "mode": run.mode,
             "settings": {**run.settings},
-            "way": run.to_json(),
         }
-        files = {HISTORY: to_text(history, self.sources), TEXT: report + "\n"}
-        return self.remembered(*put(self._folder_for(self.folder, history), files, metadata, refresh=refresh))
+        return self.write(self.folder / one.name, one, {TEXT: report + "\n"}, metadata, refresh=refresh)
 
-    def _folder_for(self, folder: Path, history: JobHistory) -> Path:
-        return folder / f"job-{sha256(to_text(history, self.sources).encode()).hexdigest()[:12]}"
+
+def law_of(history: JobHistory, oracle: str) -> str:
+    """Return the law that a job breaks on a history: the invariant that its variation is of, or the oracle."""
+    return str(history.variation.get("law", oracle))
+
+
+def _arriving(one: Counterexample[JobHistory], head: str) -> str:
+    """Return the text of a counterexample without rows: its sentence, a headline, and what arrives."""
+    by_time = one.way is not None and one.way.processing_time
+    arrives = arrivals_table(one.history, one.sources, [], processing_time=by_time)
+    return visible("\n".join([one.sentence, "", head, *arrives]), lines=True)
 
 
 def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ...reference.core.errors import BadInput
-from ...reference.core.history import read_history
+from ...reference.core.history import History, read_history
 from ..laws.all import Subject
 from ..system.visible import visible
 from ..witnesses.run_options import run_options
-from .counterexample import Counterexample, Saved
-from .store import HISTORY, METADATA, ORIGINAL, TEXT, FolderVersion, Refresh, Store, put, read_each, read_metadata
-from .text import counterexample_text, test_to_paste, versions
+from .counterexample import Counterexample
+from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, read_each, read_metadata
+from .text import counterexample_text, test_to_paste
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 IDENTITY = ("law", "subject", "operator", "mutant", "way")
@@ -46,7 +46,7 @@ class FolderStore(Store):
         super().__init__()
         self.folder = folder
 
-    def save(self, counterexample: Counterexample) -> Path:
+    def save(self, counterexample: Counterexample[History]) -> Path:
         """Write a counterexample into `folder/operator/name/`, whole or not at all, and return that folder.
 
         If the folder exists already, it has the same counterexample, and stays.
@@ -58,14 +58,30 @@ class FolderStore(Store):
         test = test_to_paste(counterexample)
         if test is not None:
             others[f"test_{counterexample.name.replace('-', '_')}.py"] = test
-        refresh: Refresh = "never" if counterexample.awaits_recheck else "unconfirmed"
         try:
-            written = save_history(self.folder, replace(counterexample, versions=versions()), others, refresh)
-            return self.remembered(*written)
+            return self.write_history(
+                counterexample, others, "never" if counterexample.awaits_recheck else "unconfirmed"
+            )
         except BadInput as error:
             raise BadInput(f"{error}; the counterexample was:", counterexample_text(counterexample)) from None
 
-    def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
+    def write_history(
+        self, counterexample: Counterexample[History], others: Mapping[str, str], refresh: Refresh = "unconfirmed"
+    ) -> Path:
+        """Write a counterexample's history, its metadata and further files, by name, as `save` does.
+
+        Raises:
+            BadInput: The folder can't be written.
+        """
+        operator, has_original = counterexample.history.operator, counterexample.original is not None
+        metadata = {"operator": operator, "mutant": counterexample.mutant, "original": has_original}
+        path = self.folder / operator / counterexample.name
+        try:
+            return self.write(path, counterexample, others, metadata, identity=IDENTITY, refresh=refresh)
+        except OSError as error:
+            raise BadInput(f"{path}: can't be written ({error.strerror})") from None
+
+    def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Counterexample[History]]:
         """Return the counterexamples that a check replays: the operator's own, or the mutant's.
 
         Counterexamples under stream time aren't replayed on Spark: with its batch clock it may rightly differ.
@@ -83,37 +99,7 @@ class FolderStore(Store):
         return list(by_content.values())  # a counterexample saved by an earlier version and again counts once
 
 
-def save_history(
-    folder: Path, counterexample: Saved, others: Mapping[str, str] | None = None, refresh: Refresh = "unconfirmed"
-) -> tuple[Path, FolderVersion | None]:
-    """Save a counterexample as a folder `folder/operator/name`.
-
-    Args:
-        folder: The store's folder.
-        counterexample: The counterexample.
-        others: Further files of its folder, by name.
-        refresh: When today's metadata and texts replace the saved ones.
-
-    Returns:
-        The folder, and its version if this call made it.
-
-    Raises:
-        BadInput: The folder can't be written.
-    """
-    known = {name: getattr(counterexample, name) for name in FIELDS}
-    known["original"] = counterexample.original is not None
-    known["way"] = None if counterexample.way is None else counterexample.way.to_json()
-    files = {HISTORY: counterexample.history.to_text(), **(others or {})}
-    if counterexample.original is not None:
-        files[ORIGINAL] = counterexample.original.to_text()
-    path = folder / counterexample.operator / counterexample.name
-    try:
-        return put(path, files, known, identity=IDENTITY, refresh=refresh)
-    except OSError as error:
-        raise BadInput(f"{path}: can't be written ({error.strerror})") from None
-
-
-def saved(folder: Path, operator: str) -> Iterator[Saved]:
+def saved(folder: Path, operator: str) -> Iterator[Counterexample[History]]:
     """Yield the saved counterexamples of an operator, in the order of their folders' names.
 
     A folder without metadata is of an earlier version: its name has the law, and its clock shows which check found it.
@@ -128,7 +114,7 @@ def saved(folder: Path, operator: str) -> Iterator[Saved]:
     )
 
 
-def _read(path: Path, operator: str) -> Saved:
+def _read(path: Path, operator: str) -> Counterexample[History]:
     history = replace(read_history(path / HISTORY), name=path.name)
     if history.operator != operator:
         raise BadInput(
@@ -140,7 +126,7 @@ def _read(path: Path, operator: str) -> Saved:
             raise BadInput(f"{path}: it is gone")
         law = re.sub(r"-\d+-records$", "", path.name).replace("-", " ")
         subject: Subject = "spark" if history.clock == "batch" else "reference"
-        return Saved(law=law, history=history, subject=subject, folder=path)
+        return Counterexample(law=law, history=history, subject=subject, folder=path)
     content = read_metadata(path)
     fields = {name: _field(path / METADATA, content, name, kinds) for name, kinds in FIELDS.items()}
     for name, allowed in (("subject", get_args(Subject)), ("operator", (operator,))):
@@ -154,7 +140,7 @@ def _read(path: Path, operator: str) -> Saved:
         way = None if content.get("way") is None else run_options(content["way"])  # an earlier version saved none
     except BadInput as error:
         raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
-    return Saved(history=history, **fields, original=original, way=way, folder=path)
+    return Counterexample(history=history, **fields, original=original, way=way, folder=path)
 
 
 def _field(path: Path, content: Mapping[str, Any], name: str, kinds: tuple[type, ...]) -> Any:

@@ -21,6 +21,8 @@ from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
 from ..system.files import HIDDEN
 from ..system.locks import hold, remove_unless_held
+from .counterexample import Counterexample
+from .text import versions
 
 HISTORY, ORIGINAL, TEXT, METADATA = "history.jsonl", "original.jsonl", "counterexample.txt", "counterexample.json"
 Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
@@ -38,8 +40,38 @@ class Store:
     def __init__(self) -> None:
         self._written: dict[tuple[int, Path], FolderVersion] = {}
 
-    def remembered(self, path: Path, written: FolderVersion | None) -> Path:
-        """Note the version of a folder that this process made, and return the folder."""
+    def write(
+        self,
+        path: Path,
+        counterexample: Counterexample[Any],
+        texts: Mapping[str, str],
+        more: Mapping[str, object],
+        *,
+        identity: Sequence[str] = (),
+        refresh: Refresh = "unconfirmed",
+    ) -> Path:
+        """Write a counterexample's folder, as `put`; return it, and note its version if this call made it.
+
+        Args:
+            path: The folder.
+            counterexample: The counterexample.
+            texts: Further files of the folder, by name.
+            more: Metadata beside those that all counterexamples have.
+            identity: As `put`.
+            refresh: As `put`.
+
+        Raises:
+            OSError: The folder can't be written.
+        """
+        way, original = counterexample.way, counterexample.original_text
+        files = {HISTORY: counterexample.history_text, **({} if original is None else {ORIGINAL: original}), **texts}
+        metadata = {name: getattr(counterexample, name) for name in ("law", "subject", "confirmed", "seed")}
+        metadata |= {
+            "versions": counterexample.versions or versions(),
+            "way": None if way is None else way.to_json(),
+            **more,
+        }
+        path, written = put(path, files, metadata, identity=identity, refresh=refresh)
         if written is not None:
             self._written[os.getpid(), path] = written
         return path

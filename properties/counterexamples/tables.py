@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -42,8 +43,9 @@ class BatchWatermarks(NamedTuple):
     after_us: int | None
 
 
-class ResultRow(NamedTuple):
-    """A row that was expected, emitted, or both.
+@dataclass(frozen=True)
+class RowAndSide:
+    """A row of a result, and whether it was expected, emitted, or both.
 
     Attributes:
         when: The batch, as `batch 0`, or `at the end`.
@@ -128,7 +130,7 @@ def result_rows(
     emitted: Sequence[Sequence[Row]],
     when: Sequence[str],
     equality: Equality = TWELVE_DIGITS,
-) -> list[ResultRow]:
+) -> list[RowAndSide]:
     """Return expected and emitted rows beside each other, batch by batch.
 
     Args:
@@ -139,17 +141,17 @@ def result_rows(
     """
     all_rows = [row for rows in (*expected, *emitted) for row in rows]
     columns = sorted(set(all_rows[0]).intersection(*all_rows)) if all_rows else []
-    found: list[ResultRow] = []
+    found: list[RowAndSide] = []
     for of_expected, of_emitted, name in zip(expected, emitted, when, strict=True):
         missing, surplus = unmatched(of_expected, of_emitted, columns, equality)
-        found += [ResultRow(name, "only expected", of_expected[at]) for at in missing]
+        found += [RowAndSide(name, "only expected", of_expected[at]) for at in missing]
         found += [
-            ResultRow(name, "only emitted" if at in surplus else "both", row) for at, row in enumerate(of_emitted)
+            RowAndSide(name, "only emitted" if at in surplus else "both", row) for at, row in enumerate(of_emitted)
         ]
     return found
 
 
-def results_table(rows: Sequence[ResultRow]) -> list[str]:
+def results_table(rows: Sequence[RowAndSide]) -> list[str]:
     """Return rows as a table; if they are too many, rows that are on both sides are left out first."""
     shown = [*rows]
     same, more = 0, 0

@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import zip_longest
+from typing import Any
 
+from ...reference.core.history import History
 from ...reference.core.records import Change, Dropped, Output
+from ..generators.columns.model import JobHistory
 from ..outcomes.notation import both_shown
 from ..outcomes.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
 from ..system.installed.requirements import installed
+from ..system.visible import visible
+from ..witnesses.run_options import RunOptions
 from .counterexample import ALONE, Counterexample
+from .tables import arrivals_table, results_table
+from .timeline import timeline
 
 
 @cache  # five files of metadata, read anew for each counterexample otherwise
@@ -26,22 +33,33 @@ def versions() -> str:
     return f"streamproof {version('streamproof')}, {packages}, Python {platform.python_version()}"
 
 
-def counterexample_text(counterexample: Counterexample) -> str:
+def counterexample_text(counterexample: Counterexample[Any]) -> str:
     """Return the verdict, the history, both outcomes side by side, the seed and the versions, as text."""
-    lines = [counterexample.sentence, ""]
-    if not counterexample.confirmed:
-        lines += [
-            f"not confirmed: {counterexample.unconfirmed or ALONE}. A test of it would prove nothing: none is written.",
-            "",
-        ]
-    if counterexample.original is not None:
-        lines += ["Original:", *("    " + line for line in counterexample.original.to_text().splitlines()), ""]
-    lines += ["History:", *("    " + line for line in counterexample.history.to_text().splitlines()), ""]
-    lines += side_by_side(
-        counterexample.left, counterexample.right, {difference.key for difference in counterexample.differences}
-    )
-    lines += ["", f"Seed {counterexample.seed}; {versions()}.", ""]
-    return "\n".join(lines)
+    if counterexample.subject == "job":
+        return visible("\n".join([counterexample.sentence, *_of_job(counterexample)]), lines=True)
+    return "\n".join([counterexample.sentence, *_of_operator(counterexample), ""])
+
+
+def _of_operator(one: Counterexample[History]) -> list[str]:
+    lines = [""]
+    if not one.confirmed:
+        lines += [f"not confirmed: {one.unconfirmed or ALONE}. A test of it would prove nothing: none is written.", ""]
+    if one.original is not None:
+        lines += ["Original:", *("    " + line for line in one.original.to_text().splitlines()), ""]
+    lines += ["History:", *("    " + line for line in one.history.to_text().splitlines()), ""]
+    lines += side_by_side(one.expected, one.actual, {difference.key for difference in one.differences})
+    return [*lines, "", f"Seed {one.seed}; {versions()}."]
+
+
+def _of_job(one: Counterexample[JobHistory]) -> list[str]:
+    run = one.way or RunOptions()
+    history = one.history.first(one.history.used) if one.is_of_run else one.history
+    drawn = timeline(history, one.sources, one.watermarks)
+    arrives = arrivals_table(history, one.sources, one.watermarks, processing_time=run.processing_time)
+    compared = "what the sink holds at the end" if one.is_sink else f"mode {run.mode}"
+    lines = ["", f"Expected by {one.expected[0]}, and emitted by {one.actual[0]}:", *results_table(one.rows)]
+    lines += ["", "What arrives:", *arrives, "", *drawn, *[""] * bool(drawn)]
+    return [*lines, f"Seed {one.seed}, {compared}, trigger {run.trigger}; {versions()}."]
 
 
 def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
@@ -122,7 +140,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
     return rows
 
 
-def test_to_paste(counterexample: Counterexample) -> str | None:
+def test_to_paste(counterexample: Counterexample[History]) -> str | None:
     """Return a pytest test that fails as long as the counterexample breaks the law; None if it isn't confirmed."""
     if not counterexample.confirmed:
         return None

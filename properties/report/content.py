@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ..checking.checked import Checked, VerdictName
+from ..counterexamples.tables import RowAndSide
 from ..counterexamples.text import ComparedLine, versions
 
 Unit: TypeAlias = Literal["ms", "us"]
@@ -90,21 +91,6 @@ class Vote:
 
 
 @dataclass(frozen=True)
-class FoundRow:
-    """A row of a job's result.
-
-    Attributes:
-        when: The batch, as `batch 0`; or `at the end`.
-        side: The side that has it: `only expected`, `only emitted` or `both`.
-        row: Its values by column, as a job's history file has them.
-    """
-
-    when: str
-    side: str
-    row: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Found:
     """A counterexample.
 
@@ -127,7 +113,7 @@ class Found:
         file: The job's file; empty if it isn't known.
         line: The job's line in the file; None if it isn't known.
         arrivals: The lines of the history, as objects.
-        rows: The expected and the emitted rows; empty for an operator.
+        rows: The expected and the emitted rows, as a history file has them; empty for an operator.
     """
 
     subject: str
@@ -148,7 +134,7 @@ class Found:
     file: str = ""
     line: int | None = None
     arrivals: Sequence[Mapping[str, Any]] = ()
-    rows: Sequence[FoundRow] = ()
+    rows: Sequence[RowAndSide] = ()
 
     @property
     def first(self) -> ComparedLine | None:

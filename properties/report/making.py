@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,16 +16,16 @@ from ..checking.jobs.reports import JobReport
 from ..checking.jobs.verdicts import CheckFailed, NotFinished, Violated
 from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
-from ..counterexamples.of_jobs import JobCounterexample
 from ..counterexamples.text import ComparedLine, compared_rows, test_to_paste
 from ..generators.columns.formatting import shown_row
-from ..generators.columns.histories.text import json_row, pasted, to_text
+from ..generators.columns.histories.text import json_row, pasted
+from ..generators.columns.model import JobHistory
 from ..laws.base import REFERENCE
 from ..outcomes.outcomes import Grain, Outcome, differences
 from ..system.arguments import checked, folder_at
 from ..system.visible import visible
 from ..witnesses.by_name import WITNESSES, witness_named
-from .content import Content, Found, FoundRow, Vote, content_of, place_of
+from .content import Content, Found, Vote, content_of, place_of
 from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
@@ -93,7 +94,7 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
 
 
 def counterexample_found(
-    counterexample: Counterexample | JobCounterexample,
+    counterexample: Counterexample[Any],
     subject: str,
     path: str = "",
     ask: bool = True,
@@ -106,44 +107,35 @@ def counterexample_found(
         path: The path where it is saved; empty if it isn't.
         ask: Whether witnesses that took no part are asked for their answers.
     """
-    if isinstance(counterexample, JobCounterexample):
-        batch = None if counterexample.difference is None else counterexample.difference.when
-        lines = [
-            "check_job(",
-            "    …,",
-            *("    " + line for line in pasted(counterexample.history, counterexample.sources)),
-            ")",
-            "",
-        ]
-        history = to_text(counterexample.history, counterexample.sources)
-        file, line = place_of(counterexample.job)
+    (expected_by, expected), (actual_by, actual) = counterexample.expected, counterexample.actual
+    first, history = counterexample.difference, counterexample.history_text
+    when = None if first is None else first.when
+    if counterexample.subject == "job":
+        examples = ("    " + line for line in pasted(counterexample.history, counterexample.sources))
+        file, line = place_of(actual_by)
         return Found(
             subject,
-            counterexample.oracle,
+            expected_by,
             counterexample.sentence,
-            counterexample.oracle,
-            counterexample.job,
-            "at the end" if batch is None else f"batch {batch}",
+            expected_by,
+            actual_by,
+            "at the end" if when is None else f"batch {when}",
             timeline_of_job(counterexample),
             _rows_compared(counterexample),
-            _sides(counterexample.oracle, counterexample.job),
+            _sides(expected_by, actual_by),
             history,
-            test="\n".join(lines),
+            test="\n".join(["check_job(", "    …,", *examples, ")", ""]),
             path=path,
             seed=counterexample.seed,
             file=file,
             line=line,
             arrivals=_arrivals(history),
-            rows=[FoundRow(one.when, one.side, json_row(one.row)) for one in counterexample.results],
+            rows=[replace(one, row=json_row(one.row)) for one in counterexample.rows],
         )
-    (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
     # For a variant, the original's outcome may be expected, which has other arrivals.
     of_history = expected if expected_by == REFERENCE and counterexample.original is None else None
     by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
-    first = counterexample.differences[0] if counterexample.differences else None
-    when = None if first is None else first.when
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
-    history = counterexample.history.to_text()
     return Found(
         subject,
         counterexample.law,
@@ -155,7 +147,7 @@ def counterexample_found(
         compared_rows(expected, actual, {difference.key for difference in counterexample.differences}),
         [*_sides(expected_by, actual_by), *_votes(counterexample, ask)],
         history,
-        "" if counterexample.original is None else counterexample.original.to_text(),
+        counterexample.original_text or "",
         test_to_paste(counterexample) or "",
         "" if counterexample.confirmed else counterexample.unconfirmed or ALONE,
         path,
@@ -173,10 +165,10 @@ def _sides(expected_by: str, actual_by: str) -> list[Vote]:
     return [Vote(expected_by, "expects this", True), Vote(actual_by, "differs", False)]
 
 
-def _rows_compared(counterexample: JobCounterexample) -> list[ComparedLine]:
+def _rows_compared(counterexample: Counterexample[JobHistory]) -> list[ComparedLine]:
     """Return the rows of each batch: those on both sides, then those on one side, beside each other."""
     compared: list[ComparedLine] = []
-    for when, group in groupby(counterexample.results, lambda row: row.when):
+    for when, group in groupby(counterexample.rows, lambda row: row.when):
         rows = [(row.side, shown_row(row.row)) for row in group]
         both, missing, surplus = (
             [text for side, text in rows if side == wanted] for wanted in ("both", "only expected", "only emitted")
@@ -186,9 +178,9 @@ def _rows_compared(counterexample: JobCounterexample) -> list[ComparedLine]:
     return compared
 
 
-def _votes(counterexample: Counterexample, ask: bool) -> list[Vote]:
+def _votes(counterexample: Counterexample[History], ask: bool) -> list[Vote]:
     """Return the votes of the witnesses that took no part; those that need no JVM are asked now, if any is."""
-    (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
+    (expected_by, expected), (actual_by, actual) = counterexample.expected, counterexample.actual
     taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
     # A broker plays only one operator, and its output is a matter of chance.
     taken |= {"kafka-broker", *(["spark"] if "the job" in taken else [])}

@@ -11,9 +11,10 @@ from ...reference.core.errors import StreamproofError
 from ...reference.core.history import ClockAdvance, Cut, Delivery, History, Line
 from ...reference.core.play import Entry, play
 from ...reference.core.records import Dropped, Record
-from ..counterexamples.of_jobs import JobCounterexample
+from ..counterexamples.counterexample import Counterexample
 from ..generators.columns.formatting import shown_row
 from ..generators.columns.forms.rows import microseconds
+from ..generators.columns.model import JobHistory
 from ..outcomes.outcomes import Grain, Outcome
 from .content import DrawnArrival, StepKind, Timeline
 
@@ -88,7 +89,7 @@ def _drawn(line: Line) -> tuple[StepKind, str]:
     raise AssertionError(line)
 
 
-def timeline_of_job(counterexample: JobCounterexample) -> Timeline:
+def timeline_of_job(counterexample: Counterexample[JobHistory]) -> Timeline:
     """Return a job's history as it is drawn: with the watermarks if known, otherwise the event time reached."""
     watermarks, history = counterexample.watermarks, counterexample.history
     sources = {source.name: source for source in counterexample.sources}

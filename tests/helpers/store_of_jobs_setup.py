@@ -12,7 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from streamproof.properties.counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_jobs import JobStore, counterexample_of, saved_histories
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
@@ -23,9 +24,9 @@ CLICKS = resolve(Input("user string, at timestamp, amount decimal(5,2) not null"
 PLAIN = RunOptions()
 
 
-def counterexample(of: JobHistory, **more: Any) -> JobCounterexample:
+def counterexample(of: JobHistory, **more: Any) -> Counterexample[JobHistory]:
     given: dict[str, Any] = {"difference": Difference(0, [{"n": 1}], []), "run": PLAIN, "seed": 7, **more}
-    return JobCounterexample(
+    return counterexample_of(
         job="visits (shop.py:3)",
         oracle="the SQL statement",
         history=of,

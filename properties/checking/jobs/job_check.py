@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput
-from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
+from ...counterexamples.counterexample import Counterexample
+from ...counterexamples.of_jobs import JobStore, counterexample_of, saved_histories
 from ...generators.columns.formatting import shown_row
 from ...generators.columns.histories.shrinking import size
 from ...generators.columns.histories.standing_alone import without_clock
@@ -464,7 +465,7 @@ class JobCheck:
 
     def found_otherwise(
         self, history: JobHistory, compared: Judgement, shrunk: Judgement, variation: Variation
-    ) -> JobCounterexample | None:
+    ) -> Counterexample[JobHistory] | None:
         """Return the counterexample that a smaller one was shrunk from, if it differs in another way, alone too."""
         for _ in range(2):
             found, smallest = compared.difference, shrunk.difference
@@ -492,7 +493,7 @@ class JobCheck:
         *,
         unshrunk: Path | None = None,
         deadline: Deadline | None = None,
-        as_found: JobCounterexample | None = None,
+        as_found: Counterexample[JobHistory] | None = None,
     ) -> Violated:
         """Save a history, and return the failure on it.
 
@@ -515,10 +516,12 @@ class JobCheck:
         message, path = self.store.violation(counterexample, head, unshrunk, as_found)
         return Violated(message, counterexample, path=path, as_found=as_found)
 
-    def counterexample(self, history: JobHistory, variation: Variation, compared: Judgement) -> JobCounterexample:
+    def counterexample(
+        self, history: JobHistory, variation: Variation, compared: Judgement
+    ) -> Counterexample[JobHistory]:
         """Return the counterexample of a history, by the judge's comparison on it."""
         judge, run = self.judge, variation.run
-        return JobCounterexample(
+        return counterexample_of(
             job=self.judge.name,
             oracle=self.judge.oracle.name,
             history=replace(history, variation=variation.saved),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....reference.core.errors import PUBLIC
+from ...counterexamples.counterexample import Counterexample
 from ...counterexamples.notebook import Raised
-from ...counterexamples.of_jobs import JobCounterexample
-from ...laws.expected.comparison import in_words
+from ...generators.columns.model import JobHistory
 from ...laws.metamorphic.upgrade import Upgrade
 from ..checked import Checked, LawCount
 
@@ -61,10 +61,10 @@ class Violated(CheckFailed):
     def __init__(
         self,
         message: str,
-        counterexample: JobCounterexample,
+        counterexample: Counterexample[JobHistory],
         *,
         path: Path | None = None,
-        as_found: JobCounterexample | None = None,
+        as_found: Counterexample[JobHistory] | None = None,
     ) -> None:
         super().__init__(message)
         self.counterexample, self.path, self.as_found = counterexample, path, as_found
@@ -72,14 +72,13 @@ class Violated(CheckFailed):
     @property
     def name(self) -> str:
         """The name of what was checked."""
-        return self.counterexample.job
+        return self.counterexample.actual[0]
 
     @property
     def checked(self) -> Checked:
         """The outcome as plain data: the law that is broken, on one history."""
         one = self.counterexample
-        says = in_words(one.expected.comparing, one.equality)
-        count = LawCount(one.oracle, says, ("expected", "job"), "violated", 1, 1)
+        count = LawCount(one.expected[0], one.compared, ("expected", "job"), "violated", 1, 1)
         return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}", notes=self.notes)
 
 

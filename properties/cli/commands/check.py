@@ -28,6 +28,7 @@ from .inferred import check_script
 from .job import JobOptions, check_one_job, job_among, takes_job
 
 if TYPE_CHECKING:
+    from ....reference.core.history import History
     from ...checking.report import Report
     from ...checking.rounds import Budget, Round
     from ...counterexamples.counterexample import Counterexample
@@ -333,7 +334,7 @@ def _print_report(report: Report, shown: Container[Path]) -> None:
     _print_verdict(report)
 
 
-def _print_counterexample(counterexample: Counterexample, path: Path) -> None:
+def _print_counterexample(counterexample: Counterexample[History], path: Path) -> None:
     from ...counterexamples.text import counterexample_text
 
     results.out(counterexample_text(counterexample), f"Written to {visible(path)}", sep="\n")

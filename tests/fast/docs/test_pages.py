@@ -134,7 +134,7 @@ def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
     history = parse_history(shown.split('"""')[1])
     side = "reference", Outcome.of_play(history.name, play(history))
     counterexample = Counterexample(
-        law="changelog", sentence="", history=history, left=side, right=side, differences=[], mutant="merges_one"
+        law="changelog", sentence="", history=history, expected=side, actual=side, differences=[], mutant="merges_one"
     )
     assert test_to_paste(counterexample) == shown
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .....reference.core.errors import BadInput, StreamproofError
-from ....counterexamples.of_jobs import JobCounterexample
+from ....counterexamples.counterexample import Counterexample
 from ....generators.columns.forms.rows import Row
 from ....generators.columns.histories.drawing import closed
 from ....generators.columns.histories.shrinking import shrink
@@ -41,7 +41,7 @@ class Narrowing:
     def __init__(self, judging: Judging) -> None:
         self.judging = judging
 
-    def closer(self, found: JobCounterexample) -> tuple[JobCounterexample, str]:
+    def closer(self, found: Counterexample[JobHistory]) -> tuple[Counterexample[JobHistory], str]:
         """Return the counterexample with fewer rows of the run, and a sentence on what the job does with them here.
 
         If the job is wrong over the rows here, too, they are the fewest on which it is; otherwise the fewest for which
@@ -52,7 +52,7 @@ class Narrowing:
         if isinstance(judge.oracle, JobOracle) and judge.oracle.job is None:
             return found, ELSEWHERE.format("The job was run here over the same batches")
         if count > MOST_ROWS_OF_PART:
-            return replace(found, history=JobHistory(((),))), (
+            return self._with_history(found, JobHistory(((),))), (
                 f"The run has read {count:,} rows that may have made it, too many to look at them closer: name the "
                 "key's column in the Input, and keep it in the output."
             )
@@ -82,24 +82,27 @@ class Narrowing:
                 doing(f"{judge.name}: shrinking {count} rows of the run, {SHRINKING_S:.0f} s at most")
                 smallest = shrink(part, self.judging.options.inputs, fails, deadline=deadline)
                 history, compared = plainest(judge, draws, smallest, plain, deadline=deadline)
-                return replace(
-                    found,
-                    job=judge.name,
-                    history=replace(history, numbers=()),
-                    expected=compared.expected,
-                    emitted=compared.emitted,
-                    difference=compared.difference,
-                    run=self.judging.options.run,
+                return self.judging.counterexample(
+                    judge.name,
+                    replace(history, numbers=()),
+                    compared.expected,
+                    compared.emitted,
+                    compared.difference,
+                    self.judging.options.run,
+                    found.sentence,
                 ), (
                     f"The job is wrong here, too: of the {count:,} rows of its key, {len(history.arrivals)} show it. "
                     "Here batches are numbered from 0."
                 )
         except StreamproofError as error:
             return found, f"The job can't be run here over the rows of its key: {error.message}"
-        wanted = found.expected.rows[-1][:1]  # a row that is missing, or that was written too often
+        wanted = found.expected[1].rows[-1][:1]  # a row that is missing, or that was written too often
         if wanted and self._expects([found.history], wanted)[0]:
-            found = replace(found, history=self._fewest(found.history, wanted, deadline))
+            found = self._with_history(found, self._fewest(found.history, wanted, deadline))
         return found, ELSEWHERE.format("The job is right here over the rows of its key")
+
+    def _with_history(self, found: Counterexample[JobHistory], history: JobHistory) -> Counterexample[JobHistory]:
+        return replace(found, history=history, watermarks=self.judging.watermarks(history))
 
     def _fewest(self, history: JobHistory, wanted: Sequence[Row], deadline: Deadline) -> JobHistory:
         """Return the fewest rows of a part of the run for which a row is expected, each in its own batch."""

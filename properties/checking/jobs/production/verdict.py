@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....counterexamples.of_jobs import NO_ROW, JobCounterexample, counted
+from ....counterexamples.of_jobs import NO_ROW, counted
 from ....generators.columns.formatting import shown_row, typed_row
 from ....generators.columns.forms.rows import Row
 from ....generators.columns.model import Expected
 from ....outcomes.equality import comparable
 from ....outcomes.outcomes import Difference
-from ....witnesses.job.plan.plans import delays_by_input
 from ..conclusion import limits
 from ..reports import JobReport
 from ..verdicts import Inconclusive, Violated
@@ -91,20 +90,14 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
     elif not (surplus and missing):
         both, more = _alike(judging, [*surplus, *missing][0], first.when, found, written)
         came, wanted = counted(came, wanted, len(both), more)
-    counterexample = JobCounterexample(
-        job=f"the run of {judge.name}",
-        oracle=judge.oracle.name,
-        history=narrowing.rows_of(key_of(first) if columns else None),
-        sources=judging.sources,
-        expected=Expected("end", [[*both, *missing]]),
-        emitted=[[*both, *surplus]],
-        difference=Difference(None, missing, surplus),
-        run=replace(judging.options.run, mode="append"),
-        unique=None,
-        seed=0,
-        delays_us=delays_by_input(judging.declared.plan, judging.sources),
-        equality=judging.options.equality,
-        says=f"violated: {where} the run of {judge.name} wrote {came}, and {judge.oracle.name} expects {wanted}.",
+    counterexample = judging.counterexample(
+        f"the run of {judge.name}",
+        narrowing.rows_of(key_of(first) if columns else None),
+        Expected("end", [[*both, *missing]]),
+        [[*both, *surplus]],
+        Difference(None, missing, surplus),
+        replace(judging.options.run, mode="append"),
+        f"violated: {where} the run of {judge.name} wrote {came}, and {judge.oracle.name} expects {wanted}.",
     )
     counterexample, here = narrowing.closer(counterexample)
     keys = {*map(key_of, found)} if columns else set()

@@ -246,12 +246,13 @@ def _save_disagreement(
     trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenModel, folder: Path, on: ReplayedOn
 ) -> Path:
     from .....specs.replay import history_of
-    from ....counterexamples.counterexample import Saved
-    from ....counterexamples.of_operators import save_history
+    from ....counterexamples.counterexample import Counterexample
+    from ....counterexamples.of_operators import FolderStore
     from ....counterexamples.store import HISTORY
     from ....laws.all import Subject
 
     history = history_of(trace, constants, chosen.model.module.stem)
     subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"
-    saved, _ = save_history(folder, Saved(law=f"replay {chosen.name}", history=history, subject=subject))
+    known = Counterexample(law=f"replay {chosen.name}", history=history, subject=subject)
+    saved = FolderStore(folder).write_history(known, {})
     return saved / HISTORY

@@ -42,7 +42,7 @@ class FewRecords(ReferenceLaw):
 
     def differences(self, history, played, outcome):
         long = len(history.records) >= self.least
-        return [Difference(history.name, "a", 0, [], [])] if long else []
+        return [Difference(0, [], [], "a", history.name)] if long else []
 
 
 folder, checks, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

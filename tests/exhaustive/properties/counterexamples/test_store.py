@@ -18,8 +18,8 @@ import os, sys
 from itertools import count
 from pathlib import Path
 from store_of_jobs_setup import die_at
-from streamproof.properties.counterexamples.counterexample import Saved
-from streamproof.properties.counterexamples.of_operators import save_history
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.counterexamples.store import remove_folder
 from streamproof.reference.core.history import parse_history
 
@@ -27,8 +27,8 @@ HEADER = '{"operator": "table_table_join", "options": {}}\\n'
 RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
 
 def save(folder, value):
-    one = Saved(law="changelog", history=parse_history(HEADER + RECORD % value))
-    return save_history(folder, one, {"counterexample.txt": "f" * 10_000})[0]
+    one = Counterexample(law="changelog", history=parse_history(HEADER + RECORD % value))
+    return FolderStore(folder).write_history(one, {"counterexample.txt": "f" * 10_000})
 """
 FOUR_AT_ONCE = f"""{SAVING}
 ready, go = os.pipe()

@@ -13,8 +13,8 @@ from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking.check import check_operators, check_reference
 from streamproof.properties.checking.replays import Replayed, replay
 from streamproof.properties.checking.report import Report
-from streamproof.properties.counterexamples.counterexample import Saved
-from streamproof.properties.counterexamples.of_operators import FolderStore, save_history, saved
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_operators import FolderStore, saved
 from streamproof.properties.laws.all import LAWS, Subject
 from streamproof.properties.laws.base import OWN, CannotRecheck, Comparison, Law, Verdict
 from streamproof.properties.laws.case import Case
@@ -38,7 +38,8 @@ def history(value: int = 2, clock: str = "batch") -> History:
 
 
 def save(folder: Path, one: History | None = None, **changed: Any) -> Path:
-    return save_history(folder, replace(Saved(law="changelog", history=one or history(), seed=7), **changed))[0]
+    known = replace(Counterexample(law="changelog", history=one or history(), seed=7), **changed)
+    return FolderStore(folder).write_history(known, {})
 
 
 def laws_of(folder: Path, subject: Subject, mutant: str | None = None) -> list[str]:

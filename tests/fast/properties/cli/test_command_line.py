@@ -542,7 +542,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Checking:
                 report.histories += 1
                 if violated and turn.is_first:
                     found = counterexample()
-                    comparison = Comparison(found.left, found.right, found.differences)
+                    comparison = Comparison(found.expected, found.actual, found.differences)
                     result.violations.append(BrokenCase(Case(found.history), comparison))
                     if told:
                         unshrunk = replace(found, confirmed=False, unconfirmed=NOT_RECHECKED)

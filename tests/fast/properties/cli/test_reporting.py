@@ -56,7 +56,7 @@ def conforming(report: Report, store: Any) -> None:
 def violating(report: Report, store: Any) -> None:
     if report.operator == "session_windows":
         found = counterexample_of(history_of())
-        comparison = Comparison(found.left, found.right, found.differences)
+        comparison = Comparison(found.expected, found.actual, found.differences)
         report.results[0].violations.append(BrokenCase(Case(found.history), comparison))
         report.found.append((found, store.save(found)))
 

@@ -67,8 +67,8 @@ def counterexample(text: str = HISTORY, right: Outcome | None = None, **changed:
         law="changelog",
         sentence=verdict,
         history=history,
-        left=("reference", reference),
-        right=("Spark", outcome),
+        expected=("reference", reference),
+        actual=("Spark", outcome),
         differences=found,
         seed=7,
     )

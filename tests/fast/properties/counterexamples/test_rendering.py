@@ -6,8 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_jobs import counterexample_of
 from streamproof.properties.counterexamples.tables import BatchWatermarks, result_rows, results_table
+from streamproof.properties.counterexamples.text import counterexample_text
 from streamproof.properties.generators.columns.formatting import cell, elapsed, shown_row
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
@@ -25,7 +27,9 @@ def at(seconds: float, user: Any = "a", input: str = "clicks") -> Arrival:
     return Arrival(input, {"user": user, "at": from_microseconds(START) + timedelta(seconds=seconds)})
 
 
-def counterexample(*batches: list[Arrival], sources: tuple[Source, ...] = (CLICKS,), **more: Any) -> JobCounterexample:
+def counterexample(
+    *batches: list[Arrival], sources: tuple[Source, ...] = (CLICKS,), **more: Any
+) -> Counterexample[JobHistory]:
     given: dict[str, Any] = {
         "expected": Expected("batches", [[] for _ in batches]),
         "emitted": [[{"n": 1}], *[[] for _ in batches[1:]]],
@@ -35,7 +39,7 @@ def counterexample(*batches: list[Arrival], sources: tuple[Source, ...] = (CLICK
     }
     clock = more.pop("clock", ())
     given |= more
-    return JobCounterexample(
+    return counterexample_of(
         job="job (x.py:1)",
         oracle="the oracle",
         history=JobHistory(tuple(map(tuple, batches)), clock),
@@ -47,7 +51,7 @@ def counterexample(*batches: list[Arrival], sources: tuple[Source, ...] = (CLICK
 
 
 def test_the_first_lines_say_what_was_expected_what_came_and_of_which_rows() -> None:
-    lines = counterexample([at(0)], [at(10, "b"), at(1)]).text.splitlines()
+    lines = counterexample_text(counterexample([at(0)], [at(10, "b"), at(1)])).splitlines()
     assert lines[:15] == [
         "violated: in batch 0 the oracle expects no such row, and job (x.py:1) emits n 1.",
         "",
@@ -68,10 +72,10 @@ def test_the_first_lines_say_what_was_expected_what_came_and_of_which_rows() -> 
 
 
 def test_a_row_behind_the_watermark_is_marked() -> None:
-    text = counterexample([at(0), at(60)], [at(55)], [at(54)]).text
+    text = counterexample_text(counterexample([at(0), at(60)], [at(55)], [at(54)]))
     assert "○ a row behind the watermark" in text
     assert text.count("○") == 3  # and in the legend
-    assert "○" not in counterexample([at(0), at(60)], [at(56)]).text
+    assert "○" not in counterexample_text(counterexample([at(0), at(60)], [at(56)]))
 
 
 def test_under_available_now_rows_are_late_one_batch_later() -> None:
@@ -92,12 +96,12 @@ def test_a_clock_moves_the_watermark_without_rows() -> None:
         BatchWatermarks(None, START + 55 * SECOND),
         BatchWatermarks(START + 55 * SECOND, START + 85 * SECOND),
     ]
-    assert "no rows" not in moved.text.splitlines()[0]
-    assert "event time reached" in moved.text
+    assert "no rows" not in counterexample_text(moved).splitlines()[0]
+    assert "event time reached" in counterexample_text(moved)
 
 
 def test_the_watermark_of_two_inputs_is_that_of_the_slower_one() -> None:
-    text = counterexample([at(0), at(60, "b", "views")], sources=(CLICKS, VIEWS)).text
+    text = counterexample_text(counterexample([at(0), at(60, "b", "views")], sources=(CLICKS, VIEWS)))
     assert "views 'b'" in text
     assert "┊" in text
     delays = {"clicks": 5 * SECOND, "views": 10 * SECOND}
@@ -107,12 +111,12 @@ def test_the_watermark_of_two_inputs_is_that_of_the_slower_one() -> None:
 
 
 def test_without_a_known_delay_no_watermark_is_shown() -> None:
-    text = counterexample([at(0)], delays_us=None).text
+    text = counterexample_text(counterexample([at(0)], delays_us=None))
     assert "watermark" not in text
 
 
 def test_a_null_event_time_and_a_null_key_are_shown() -> None:
-    text = counterexample([Arrival("clicks", {"user": None, "at": None}), at(0)]).text
+    text = counterexample_text(counterexample([Arrival("clicks", {"user": None, "at": None}), at(0)]))
     assert "null   null" in text
 
 
@@ -121,15 +125,15 @@ def test_event_times_without_a_zone_are_shown_as_they_are() -> None:
     rows = [Arrival(name, {**row, "at": row["at"].replace(tzinfo=None)}) for name, row in (at(0), at(60))]
     shown = counterexample(rows, sources=(clicks,))
     assert shown.watermarks == [BatchWatermarks(None, START + 55 * SECOND)]
-    assert "'a'    2023-11-14 22:13:20   2023-11-14 22:14:15Z" in shown.text
-    assert "Event time, from 2023-11-14 22:13:20Z" in shown.text
+    assert "'a'    2023-11-14 22:13:20   2023-11-14 22:14:15Z" in counterexample_text(shown)
+    assert "Event time, from 2023-11-14 22:13:20Z" in counterexample_text(shown)
 
 
 def test_what_is_large_is_cut_and_says_by_how_much() -> None:
     many = counterexample([at(number) for number in range(10_000)])
-    assert "… and 9,960 more rows" in many.text
-    assert "Event time, from" not in many.text
-    assert len(many.text) < 10_000
+    assert "… and 9,960 more rows" in counterexample_text(many)
+    assert "Event time, from" not in counterexample_text(many)
+    assert len(counterexample_text(many)) < 10_000
     assert cell("x" * 1_000) == f"'{'x' * 39}… (1,002 characters)"
 
 

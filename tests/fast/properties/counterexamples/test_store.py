@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from streamproof.properties.counterexamples import of_operators, store
-from streamproof.properties.counterexamples.counterexample import Saved
-from streamproof.properties.counterexamples.of_operators import save_history, saved
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_operators import FolderStore, saved
 from streamproof.properties.counterexamples.store import METADATA, Refresh, put, remove_folder, sweep
 from streamproof.properties.laws.all import Subject
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
@@ -24,12 +24,12 @@ def history(value: int = 0) -> History:
     return parse_history(HEADER + RECORD % value)
 
 
-def known(value: int = 0, **changed: Any) -> Saved:
-    return replace(Saved(law="changelog", history=history(value), seed=7, versions="v"), **changed)
+def known(value: int = 0, **changed: Any) -> Counterexample[History]:
+    return replace(Counterexample(law="changelog", history=history(value), seed=7, versions="v"), **changed)
 
 
 def save(folder: Path, value: int = 0, **changed: Any) -> Path:
-    return save_history(folder, known(value, **changed), {"counterexample.txt": f"{value}\n"})[0]
+    return FolderStore(folder).write_history(known(value, **changed), {"counterexample.txt": f"{value}\n"})
 
 
 def names(folder: Path) -> list[str]:
@@ -56,9 +56,9 @@ def test_whatever_makes_a_counterexample_another_gives_it_a_folder_of_its_own(
 
 
 def test_the_same_one_again_leaves_what_is_there(tmp_path: Path) -> None:
-    path, version = save_history(tmp_path, known())
-    again, version_again = save_history(tmp_path, known(seed=8))
-    assert (path, version is not None, version_again) == (again, True, None)
+    first, second = FolderStore(tmp_path), FolderStore(tmp_path)
+    path, again = first.write_history(known(), {}), second.write_history(known(seed=8), {})
+    assert (path, len(first._written), second._written) == (again, 1, {})
     assert json.loads((path / "counterexample.json").read_text())["seed"] == 7
     assert names(tmp_path) == [path.name]
 
@@ -85,7 +85,7 @@ def test_a_file_of_that_name_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_history_and_metadata_are_read_back(tmp_path: Path) -> None:
     before = known(2, mutant="forgetful", confirmed=False, original=history(3), subject="reference")
-    path, _ = save_history(tmp_path, before)
+    path = FolderStore(tmp_path).write_history(before, {})
     assert sorted(file.name for file in path.iterdir()) == ["counterexample.json", "history.jsonl", "original.jsonl"]
     assert list(saved(tmp_path, "table_table_join")) == [replace(before, folder=path)]
 
@@ -146,7 +146,9 @@ def test_a_folder_of_an_earlier_version_is_read(
     path.mkdir(parents=True)
     before = replace(history(), clock=clock)
     (path / "history.jsonl").write_text(before.to_text())
-    assert list(saved(tmp_path, "table_table_join")) == [Saved(law=law, history=before, subject=subject, folder=path)]
+    assert list(saved(tmp_path, "table_table_join")) == [
+        Counterexample(law=law, history=before, subject=subject, folder=path)
+    ]
 
 
 DAMAGED_METADATA = {
@@ -307,16 +309,16 @@ def test_one_that_is_taken_away_between_is_written_again(tmp_path: Path, monkeyp
         return False
 
     monkeypatch.setattr(store, "_is_same", gone)
-    again, version = save_history(tmp_path, known())
-    assert (again, version is not None) == (path, True)
+    again = FolderStore(tmp_path)
+    assert (again.write_history(known(), {}), len(again._written)) == (path, 1)
 
 
 def test_what_another_process_has_found_meanwhile_is_not_forgotten(tmp_path: Path) -> None:
-    mine, theirs = store.Store(), store.Store()
-    for refresh, stays in (("unconfirmed", True), ("never", False)):
-        folder = tmp_path / refresh
-        path = mine.remembered(*save_history(folder, known(confirmed=False), refresh="never"))
-        theirs.remembered(*save_history(folder, known(), refresh=refresh))  # type: ignore[arg-type]
+    both: list[tuple[Refresh, bool]] = [("unconfirmed", True), ("never", False)]
+    for refresh, stays in both:
+        mine, theirs = FolderStore(tmp_path / refresh), FolderStore(tmp_path / refresh)
+        path = mine.write_history(known(confirmed=False), {}, "never")
+        theirs.write_history(known(), {}, refresh)
         theirs.forget(path)
         mine.forget(path)
         assert path.exists() == stays

@@ -12,7 +12,7 @@ import pytest
 from store_of_jobs_setup import CLICKS, PLAIN, counterexample, history, metadata, saved, store_in
 from streamproof.properties.counterexamples import store
 from streamproof.properties.counterexamples.of_jobs import saved_histories
-from streamproof.properties.counterexamples.text import versions
+from streamproof.properties.counterexamples.text import counterexample_text, versions
 from streamproof.properties.generators.columns.histories.text import to_text
 from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
@@ -32,11 +32,11 @@ def test_a_counterexample_is_saved_as_history_text_and_metadata(tmp_path: Path) 
     said, path = store_in(tmp_path).violation(one, "1 of 300 histories differs.")
     assert path is not None
     assert re.fullmatch(r"job-[0-9a-f]{12}", path.name)
-    assert said.startswith(one.text)
+    assert said.startswith(counterexample_text(one))
     assert f"Saved in {path}, and run first the next time." in said
     assert {file.name for file in path.iterdir()} == {"counterexample.json", "counterexample.txt", "history.jsonl"}
     assert (path / "history.jsonl").read_text() == to_text(history(2), [CLICKS])
-    assert (path / "counterexample.txt").read_text() == one.text + "\n"
+    assert (path / "counterexample.txt").read_text() == counterexample_text(one) + "\n"
     assert metadata(path) == {
         "law": "the SQL statement",
         "subject": "job",
@@ -129,7 +129,7 @@ def test_a_history_that_can_t_be_made_smaller_stays_and_is_confirmed(tmp_path: P
     _, path = checking.violation(counterexample(history(2)), "9 of 300 histories differ.", kept)
     assert path == kept is not None
     assert metadata(path)["confirmed"]
-    assert (path / "counterexample.txt").read_text() == counterexample(history(2)).text + "\n"
+    assert (path / "counterexample.txt").read_text() == counterexample_text(counterexample(history(2))) + "\n"
 
 
 def test_what_another_check_saved_is_neither_changed_nor_forgotten(tmp_path: Path) -> None:

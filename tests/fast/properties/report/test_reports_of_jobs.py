@@ -15,7 +15,7 @@ from paths import ROOT
 from report_contents import HOSTILE
 from streamproof import Inconclusive, JobReport, UpgradeRefused, Violated, write_report
 from streamproof.properties.checking.jobs.reports import JudgedMutant, MutantsReport
-from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.counterexamples.of_jobs import counterexample_of
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.outcomes.equality import Equality
@@ -39,7 +39,7 @@ def violated(user: str = "a", delay_us: int | None = 5 * SECOND, path: Path | No
     came: Row = {"user": user, "n": 1}
     history = JobHistory(((at(0), at(60)), (at(1), at(90))))
     expected = Expected("batches", [[], [wanted]])
-    one = JobCounterexample(
+    one = counterexample_of(
         job="visits (jobs.py:3)",
         oracle="the rules",
         history=history,

@@ -81,7 +81,13 @@ def test_a_counterexample_is_reported_clean() -> None:
     sides = ("reference", outcome(1)), ("Spark", outcome(2))
     said = verdict_sentence("the law", Comparison(*sides, [difference]))
     counterexample = Counterexample(
-        law="changelog", sentence=said, history=history, left=sides[0], right=sides[1], differences=[difference], seed=0
+        law="changelog",
+        sentence=said,
+        history=history,
+        expected=sides[0],
+        actual=sides[1],
+        differences=[difference],
+        seed=0,
     )
     assert is_clean(said)
     assert said.count("\n") == 0

@@ -76,7 +76,7 @@ def test_a_filter_before_the_watermark_doesn_t_hold_it_up() -> None:
     expect = windows(size="10 minutes", delay="1 minute", aggregates={"clicks": "count"})
     with pytest.raises(Violated) as failure:
         check_job(job, CLICKS, expect=expect)
-    assert failure.value.counterexample.emitted == [[]] * len(failure.value.counterexample.history.batches)
+    assert failure.value.counterexample.actual[1] == [[]] * len(failure.value.counterexample.history.batches)
 
 
 def payments_by_hour(orders: DataFrame, payments: DataFrame) -> DataFrame:

@@ -28,7 +28,8 @@ from streamproof.properties.checking.jobs.job_check import (
     TWO_RUNS,
     JobCheck,
 )
-from streamproof.properties.counterexamples.of_jobs import AS_FOUND, JobCounterexample
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_jobs import AS_FOUND
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.generators.columns.resolving import resolve_all
@@ -88,7 +89,7 @@ def test_the_smallest_history_on_which_a_job_differs_is_one_row() -> None:
         checked(without_the_last, Copies())
     counterexample: Any = raised.value.counterexample
     assert len(counterexample.history.arrivals) == 1
-    assert not counterexample.emitted[0]
+    assert not counterexample.actual[1][0]
 
 
 def test_a_job_whose_results_other_keys_change_is_inconclusive_until_each_history_runs_alone() -> None:
@@ -298,7 +299,7 @@ def test_a_row_that_a_sink_lacks_is_shown_in_whatever_batch_it_is_expected() -> 
     check = JobCheck(given, Copies(), Variation(RUN))
     early = JobHistory(((Arrival("clicks", {"user": "a", "at": AT, "amount": 1}),), ()), (0, 0))
     shown = check.counterexample(early, check.variation, check.judge.compare_alone(early, check.variation))
-    assert [one.side for one in shown.results] == ["only expected"]
+    assert [one.side for one in shown.rows] == ["only expected"]
 
 
 class AllRows(Oracle):
@@ -360,7 +361,7 @@ def test_the_violation_as_found_is_kept_beside_a_smaller_one_that_differs_in_ano
     with pytest.raises(Violated) as raised:
         check.raise_smallest(history, compared, check.variation, head="1 differs.", started=time.monotonic())
     shrunk, found = raised.value.counterexample, raised.value.as_found
-    assert isinstance(shrunk, JobCounterexample)
+    assert isinstance(shrunk, Counterexample)
     assert found is not None
     assert ([len(one.history.arrivals) for one in (shrunk, found)], found.history) == ([1, 3], history)
     first, told = str(raised.value).split(AS_FOUND)

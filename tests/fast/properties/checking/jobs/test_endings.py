@@ -24,6 +24,7 @@ from streamproof.properties.checking.jobs.job_check import (
     _fullest,
 )
 from streamproof.properties.checking.jobs.smallest import MAX_WITHOUT_CLOCK, plainest
+from streamproof.properties.counterexamples.text import counterexample_text
 from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
 from streamproof.properties.generators.columns.histories.goals import LATE, SILENT_EXACTLY, SILENT_LESS, SILENT_MORE
 from streamproof.properties.generators.columns.histories.text import to_text
@@ -69,16 +70,21 @@ def test_a_counterexample_says_how_its_history_was_drawn_run_and_compared() -> N
     stopped = Restart().variation(update, [0, 1])
     check = check_of(variation=stopped, run=update, equality=three, seed=7, unique=["user"])
     drawn, saved = history([click()]), history([click()], seed=5)
-    of_drawn, of_saved = (
-        check.counterexample(one, stopped, check.judge.compare_alone(one, stopped)) for one in (drawn, saved)
+    rows = [{"user": "a", "n": n} for n in (1, 2)]
+    differing = check.judge.compare_alone(drawn, stopped)._replace(
+        expected=Expected("end", [rows[1:]]), emitted=[[row] for row in rows], difference=Difference(None, [], rows[1:])
     )
+    of_drawn, of_saved = (check.counterexample(one, stopped, differing) for one in (drawn, saved))
     assert (of_drawn.seed, of_saved.seed) == (7, 5)
-    assert (of_drawn.equality, of_drawn.run, of_drawn.unique, of_drawn.is_sink) == (three, stopped.run, ["user"], False)
-    assert of_drawn.runs == ("stopped after batch 0, 1 and started again", "without a stop")
+    assert (of_drawn.way, of_drawn.is_sink, of_drawn.law) == (stopped.run, False, "a restart")
+    assert of_drawn.compared == f"the table at the end; {three}"
+    assert [one.side for one in of_drawn.rows] == ["both"]  # the second row replaces the first, by its user
+    assert of_drawn.sentence.startswith("violated: stopped after batch 0, 1 and started again, ")
+    assert "; without a stop it emits " in of_drawn.sentence
     assert of_drawn.history.variation == {"law": "a restart", "given": [0, 1]}
     assert of_drawn.sources == check.judge.witness.sources
     plain = Variation(update)
-    assert check.counterexample(drawn, plain, check.judge.compare_alone(drawn, plain)).runs is None
+    assert check.counterexample(drawn, plain, differing).sentence.startswith("violated: at the end ")
     assert check.check(20).equality == three
 
 
@@ -99,7 +105,7 @@ def test_a_sink_s_counterexample_is_of_its_table_at_the_end() -> None:
     check = sink_check(Variation(replace(RUN, mode="update")))
     one = history([click()])
     found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
-    assert (found.is_sink, found.run.mode, check.judge.met.comparing) == (True, "complete", "end")
+    assert (found.is_sink, found.way and found.way.mode, check.judge.met.comparing) == (True, "complete", "end")
 
 
 @pytest.mark.parametrize(
@@ -344,16 +350,16 @@ def test_a_difference_that_only_a_history_alone_shows_says_whether_the_job_compu
 
 
 @pytest.mark.parametrize(
-    ("count", "delays_us", "delays"),
-    [(1, [5 * SECOND], {"clicks": 5 * SECOND}), (0, [], None), (2, [5 * SECOND], None)],
+    ("count", "delays_us", "is_known"), [(1, [5 * SECOND], True), (0, [], False), (2, [5 * SECOND], False)]
 )
-def test_a_counterexample_has_the_delay_of_each_input_where_it_is_known(
-    count: int, delays_us: list[int], delays: Any
+def test_a_counterexample_has_watermarks_where_the_delay_of_each_input_is_known(
+    count: int, delays_us: list[int], is_known: bool
 ) -> None:
     declared = {"watermarks": Watermarks(count), "plan": Plan(delays_us=delays_us)}
     check, one = check_of(runner=declaring(**declared)), history([click()])
     found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
-    assert found.delays_us == delays
+    at = one.batches[0][0].row["at"].timestamp() * SECOND
+    assert [mark.after_us for mark in found.watermarks] == ([at - 5 * SECOND] if is_known else [])
 
 
 def test_why_histories_run_alone_is_said_by_the_first_reason_that_there_is() -> None:
@@ -411,8 +417,8 @@ def test_late_rows_are_a_goal_where_they_are_drawn_and_a_watermark_is_delayed(
 def test_the_batches_behind_the_last_row_are_shown_of_a_check_and_not_of_a_run() -> None:
     check, one = check_of(), history([click()], [], [])
     found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
-    for says, shown in (("", True), ("violated: the run wrote nothing.", False)):
-        arrives = replace(found, says=says).text.partition("What arrives:")[2]
+    for is_of_run, shown in ((False, True), (True, False)):
+        arrives = counterexample_text(replace(found, is_of_run=is_of_run)).partition("What arrives:")[2]
         assert ("batch 0" in arrives, "batch 2" in arrives) == (True, shown)
 
 
@@ -500,9 +506,9 @@ def test_of_the_examples_of_a_law_the_smallest_that_differs_is_shown(tmp_path: P
 )
 def test_of_tables_the_first_that_differs_is_shown(batch: int | None, when: str, n: int) -> None:
     check, one = check_of(), history([click()])
-    found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
     tables = [[{"n": number}] for number in (1, 2, 3)]
-    shown = replace(
-        found, expected=Expected("cuts", tables), emitted=[[]] * 3, difference=Difference(batch, [{"n": n}], [])
-    ).results
+    compared = check.judge.compare_alone(one, check.variation)._replace(
+        expected=Expected("cuts", tables), emitted=[[]] * 3, difference=Difference(batch, [{"n": n}], [])
+    )
+    shown = check.counterexample(one, check.variation, compared).rows
     assert [(row.when, row.side, row.row) for row in shown] == [(when, "only expected", {"n": n})]

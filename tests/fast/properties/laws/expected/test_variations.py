@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof import BadInput
-from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_jobs import counterexample_of
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.all import UPGRADE, saved_variation, variations_of
 from streamproof.properties.laws.metamorphic.crash import Replay
@@ -199,8 +200,8 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
     assert output_of(query, lambda: None).covered == goals
 
 
-def counterexample(expected: list[Any], emitted: list[Any], difference: Difference) -> JobCounterexample:
-    return JobCounterexample(
+def counterexample(expected: list[Any], emitted: list[Any], difference: Difference) -> Counterexample[JobHistory]:
+    return counterexample_of(
         job="job (x.py:1)",
         oracle="the job without a crash",
         history=history(1),
