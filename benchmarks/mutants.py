@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamproof import JobReport
-from streamproof.properties.checking.jobs.reports import MutantsReport
+from streamproof.properties.checking.jobs.reports import JudgedMutants
 
 from .processes import CpuClock
 
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
     """
 
     name: str
-    report: MutantsReport
+    report: JudgedMutants
     cpu_seconds: float
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ from .invariants import Invariants, invariants_of
 from .job_check import JobCheck
 from .mutants import check_mutants
 from .replay import replay_run
-from .reports import JobReport, MutantsReport
+from .reports import JobReport, JudgedMutants
 from .upgrade import check_upgrade
 
 REPLAY_SECONDS = 600
@@ -114,7 +114,7 @@ class Job:
         return replace(report, mutants=check_mutants(of_mutants, expect, histories or HISTORIES))
 
     @checked
-    def mutants(self, *, expect: Any, **asked: Unpack[Drawing]) -> MutantsReport:
+    def mutants(self, *, expect: Any, **asked: Unpack[Drawing]) -> JudgedMutants:
         """Check the job and its mutants, and report the mutants that the check doesn't kill; as `check`."""
         __tracebackhide__ = True
         found = self.check(expect=expect, mutants=True, **asked).mutants

@@ -32,7 +32,7 @@ from ...witnesses.spark.platform import connect
 from ...witnesses.spark.session import is_own_session, use_own_session
 from .arguments import CheckOptions, oracle_of
 from .job_check import JobCheck
-from .reports import Fate, JudgedMutant, MutantsReport
+from .reports import Fate, JudgedMutant, JudgedMutants
 from .verdicts import Inconclusive
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class _ComparedWithOriginal(_MutantCheck):
         """Leave it at the shared query."""
 
 
-def check_mutants(options: CheckOptions, expect: Any, histories: int) -> MutantsReport:
+def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedMutants:
     """Check the mutants of a job on drawn histories, as the job itself is checked.
 
     Args:
@@ -219,7 +219,7 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> Mutants
             raise BadInput(
                 f"{location(function)} can't be mutated: its source, run again as it is, gives another job: {why}"
             )
-    return MutantsReport(plain.judge.name, plain.judge.oracle.name, judged, time.monotonic() - started)
+    return JudgedMutants(plain.judge.name, plain.judge.oracle.name, judged, time.monotonic() - started)
 
 
 def _at_once(options: CheckOptions, source: JobSource) -> int:

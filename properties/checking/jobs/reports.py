@@ -32,7 +32,7 @@ class JudgedMutant:
 
 
 @dataclass(frozen=True)
-class MutantsReport:
+class JudgedMutants:
     """The mutants of a job, and how many of them its check kills.
 
     Attributes:
@@ -96,7 +96,7 @@ class JobReport(Shown):
     counted: Sequence[str] = ()
     not_checked: Sequence[str] = ()
     equality: Equality = TWELVE_DIGITS
-    mutants: MutantsReport | None = None
+    mutants: JudgedMutants | None = None
     limits: Sequence[str] = ()
     notes: Sequence[str] = ()
     between: Sequence[str] = ("expected", "job")

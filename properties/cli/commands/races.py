@@ -18,8 +18,8 @@ from ..spec.files import write_text
 from ..terminal import EXITS, STYLES, messages, results, steps, titled_table
 
 if TYPE_CHECKING:
+    from ...models.broker.run import RaceAnswer, RacePlan, RacesPlayed
     from ...witnesses.kafka_broker.cohort import Pauses
-    from ...witnesses.kafka_broker.run import RaceAnswer, RacePlan, RaceReport
 
 Join = StrEnum("Join", {"INNER": "inner", "LEFT": "left", "INNER_BY_LEFT": "inner-by-left"})
 """The joins of `witnesses.kafka_broker.application.JOINS`."""
@@ -92,11 +92,11 @@ def races(
 
     Exits 0 if every result is the join of its tables, 1 if a result is stale, and 3 if it could not run.
     """
+    from ...models.broker.races import chosen
+    from ...models.broker.recording import require_recordable
+    from ...models.broker.run import RacePlan, run
     from ...witnesses.kafka_broker.application import Settings
     from ...witnesses.kafka_broker.broker import existing_cluster
-    from ...witnesses.kafka_broker.races import chosen
-    from ...witnesses.kafka_broker.recording import require_recordable
-    from ...witnesses.kafka_broker.run import RacePlan, run
 
     use_version(kafka_version)
     pauses, client = _pauses(pause_ms), _client_properties(client_config, bootstrap)
@@ -147,8 +147,8 @@ def _pauses(text: str) -> Pauses:
     return Pauses(int(least), int(most or least))
 
 
-def _print(report: RaceReport, plan: RacePlan) -> None:
-    from ...witnesses.kafka_broker.races import changes_of
+def _print(report: RacesPlayed, plan: RacePlan) -> None:
+    from ...models.broker.races import changes_of
 
     later = list(report.answers[0].after)
     title = f"foreign-key join ({plan.settings.join}) of Kafka Streams {version_in_use()} on a broker"
@@ -180,14 +180,14 @@ def _print(report: RaceReport, plan: RacePlan) -> None:
 
 
 def _how(answer: RaceAnswer) -> str:
-    from ...witnesses.kafka_broker.judging import counted
+    from ...models.broker.judging import counted
 
     kinds = counted(answer.stale)
     return ", ".join(kind if len(kinds) == 1 else f"{kind}: {count:,}" for kind, count in kinds.items())
 
 
 def _print_smallest(answer: RaceAnswer) -> None:
-    from ...witnesses.kafka_broker.shrinking import REPEATS
+    from ...models.broker.shrinking import REPEATS
 
     for kind, one in answer.smallest.items():
         again = f", stale in {answer.shrunk[kind].times} of {REPEATS}" if kind in answer.shrunk else ""

@@ -69,7 +69,7 @@ def _processor(processor: StatefulProcessor) -> StatefulProcessor:
     """Return a processor that lets this one handle its input rows one at a time, and all else as it comes."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    class OfRow(StatefulProcessor):
+    class OneAtATime(StatefulProcessor):
         def init(self, handle: Any) -> None:
             processor.init(handle)
 
@@ -86,7 +86,7 @@ def _processor(processor: StatefulProcessor) -> StatefulProcessor:
         def close(self) -> None:
             processor.close()
 
-    return OfRow()
+    return OneAtATime()
 
 
 _TAKING: Mapping[str, tuple[str, Callable[[Any], Any]]] = {

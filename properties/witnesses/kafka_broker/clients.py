@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 from ....reference.core.errors import StreamproofError
 from ...system.visible import first_cause
 from ..kafka.functions import JavaFunctions, filled
+from ..kafka.jvm import driver_of, kafka_jars, kafka_jvm
 from ..kafka.playing import cell, latin1, parsed, row_of, written
-from .broker import Cluster
+from .broker import Cluster, broker_jars, own_broker
 
 CLIENTS = "org.apache.kafka.clients"
 _TIMEOUT_MS = 20_000
@@ -300,3 +302,30 @@ def _reading(functions: JavaFunctions) -> Any:
     read = functions.each(row)
     read = read.asType(read.type().changeParameterType(0, poll.type().returnType()))
     return functions.function(functions.then(poll, read, written(functions)))
+
+
+@contextmanager
+def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iterator[Clients]:
+    """Connect to a cluster for the time of a block; None for a broker of this process's own.
+
+    Raises:
+        MissingTool: Jars can't be fetched, or there is no Java.
+        StreamproofError: The broker doesn't start, or the cluster doesn't answer.
+    """
+    # Before the two start together: they would fetch into one folder.
+    kafka_jars(driver_of())
+    if cluster is None:
+        broker_jars()
+    with ExitStack() as stack:
+        # Two JVMs start together: each takes seconds.
+        with ThreadPoolExecutor(1) as other:
+            jvm = other.submit(kafka_jvm)
+            if cluster is None:
+                progress("starting a Kafka broker")
+                cluster = stack.enter_context(own_broker())
+        clients = Clients(jvm.result().gateway, cluster)
+        try:
+            yield clients
+        finally:
+            with suppress(Exception):  # what fails here hides what failed before
+                clients.close()

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ....reference.core.errors import BadInput
-from ....reference.core.history import History
+from ....reference.core.history import ClockAdvance, Cut, History
 from ....reference.core.operator import operator_named
-from ....reference.core.records import Table
+from ....reference.core.records import Record, Table
 from ....specs.races import OPERATOR
 from ...outcomes.outcomes import Grain, Outcome
 from ..base import Witness
 from ..run_options import PLAIN, RunOptions
-from .application import INNER, LEFT, Settings, running
+from .application import FOREIGN_KEY, INNER, INNER_BY_LEFT, LEFT, Settings, running
+from .clients import clients_of
 from .cohort import Pauses, play, tables
-from .races import refusal
-from .run import clients_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,42 @@ class KafkaBrokerWitness(Witness):
                         table: Table = {(key, None): row for key, row in rows.items()}
                         outcomes[index] = Outcome(histories[index].name, Grain.END, final=table, knows_dropped=False)
         return [outcomes[index] for index in range(len(histories))]
+
+
+def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
+    """Return the options of the reference's foreign-key join for a join of the application.
+
+    Args:
+        join: One of `JOINS`.
+        foreign_key: The field of the left value that names the right row.
+    """
+    if join == LEFT:
+        return {"foreign_key": foreign_key, "join": "left", "null_foreign_key": "keep"}
+    return {"foreign_key": foreign_key, "join": "inner"}
+
+
+def refusal(history: History, join: str) -> str | None:
+    """Return the reason why a history can't be played on a broker under a join; None if it can."""
+    if history.operator != OPERATOR:
+        return f"it is a history of {history.operator}, and a broker is asked for {OPERATOR} alone"
+    if history.options.get("join", "inner") != options_of(join)["join"]:
+        other = "left" if join in (INNER, INNER_BY_LEFT) else "inner"
+        return f"it is a history of the {other} join: say --join {other}"
+    if history.options.get("protocol", "kip") != "kip":
+        return f"Kafka has no protocol {history.options['protocol']!r}: it follows KIP-213's instructions, protocol kip"
+    if history.has_schedule or not all(isinstance(line, Record | Cut | ClockAdvance) for line in history.lines):
+        return "on a broker nobody says when a message arrives: leave delivery manual and the deliver lines out"
+    if any(record.key is None for record in history.records):
+        return "a record without a key can't be told from those of other histories: leave it out"
+    if history.options.get("null_foreign_key") == "ignore" and join == LEFT and _loses_key(history):
+        return "Kafka has no left join that ignores null foreign keys: say null_foreign_key keep"
+    return None
+
+
+def _loses_key(history: History) -> bool:
+    join: Any = operator_named(OPERATOR).declare(history.options)
+    rows = (record.value for record in history.records if record.input == "left" and record.value is not None)
+    return any(join.foreign_key_of(value) is None for value in rows)
 
 
 def _join(history: History) -> str:

@@ -18,7 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from streamproof.properties.generators.cohorts import record_batches
-from streamproof.properties.witnesses.kafka_broker.races import race as race_on_a_broker
+from streamproof.properties.models.broker.races import race as race_on_a_broker
 from streamproof.properties.witnesses.spark.witness import SPARK
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.records import Record

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 from faults import Fault, Running, assert_ends_as_it_must, processes_left, processes_of
+from streamproof.properties.models.broker.races import changes_of, of_join
 from streamproof.properties.system.work import sweep
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka.jvm import kafka_jars
 from streamproof.properties.witnesses.kafka_broker import broker
 from streamproof.properties.witnesses.kafka_broker.broker import Cluster, broker_jars, free_ports, own_broker
-from streamproof.properties.witnesses.kafka_broker.races import changes_of, of_join
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.records import Record

@@ -14,7 +14,7 @@ import pytest
 from paths import ROOT
 from report_contents import HOSTILE
 from streamproof import Inconclusive, JobReport, UpgradeRefused, Violated, write_report
-from streamproof.properties.checking.jobs.reports import JudgedMutant, MutantsReport
+from streamproof.properties.checking.jobs.reports import JudgedMutant, JudgedMutants
 from streamproof.properties.counterexamples.of_jobs import counterexample_of
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
@@ -139,7 +139,7 @@ JUDGED = [
     JudgedMutant(f"line {number}", fate, f"why {number}")
     for number, fate in enumerate(("killed", "survived", "killed", "doesn't run", "no difference"))
 ]
-MUTANTS = MutantsReport("a (jobs.py:1)", "the SQL statement", JUDGED, 4.6)
+MUTANTS = JudgedMutants("a (jobs.py:1)", "the SQL statement", JUDGED, 4.6)
 COMMON: dict[str, Any] = {"not_checked": ["b", "c"], "equality": NINE, "limits": ["d", "e"]}
 TEXTS = [
     (

@@ -13,6 +13,19 @@ from typing import Any
 
 import pytest
 from streamproof.properties.generators.cohorts import record_batches
+from streamproof.properties.models.broker.judging import (
+    MISSES,
+    OUTDATED,
+    STANDS,
+    Stale,
+    counted,
+    expected,
+    judged,
+    smallest,
+)
+from streamproof.properties.models.broker.races import ARRIVALS, changes_of, chosen, drawn, race
+from streamproof.properties.models.broker.recording import require_recordable
+from streamproof.properties.models.broker.shrinking import MOST_LINES, REPEATS, Ask, Shrunk, shorter, shrink
 from streamproof.properties.witnesses.kafka_broker.application import (
     INNER,
     INNER_BY_LEFT,
@@ -31,19 +44,7 @@ from streamproof.properties.witnesses.kafka_broker.broker import (
 )
 from streamproof.properties.witnesses.kafka_broker.clients import Partition, Received, explained
 from streamproof.properties.witnesses.kafka_broker.cohort import PER_MS, Pauses, due, prefixed, stamped, tables
-from streamproof.properties.witnesses.kafka_broker.judging import (
-    MISSES,
-    OUTDATED,
-    STANDS,
-    Stale,
-    counted,
-    expected,
-    judged,
-    smallest,
-)
-from streamproof.properties.witnesses.kafka_broker.races import ARRIVALS, changes_of, chosen, drawn, race, refusal
-from streamproof.properties.witnesses.kafka_broker.recording import require_recordable
-from streamproof.properties.witnesses.kafka_broker.shrinking import MOST_LINES, REPEATS, Ask, Shrunk, shorter, shrink
+from streamproof.properties.witnesses.kafka_broker.witness import refusal
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.reference.core.history import Cut, History, parse_history
 from streamproof.reference.core.records import Record

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof.properties.models.broker.recording import recorded, require_recordable
 from streamproof.properties.witnesses.kafka_broker.application import INNER_BY_LEFT, LEFT, Settings
 from streamproof.properties.witnesses.kafka_broker.clients import Received
-from streamproof.properties.witnesses.kafka_broker.recording import recorded, require_recordable
 from streamproof.reference.core.errors import BadInput
 from streamproof.specs.traces import UNKNOWN, JoinTrace, parse_trace
 

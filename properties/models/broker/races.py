@@ -10,15 +10,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ....reference.core.errors import BadInput
-from ....reference.core.history import CUT, ClockAdvance, Cut, History, read_history
-from ....reference.core.operator import operator_named
+from ....reference.core.history import CUT, History, read_history
 from ....reference.core.records import Record
 from ....specs.races import OPERATOR, RACES, lines_of
 from ...generators.draws import HistorySettings, draw_histories
-from .application import FOREIGN_KEY, INNER, INNER_BY_LEFT, LEFT
+from ...witnesses.kafka_broker.application import INNER
+from ...witnesses.kafka_broker.witness import options_of, refusal
 
 DRAWN = "drawn"
 """The name of histories that are drawn at random."""
@@ -37,18 +36,6 @@ class PlayedHistories:
 
     name: str
     histories: tuple[History, ...]
-
-
-def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
-    """Return the options of the reference's foreign-key join for a join of the application.
-
-    Args:
-        join: One of `JOINS`.
-        foreign_key: The field of the left value that names the right row.
-    """
-    if join == LEFT:
-        return {"foreign_key": foreign_key, "join": "left", "null_foreign_key": "keep"}
-    return {"foreign_key": foreign_key, "join": "inner"}
 
 
 def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[PlayedHistories]:
@@ -115,27 +102,3 @@ def drawn(count: int, join: str, seed: int) -> list[History]:
         records, half = history.records, ARRIVALS // 2
         histories.append(replace(history, lines=(*records[:half], CUT, *records[half:]), clock="stream_time"))
     return histories
-
-
-def refusal(history: History, join: str) -> str | None:
-    """Return the reason why a history can't be played on a broker under a join; None if it can."""
-    if history.operator != OPERATOR:
-        return f"it is a history of {history.operator}, and a broker is asked for {OPERATOR} alone"
-    if history.options.get("join", "inner") != options_of(join)["join"]:
-        other = "left" if join in (INNER, INNER_BY_LEFT) else "inner"
-        return f"it is a history of the {other} join: say --join {other}"
-    if history.options.get("protocol", "kip") != "kip":
-        return f"Kafka has no protocol {history.options['protocol']!r}: it follows KIP-213's instructions, protocol kip"
-    if history.has_schedule or not all(isinstance(line, Record | Cut | ClockAdvance) for line in history.lines):
-        return "on a broker nobody says when a message arrives: leave delivery manual and the deliver lines out"
-    if any(record.key is None for record in history.records):
-        return "a record without a key can't be told from those of other histories: leave it out"
-    if history.options.get("null_foreign_key") == "ignore" and join == LEFT and _loses_key(history):
-        return "Kafka has no left join that ignores null foreign keys: say null_foreign_key keep"
-    return None
-
-
-def _loses_key(history: History) -> bool:
-    join: Any = operator_named(OPERATOR).declare(history.options)
-    rows = (record.value for record in history.records if record.input == "left" and record.value is not None)
-    return any(join.foreign_key_of(value) is None for value in rows)

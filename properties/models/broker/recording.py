@@ -12,10 +12,10 @@ from typing import Any
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Value
 from ....specs.traces import UNKNOWN, EventKind, JoinTrace, TraceEvent
-from ..kafka.interleaving import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, response_of, utf8_of
-from ..kafka.versions import asks_as_3_9_0, version_in_use
-from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
-from .clients import Received
+from ...witnesses.kafka.interleaving import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, response_of, utf8_of
+from ...witnesses.kafka.versions import asks_as_3_9_0, version_in_use
+from ...witnesses.kafka_broker.application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
+from ...witnesses.kafka_broker.clients import Received
 
 PROTOCOLS = {INNER: "kafka 4.3", LEFT: "kafka 4.3", INNER_BY_LEFT: "kafka 4.3 answer"}
 """The specification's names for the instructions of each join; `OLDER` are for releases up to 3.9.0, and 4.0.0."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ....reference.core.history import History
 from ....specs.races import RACES
 from ....specs.traces import JoinTrace
-from ..kafka.jvm import driver_of, kafka_jars, kafka_jvm
-from ..kafka.versions import version_in_use
-from .application import Application, Settings, running
-from .broker import Cluster, broker_jars, own_broker
-from .clients import Clients
-from .cohort import Pauses, Timing, play, tables
+from ...witnesses.kafka.versions import version_in_use
+from ...witnesses.kafka_broker.application import Application, Settings, running
+from ...witnesses.kafka_broker.broker import Cluster
+from ...witnesses.kafka_broker.clients import clients_of
+from ...witnesses.kafka_broker.cohort import Pauses, Timing, play, tables
 from .judging import KINDS, Stale, counted, expected, judged, smallest
 from .races import PlayedHistories
 from .recording import recorded
@@ -87,8 +84,8 @@ class RaceAnswer:
 
 
 @dataclass
-class RaceReport:
-    """The report of a run.
+class RacesPlayed:
+    """What a run has shown.
 
     Attributes:
         answers: The results, in the order of the names.
@@ -128,34 +125,7 @@ class RaceReport:
         }
 
 
-@contextlib.contextmanager
-def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]:
-    """Connect to a cluster for the time of a block; None for a broker of this process's own.
-
-    Raises:
-        MissingTool: Jars can't be fetched, or there is no Java.
-        StreamproofError: The broker doesn't start, or the cluster doesn't answer.
-    """
-    # Before the two start together: they would fetch into one folder.
-    kafka_jars(driver_of())
-    if cluster is None:
-        broker_jars()
-    with contextlib.ExitStack() as stack:
-        # Two JVMs start together: each takes seconds.
-        with ThreadPoolExecutor(1) as other:
-            jvm = other.submit(kafka_jvm)
-            if cluster is None:
-                progress("starting a Kafka broker")
-                cluster = stack.enter_context(own_broker())
-        clients = Clients(jvm.result().gateway, cluster)
-        try:
-            yield clients
-        finally:
-            with contextlib.suppress(Exception):  # what fails here hides what failed before
-                clients.close()
-
-
-def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | None, progress: Progress) -> RaceReport:
+def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | None, progress: Progress) -> RacesPlayed:
     """Play histories at once, each under its own keys, and judge their results.
 
     Args:
@@ -204,7 +174,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
                 for kind, one in smallest(answer.stale).items() if answer.played.name not in RACES else ():
                     progress(f"shrinking: {kind}")
                     answer.shrunk[kind] = shrink(one, kind, ask)
-    return RaceReport(answers, timing, time.monotonic() - began, trace)
+    return RacesPlayed(answers, timing, time.monotonic() - began, trace)
 
 
 def _steps(application: Application, plan: RacePlan) -> list[tuple[str, Callable[[], None]]]:

@@ -1,0 +1,1 @@
+"""Races of the foreign-key join on a Kafka broker: histories are played, and stale results counted and shrunk."""
