@@ -12,7 +12,7 @@ from . import debezium
 from .forms.avro import Avro
 from .forms.encoding import Encoding, Format
 from .forms.nesting import TimePlace
-from .forms.payloads import DEBEZIUM, refused_columns
+from .forms.payloads import DEBEZIUM, JSON_ARRAY, refused_columns
 from .forms.times import TIMESTAMP, TimeForm, time_form
 from .inputs import Input
 from .model import Source
@@ -20,7 +20,7 @@ from .model import Source
 RECORDS_TIME = "timestamp"
 """The column of the time by which rows arrive, where they have no event time; Kafka's records have it as their own."""
 _FORMATS = get_args(Format)
-_VALUES = ("json", "csv", "text", DEBEZIUM)
+_VALUES = ("json", JSON_ARRAY, "csv", "text", DEBEZIUM)
 AVRO: Any = "avro"
 _OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
 

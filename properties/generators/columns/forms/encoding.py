@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .envelopes import ENVELOPES, HEADERS, Envelope
 from .nesting import TimePlace
-from .payloads import DEBEZIUM, PayloadForm, payload
+from .payloads import DEBEZIUM, JSON_ARRAY, PayloadForm, payload
 from .rows import Row
 from .times import TimeForm
 
@@ -89,7 +89,7 @@ class Encoding:
     @property
     def shown_form(self) -> TimeForm | None:
         """The form of an event time that the job emits as its source has it; None: a timestamp."""
-        in_payload = self.format is not None and self.value in ("json", "csv") and not self.is_records_time
+        in_payload = self.format is not None and self.value in ("json", JSON_ARRAY, "csv") and not self.is_records_time
         return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
 
     def plain(self, row: Row) -> Row:

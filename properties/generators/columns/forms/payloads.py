@@ -21,10 +21,14 @@ from ....system.exits import without_exit
 from .rows import Row
 from .times import iso_text
 
-PayloadForm: TypeAlias = Literal["json", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
+PayloadForm: TypeAlias = (
+    Literal["json", "json_array", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
+)
 """The form of a record's payload: the name of a format, or a user's function from a row to bytes."""
 
 DEBEZIUM = "debezium"
+JSON_ARRAY = "json_array"
+"""The form of a payload that has its row as the only element of an array."""
 NULL, EMPTY, TRUNCATED, NOISE = "null", "empty", "truncated", "no text of the format"
 NO_TIME, WRONG_TIME = "without its event time", "an event time of another type"
 FAULTS: Sequence[str] = (TRUNCATED, EMPTY, NOISE, NO_TIME, WRONG_TIME)
@@ -69,7 +73,7 @@ def payload(
         made = _made_by(value, dict(row), where)
     else:
         # Of an envelope a fault takes the row's image.
-        write = {"json": json_of_row, "csv": _csv_of_row, "text": _text_of_row, DEBEZIUM: json_of_row}[value]
+        write = {"csv": _csv_of_row, "text": _text_of_row, JSON_ARRAY: _array_of_row}.get(value, json_of_row)
         columns = [field for field in schema if not (fault == NO_TIME and field.name == time)]
         if fault == WRONG_TIME:
             columns = [field.with_type(pa.string()) if field.name == time else field for field in columns]
@@ -108,6 +112,10 @@ def key_text(row: Row, key: Sequence[str], schema: pa.Schema, as_object: bool = 
 def json_of_row(row: Row, columns: Sequence[pa.Field]) -> str:
     """Write the columns of a row as a JSON object."""
     return "{" + ",".join(f"{json_text(field.name)}:{_json(row[field.name], field.type)}" for field in columns) + "}"
+
+
+def _array_of_row(row: Row, columns: Sequence[pa.Field]) -> str:
+    return f"[{json_of_row(row, columns)}]"
 
 
 def json_text(value: str) -> str:
@@ -188,7 +196,7 @@ def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> s
             f'value="text" takes one column of text beside the key, and there are {named}: use value="json", or a '
             "function from a row to bytes"
         )
-    if value in ("json", DEBEZIUM):
+    if value in ("json", JSON_ARRAY, DEBEZIUM):
         for name, kind in columns.items():
             if pa.types.is_null(kind):
                 return f"the column {name!r} has no type: give it one"

@@ -6,15 +6,21 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from .....reference.core.errors import BadInput
 from ....generators.columns.debezium import COLUMNS as OF_DEBEZIUM
 from ....generators.columns.forms.avro import avro
 from ....generators.columns.forms.envelopes import ENVELOPES
+from ....generators.columns.forms.payloads import JSON_ARRAY
+from ....generators.columns.forms.times import TimeForm, time_form
 from ....generators.columns.inputs import Input
 from ..scripts.lifting import FORMS
 from ..scripts.reads import Read
-from .tracing import SQL_TYPES, Payload, Place, Traced, TracedTime
+from .tracing import SQL_TYPES, Payload, Place, Split, Traced, TracedTime
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -25,6 +31,8 @@ _NO_KEYS = (LINE, "_corrupt_record", "_rescued_data")
 _TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _NUMBERS = ("int", "bigint", "double", "float")
 _IMAGES = ("after", "before")
+_READABLE = ("json", JSON_ARRAY, "csv")
+"""Forms of payloads whose values Spark reads by their columns."""
 TEXTS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("1", "2", "0", "-3")),
     **dict.fromkeys(("float", "double"), ("1.0", "2.5", "0.25", "-3")),
@@ -32,6 +40,10 @@ TEXTS: Mapping[str, Sequence[str]] = {
     "date": ("2024-10-27", "2024-02-29", "1970-01-01"),
 }
 """By the type as which a job reads a text, texts of the type; the narrowest type first."""
+TIMES = (datetime(2024, 10, 27, 13, 32, 47, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC))
+"""Times that texts say which a job reads as times."""
+NAMES_IN_MAPS = ("a", "b")
+"""The names of fields of a payload that the job reads as a map."""
 PLAIN_TEXTS = ("x", "y", "z", "A")
 """Texts that have no separator in them."""
 _ID = re.compile(r"(^|_)id$|Id$|ID$")
@@ -100,6 +112,7 @@ class _Reading:
             self.read_payload([one.payloads for one in all_queries])
         self.other_times = [time for one in (query, *all_queries) for time in one.other_times]
         self.take_types([one.casts for one in all_queries])
+        self.take_texts([split for one in all_queries for split in one.splits])
 
     @property
     def payload_column(self) -> str:
@@ -121,16 +134,29 @@ class _Reading:
             return
         fields: dict[str, StructField] = {}
         for payload in payloads:
+            schema = payload.schema if isinstance(payload.schema, Mapping) else {}
             if self.value == "avro":
                 self.value = avro(payload.schema, 1 if payload.has_header else None)
                 self.text_of_value = f"avro({payload.schema!r}{', schema_id=1' * payload.has_header})"
                 fields |= {name: StructField(name, kind) for name, kind in _of_avro(payload.schema)}
                 break
-            if isinstance(payload.schema, Mapping) and payload.schema.get("type") == "struct":
-                fields |= {one.name: one for one in StructType.fromJson({**payload.schema}) if one.name not in fields}
-            for path, kind in payload.fields.items():
-                if len(path) == 1 and path[0] not in fields:
-                    fields[path[0]] = StructField(path[0], _parse_datatype_string(SQL_TYPES.get(kind, kind)))
+            if schema.get("type") == "array" and isinstance(schema["elementType"], Mapping):
+                self.value, self.text_of_value = JSON_ARRAY, f'"{JSON_ARRAY}"'
+                schema = schema["elementType"]
+            if schema.get("type") == "struct":
+                fields |= {one.name: one for one in StructType.fromJson({**schema}) if one.name not in fields}
+            if schema.get("type") == "map" and isinstance(schema["valueType"], str):
+                kind = _parse_datatype_string(SQL_TYPES.get(schema["valueType"], schema["valueType"]))
+                fields |= {name: StructField(name, kind) for name in NAMES_IN_MAPS}
+            taken = _of_paths(payload.fields)
+            fields |= {name: field for name, field in taken.items() if name not in fields}
+        if not fields:
+            self.value, self.text_of_value = "text", '"text"'
+            self.columns = [StructField(LINE, StringType())]
+            self.guesses.append(
+                f"the payload of {self.name} is any text, for its fields aren't known: --input says them"
+            )
+            return
         if {"op", *_IMAGES} <= {*fields}:
             self.value, self.text_of_value = "debezium", '"debezium"'
             of_debezium = {one.name for one in OF_DEBEZIUM}
@@ -172,12 +198,29 @@ class _Reading:
                 uses.setdefault(name, set()).update(kinds)
         for number, column in enumerate(self.columns):
             able = [kind for kind in TEXTS if kind in uses.get(column.name, ())]
-            if not able or column.dataType.simpleString() != "string" or self.value not in ("json", "csv"):
+            if not able or column.dataType.simpleString() != "string" or self.value not in _READABLE:
                 continue
             if self.has_payload:
                 self.columns[number] = StructField(column.name, _parse_datatype_string(able[0]))
             else:
                 self.values[column.name] = TEXTS[able[0]]
+
+    def take_texts(self, splits: Sequence[Split]) -> None:
+        """Let texts that the job reads as times, or takes parts of, be these: of other texts Spark makes an error."""
+        texts = {one.name for one in self.columns if one.dataType.simpleString() == "string"}
+        if self.has_payload and not self.parts and self.value not in _READABLE:
+            return
+        for time in self.other_times:  # of several forms of a text the first one that the job tries comes last
+            column = self.column_of(time.place)
+            if column in texts and holds_time(time):
+                form = TimeForm(pa.string(), time.form, 1)
+                self.values[str(column)] = [form.of(one) for one in TIMES]
+        for column in texts & {self.column_of(split.place) for split in splits}:
+            parts = {split.number: split for split in splits if self.column_of(split.place) == column}
+            kinds = [SQL_TYPES.get(parts[n].kind, parts[n].kind) if n in parts else "" for n in range(1 + max(parts))]
+            each = [TEXTS.get(kind, PLAIN_TEXTS) for kind in kinds]
+            separator = next(iter(parts.values())).separator
+            self.values[column] = [separator.join(texts[n % len(texts)] for texts in each) for n in range(3)]
 
     def column_of(self, place: Place) -> str | None:
         """Return the input's column that has the value of a place: a name, or a path; None: none has it alone."""
@@ -289,7 +332,7 @@ class _Reading:
             return self.watermarked(time, stamps)
         for time in self.other_times:
             column = self.column_of(time.place)
-            if column is not None and time.is_known and ((stamps[1:] and column in stamps) or not stamps):
+            if column is not None and holds_time(time) and ((stamps[1:] and column in stamps) or not stamps):
                 return self.watermarked(time, stamps)
         if self.value == "debezium" or (self.has_payload and not stamps):
             return None, None
@@ -322,6 +365,29 @@ class _Reading:
             kind = next((one.dataType for one in fields if one.name == name), None)
             fields = kind if kind is not None and kind.typeName() == "struct" else ()
         return "" if kind is None else str(kind.simpleString())
+
+
+def holds_time(time: TracedTime) -> bool:
+    """Whether the form of an event time is known, and says the whole time."""
+    try:
+        return time.is_known and (time.form is None or time_form("", pa.string(), time.form) is not None)
+    except BadInput:
+        return False
+
+
+def _of_paths(paths: Mapping[tuple[str, ...], str]) -> dict[str, StructField]:
+    """Return the fields that single paths into a payload tell, each with its type's name."""
+    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+    below: dict[str, dict[tuple[str, ...], str]] = {}
+    for path, kind in paths.items():
+        below.setdefault(path[0], {})[path[1:]] = kind
+    fields = {}
+    for name, within in below.items():
+        whole = within.pop((), "string")
+        nested = StructType([*_of_paths(within).values()])
+        fields[name] = StructField(name, nested if within else _parse_datatype_string(SQL_TYPES.get(whole, whole)))
+    return fields
 
 
 def as_text(given: Input, value: str = "") -> str:

@@ -31,11 +31,17 @@ _TEXTS = ("Cast", "Decode", "RegExpReplace", "StringDecode", "StringReplace", "S
 """Expressions by which a job prepares a payload that it parses."""
 SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 """The names of types in a plan's JSON that DDL has under another name."""
-_PATTERNS = (
-    *(("yyyy", "%Y"), ("uuuu", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S")),
-    *(("SSSSSS", "%f"), ("XXX", "%:z"), ("'T'", "T"), ("'Z'", "Z")),
-)
-"""Parts of Spark's patterns of times, each as `strftime` writes it."""
+_LETTERS = {
+    **{"y": "%Y", "u": "%Y", "yyyy": "%Y", "uuuu": "%Y", "M": "%m", "MM": "%m", "MMM": "%b", "MMMM": "%B"},
+    **{"d": "%d", "dd": "%d", "H": "%H", "HH": "%H", "h": "%I", "hh": "%I"},
+    **{"m": "%M", "mm": "%M", "s": "%S", "ss": "%S", "SSSSSS": "%f", "a": "%p"},
+    **{"X": "Z", "XX": "Z", "XXX": "Z", "Z": "+0000", "xx": "+0000", "xxx": "+00:00", "z": "UTC"},
+    **{"S" * digits: "0" * digits for digits in (1, 2, 3, 4, 5, 9)},
+}
+"""Letters of Spark's patterns of times, each as `strftime` writes it; fractions that it can't write are zeros."""
+_PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^']")
+_OPTIONAL = re.compile(r"\[[^\]]*\]")
+"""A part of a pattern that a time may lack."""
 
 
 class Place(NamedTuple):
@@ -89,6 +95,22 @@ class Payload:
     fields: dict[tuple[str, ...], str] = field(default_factory=dict)
 
 
+class Split(NamedTuple):
+    """A part that a job takes of a text within its rows.
+
+    Attributes:
+        place: The text's place.
+        separator: The separator of its parts.
+        number: The part's number, from 0.
+        kind: The type to which it is cast.
+    """
+
+    place: Place
+    separator: str
+    number: int
+    kind: str
+
+
 @dataclass(frozen=True)
 class Traced:
     """What a query's plan tells of its sources.
@@ -103,6 +125,7 @@ class Traced:
         casts: By the place of a value, the types to which it is cast.
         other_times: The columns of its windows, and texts and numbers that it reads as times.
         identities: Of each deduplication of one input's rows, the places of the columns by which it deduplicates.
+        splits: The parts that it takes of texts.
     """
 
     sources: Sequence[str]
@@ -113,6 +136,7 @@ class Traced:
     casts: Mapping[Place, frozenset[str]]
     other_times: Sequence[TracedTime]
     identities: Sequence[Sequence[Place]] = ()
+    splits: Sequence[Split] = ()
 
 
 def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
@@ -133,6 +157,7 @@ def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
         tracer.casts(),
         [*dict.fromkeys(tracer.other_times())],
         [*tracer.identities()],
+        [*tracer.splits()],
     )
 
 
@@ -150,10 +175,18 @@ class _Tracer:
         for _, node in self.nodes:
             self.trees += [trees_of(read_expression(one)) for one in members(node.expressions())]
         roots = [trees[-1] for trees in self.trees if trees]
-        made = {root.node["exprId"]["id"]: root for root in roots if root.kind == "Alias"}
+        made = {root.node["exprId"]["id"]: root for root in roots if root.kind == "Alias"} | dict(self.exploded())
         beside = columns_beside(self.nodes)
         count = 1 + max(map(len, beside.values()), default=0)
         self.readers = [TermReader(given, made, beside, index, session_zone()) for index in range(count)]
+
+    def exploded(self) -> Iterator[tuple[int, Tree]]:
+        """Yield the id of each column of an array's elements, and its expression under the column's name."""
+        for name, node in self.nodes:
+            if name == "Generate" and class_of(node.generator()) == "Explode":
+                generator = trees_of(read_expression(node.generator()))[-1]
+                for column in members(node.generatorOutput()):
+                    yield column.exprId().id(), Tree({"name": str(column.name())}, [generator])
 
     def source_of(self, relation: Any) -> str:
         """Return the name of the input whose frame a relation is."""
@@ -173,7 +206,7 @@ class _Tracer:
     def payloads(self) -> dict[Place, Payload]:
         found: dict[Place, Payload] = {}
         for trees in self.trees:
-            kinds = {id(tree): cast for cast in trees if cast.kind == "Cast" for tree in cast.children}
+            kinds = _casts_in(trees)
             for tree in trees:
                 if tree.kind not in (*_READING, *_ITEMS):
                     continue
@@ -192,9 +225,7 @@ class _Tracer:
                         payload.schema = _merged(payload.schema, schema)
                         payload.has_header |= _cuts_header(term)
                     else:
-                        cast = kinds.get(id(tree))
-                        kind = cast.node["dataType"] if cast is not None else "string"
-                        payload.fields[place.path] = kind if isinstance(kind, str) else "string"
+                        payload.fields[place.path] = kinds.get(id(tree), "string")
         return found
 
     @staticmethod
@@ -203,6 +234,17 @@ class _Tracer:
         root = trees[-1]
         if root.kind == "Alias" and sum(tree.kind in _ITEMS for tree in trees) == 1:
             payload.names.setdefault(path, str(root.node["name"]))
+
+    def splits(self) -> Iterator[Split]:
+        for trees in self.trees:
+            kinds = _casts_in(trees)
+            for tree in trees:
+                for term in self.terms(tree) if tree.kind in _ITEMS else ():
+                    if (separator := separator_of(term)) is None:
+                        continue
+                    place = place_of(_payload_of(term.children[0].children[0]))
+                    if place is not None:
+                        yield Split(place, separator, _number_of(term), kinds.get(id(tree), "string"))
 
     def casts(self) -> dict[Place, frozenset[str]]:
         found: dict[Place, set[str]] = {}
@@ -315,12 +357,11 @@ def place_of(term: Term) -> Place | None:
         below = place_of(_payload_of(term.children[0].children[0]))
         if below is None or below.parsed:
             return None
-        number = int(term.children[1].value) - (term.kind == "ElementAt")
-        return below._replace(path=(str(number),), parsed=True)
+        return below._replace(path=(str(_number_of(term)),), parsed=True)
     below = place_of(_payload_of(term.children[0]) if term.kind in _READING else term.children[0])
     if below is None:
         return None
-    if term.kind == "Cast":
+    if term.kind == "Cast" or (term.kind == "Explode" and term.children[0].kind in PARSERS):
         return below
     if term.kind == "Field" and isinstance(term.value, str):
         return below._replace(path=(*below.path, term.value))
@@ -344,6 +385,17 @@ def separator_of(term: Term) -> str | None:
     return re.sub(r"\\(.)|\[(.)\]", r"\1\2", text) or None
 
 
+def _number_of(part: Term) -> int:
+    """Return the number of a part of a text, from 0."""
+    return int(part.children[1].value) - (part.kind == "ElementAt")
+
+
+def _casts_in(trees: Sequence[Tree]) -> dict[int, str]:
+    """Return the types to which trees of an expression are cast, by the trees' ids."""
+    casts = (tree for tree in trees if tree.kind == "Cast" and isinstance(tree.node["dataType"], str))
+    return {id(tree): cast.node["dataType"] for cast in casts for tree in cast.children}
+
+
 def _payload_of(term: Term) -> Term:
     """Return the term of the text or bytes that a parser is given, before they are cut, trimmed and decoded."""
     while term.kind in _TEXTS and term.children:
@@ -361,6 +413,8 @@ def time_of(term: Term) -> TracedTime | None:
     """Return the place of an event time, and the form that the source has it in; None: it comes from no one place."""
     if (place := place_of(term)) is not None:
         return TracedTime(place)
+    if term.kind == "Coalesce":
+        return next((time for child in term.children if (time := time_of(child)) is not None), None)
     if term.kind in _EPOCHS and (place := place_of(term.children[0])) is not None:
         return TracedTime(place, _EPOCHS[term.kind])
     if term.kind in _PARSED_TIMES and (place := place_of(term.children[0])) is not None:
@@ -383,14 +437,11 @@ def time_of(term: Term) -> TracedTime | None:
 
 def strftime_of(pattern: str) -> str | None:
     """Return a pattern of Spark's as one of `strftime`; None: it has a part that `strftime` doesn't have."""
-    made, left = "", pattern
-    while left:
-        for part, by in _PATTERNS:
-            if left.startswith(part):
-                made, left = made + by, left[len(part) :]
-                break
-        else:
-            if left[0].isalpha() or left[0] == "'":
-                return None
-            made, left = made + left[0], left[1:]
+    made, pattern = "", _OPTIONAL.sub("", pattern)
+    while pattern:
+        part = _PART.match(pattern)
+        if part is None or (part[2] and part[0] not in _LETTERS):
+            return None
+        made += _LETTERS.get(part[0], part[0]) if part[1] is None else part[1].replace("''", "'") or "'"
+        pattern = pattern[part.end() :]
     return made

@@ -279,6 +279,12 @@ def test_a_payload_has_values_as_spark_reads_them() -> None:
     assert '"x":1.50' in line["value"]
 
 
+def test_a_row_is_the_only_element_of_a_payload_that_is_an_array() -> None:
+    row, schema = {"user": "a", "n": 1}, pa.schema([("user", pa.string()), ("n", pa.int32())])
+    assert payload("json_array", row, schema, "clicks") == b'[{"user":"a","n":1}]'
+    assert resolve(Input("user string, at timestamp", format="kafka", value="json_array"))
+
+
 def test_a_function_of_the_user_s_makes_the_payload_of_a_row_as_its_source_has_it() -> None:
     resolved = clicks("ts bigint", time_format="s", format="kafka", value=lambda row: f"{row['ts']}".encode())
     at = resolved.source.time_of(microseconds(AT))
@@ -351,7 +357,8 @@ def test_a_history_with_flaws_is_the_same_once_it_is_read_back(seed: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("value", "faults"), [("csv", {EMPTY, NOISE, WRONG_TIME}), (lambda row: b"made", {EMPTY, NOISE})]
+    ("value", "faults"),
+    [("csv", {EMPTY, NOISE, WRONG_TIME}), ("json_array", {EMPTY, NOISE}), (lambda row: b"made", {EMPTY, NOISE})],
 )
 def test_what_may_still_be_a_row_is_no_fault(value: Any, faults: set[str]) -> None:
     drawn = draw_histories([of_kafka(value=value, malformed=0.2)], [MINUTE_US], 100, 0)

@@ -24,6 +24,7 @@ from streamproof.properties.witnesses.job.inference.inputs import (
 from streamproof.properties.witnesses.job.inference.tracing import (
     Payload,
     Place,
+    Split,
     Traced,
     TracedTime,
     place_of,
@@ -229,6 +230,11 @@ TIME = Place("events", "value")
         (Term("GetTimestamp", (T, constant("EEE"))), TracedTime(TIME, None, is_known=False)),
         (Term("GetTimestamp", (T, T)), TracedTime(TIME)),
         (Term("ToUnixTimestamp", (Term("Made"), constant("yyyy"))), None),
+        (
+            Term("Coalesce", (Term("Made"), Term("GetTimestamp", (T, constant("yyyy-MM-dd"))), T)),
+            TracedTime(TIME, "%Y-%m-%d"),
+        ),
+        (Term("Coalesce", (Term("Made"),)), None),
         (Term("Divide", (T, constant(1_000))), TracedTime(TIME, "ms")),
         (Term("Divide", (T, Term("Cast", (constant(1_000_000),), "double"))), TracedTime(TIME, "us")),
         (Term("Divide", (T, constant(7))), TracedTime(TIME, None, is_known=False)),
@@ -252,10 +258,15 @@ def test_an_event_time_has_its_place_and_the_form_that_its_source_has(term: Term
     ("pattern", "form"),
     [
         ("yyyy-MM-dd HH:mm:ss", "%Y-%m-%d %H:%M:%S"),
-        ("uuuu-MM-dd'T'HH:mm:ss.SSSSSSXXX", "%Y-%m-%dT%H:%M:%S.%f%:z"),
+        ("uuuu-MM-dd'T'HH:mm:ss.SSSSSSXXX", "%Y-%m-%dT%H:%M:%S.%fZ"),
         ("yyyyMMdd'Z'", "%Y%m%dZ"),
+        ("d/M/yyyy hh:mm:ss a", "%d/%m/%Y %I:%M:%S %p"),
+        ("yyyy-MM-dd'T'HH:mm:ss[.SSS]X", "%Y-%m-%dT%H:%M:%SZ"),
+        ("yyyy-MM-dd HH:mm:ss.SSS", "%Y-%m-%d %H:%M:%S.000"),
         ("EEE dd", None),
-        ("yyyy 'o''clock'", None),
+        ("yyyy 'o''clock'", "%Y o'clock"),
+        ("yyyy ''dd", "%Y '%d"),
+        ("yyyy 'dd", None),
         ("", ""),
     ],
 )
@@ -273,6 +284,34 @@ def test_watermarks_windows_and_parsed_times_are_event_times() -> None:
     assert cast.other_times == [TracedTime(event("team"))]
     other = follow(project(EVENTS, alias(Expression("Cast", TEAM, dataType="long"), "t", 20)))
     assert other.other_times == []
+
+
+def test_the_elements_of_an_array_that_is_a_payload_are_its_rows() -> None:
+    of = {"type": "array", "containsNull": True, "elementType": _of_ddl("user string, n int").jsonValue()}  # type: ignore[attr-defined]
+    explode = Expression("Explode", json_of(schema=of))
+    exploded = Operator(
+        "Generate", KAFKA, output=[VALUE, column("row", 30)], generator=explode, generatorOutput=[column("row", 30)]
+    )
+    exploded.used = [explode]
+    found = follow(project(exploded, alias(field_of(column("row", 30), "user"), "user", 31)))
+    assert (found.kept, found.payloads[within()].schema) == ([within("user")], of)
+    words = Expression("Explode", split_of())
+    of_words = Operator(
+        "Generate", KAFKA, output=[column("word", 30)], generator=words, generatorOutput=[column("word", 30)]
+    )
+    assert follow(of_words).kept == []
+
+
+def test_the_parts_that_are_taken_of_a_field_or_a_column_are_known() -> None:
+    def part(of: Expression, number: int) -> Expression:
+        return Expression("GetArrayItem", Expression("StringSplit", of, literal("_", "string")), literal(number))
+
+    user = field_of(json_of("user"), "user")
+    second = Expression("Cast", part(user, 1), dataType="integer")
+    found = follow(project(KAFKA, alias(part(user, 0), "a", 20), alias(second, "b", 21)))
+    assert found.splits == [Split(within("user"), "_", 0, "string"), Split(within("user"), "_", 1, "integer")]
+    assert follow(project(EVENTS, alias(part(TEAM, 2), "c", 22))).splits == [Split(event("team"), "_", 2, "string")]
+    assert follow(project(EVENTS, alias(part(Expression("Upper", TEAM), 2), "c", 22))).splits == []
 
 
 def aggregate(below: Operator, *keys: Expression) -> Operator:
@@ -494,9 +533,10 @@ def test_a_record_s_payload_has_the_columns_of_its_schemas_and_of_single_fields(
         groups=[(frozenset({"events"}), [within("user")])],
     )
     found = infer_payload(query)
-    assert found.text == 'Input("user string, at timestamp, n bigint", key="user", format="kafka")'
+    columns = "user string, at timestamp, n bigint, a struct<b: string>"
+    assert found.text == f'Input("{columns}", key="user", format="kafka")'
     both = infer_payload(query, plan(payloads=payload(schema="user string, more int")))
-    assert both.input.schema == "user string, at timestamp, n bigint, more int"
+    assert both.input.schema == f"{columns}, more int"
 
 
 def test_records_have_headers_where_the_script_asks_for_them() -> None:
@@ -613,6 +653,59 @@ def test_a_payload_whose_schema_is_no_struct_has_its_single_fields_alone() -> No
     parsed = payload(fields={("n",): "long"})
     parsed[within()].schema = {"type": "array", "elementType": "string"}
     assert infer_payload(plan(payloads=parsed)).input.schema == "n bigint"
+
+
+def infer_schema(schema: Any, **more: Any) -> InferredInput:
+    return infer_payload(plan(payloads={within(): Payload("json", schema)}, **more))
+
+
+def test_a_payload_that_is_an_array_of_rows_has_their_columns() -> None:
+    rows = {"type": "array", "elementType": _of_ddl("user string, n int").jsonValue()}  # type: ignore[attr-defined]
+    found = infer_schema(rows, groups=[(frozenset({"events"}), [within("user")])])
+    assert found.text == 'Input("user string, n int", key="user", format="kafka", value="json_array")'
+    assert found.input.value == "json_array"
+
+
+def test_a_payload_that_is_a_map_has_any_names() -> None:
+    found = infer_schema({"type": "map", "keyType": "string", "valueType": "long"})
+    assert found.input.schema == "a bigint, b bigint"
+
+
+def test_a_payload_of_which_no_field_is_known_is_any_text_and_that_is_told() -> None:
+    for schema in (None, {"type": "array", "elementType": "string"}, {"type": "map", "valueType": {"type": "struct"}}):
+        found = infer_schema(schema)
+        assert found.text == 'Input("line string", format="kafka", value="text")', schema
+        assert [*found.guesses] == ["the payload of events is any text, for its fields aren't known: --input says them"]
+
+
+def test_single_fields_within_fields_make_structs() -> None:
+    fields = {("a", "b"): "long", ("a", "c", "d"): "string", ("e",): "integer"}
+    found = infer_payload(plan(payloads=payload(fields=fields)))
+    assert found.input.schema == "a struct<b: bigint, c: struct<d: string>>, e int"
+
+
+def test_texts_that_a_job_reads_as_times_are_times_in_the_form_that_it_tries_first() -> None:
+    forms = [TracedTime(event("team"), "%Y"), TracedTime(event("team"), "%d.%m.%Y"), TracedTime(event("user"))]
+    assert infer(plan(other_times=forms)).input.values == {
+        "team": ["27.10.2024", "29.02.2024"],
+        "user": ["2024-10-27T13:32:47.000000Z", "2024-02-29T00:00:00.000000Z"],
+    }
+    unknown = [TracedTime(event("team"), None, is_known=False), TracedTime(event("user"), "%H:%M")]
+    assert infer(plan(other_times=unknown)).input.values is None
+    parsed = payload(schema="user string, t string, at timestamp")
+    found = infer_payload(plan(payloads=parsed, other_times=[TracedTime(within("t"), "%Y-%m-%d")]))
+    assert found.input.values == {"t": ["2024-10-27", "2024-02-29"]}
+    debezium = payload(schema=DEBEZIUM)
+    changes = infer_payload(plan(payloads=debezium, other_times=[TracedTime(within("after", "name"), "%Y-%m-%d")]))
+    assert changes.input.values is None
+    only = plan(times=[TracedTime(event("team"), "%Y-%m-%d")], other_times=[TracedTime(event("team"), "%Y-%m-%d")])
+    assert infer(only, "team string").input.values is None
+
+
+def test_texts_of_which_a_job_takes_parts_have_them_in_the_types_of_their_use() -> None:
+    splits = [Split(event("team"), "_", 2, "integer"), Split(event("team"), "_", 0, "string")]
+    assert infer(plan(splits=splits)).input.values == {"team": ["x_x_1", "y_y_2", "z_z_0"]}
+    assert infer(plan(splits=[Split(event("n"), "_", 0, "string")])).input.values is None
 
 
 def test_an_avro_payload_has_the_columns_of_its_schema_and_its_header(monkeypatch: pytest.MonkeyPatch) -> None:
