@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from .....reference.core.errors import BadInput
 from ....generators.columns.forms.envelopes import ENVELOPES, HEADERS
 from ....generators.columns.inputs import Input
 from ....generators.columns.resolving import resolve
 from ....system.visible import first_line
+from ...spark.platform.connect import server_session
 from ..scripts.execution import run
 from ..scripts.lifting import FORMS, Lift, ScriptSource
 from ..scripts.reads import FILES, Frames, Read
+from ..scripts.statements import table_made
 from ..scripts.writes import Write
+from ..users_code import is_users_file
 from .learning import KnownColumns, Lacking, lacking
 
 if TYPE_CHECKING:
@@ -40,6 +46,7 @@ _NO_NUMBER = re.compile(
 _PLACE = re.compile(r"<([^<>]+)>")
 """What a usage line has in place of an argument."""
 _NO_WIDGET = re.compile(r"asks for the widget (\S+), which has no default")
+_OS = (os.__file__, "<frozen os>")
 NUMBER = "10"
 """The number that stands for an argument that the script takes for one."""
 
@@ -117,10 +124,18 @@ class Exploring(Lift):
     Attributes:
         learned: As of `Open`.
         absent: By the name of such a read, its columns.
+        made: By the name of a table that the script makes by a statement, which isn't run, its columns.
     """
 
     learned: dict[str, KnownColumns] = field(default_factory=dict)
     absent: dict[str, StructType] = field(default_factory=dict)
+    made: dict[str, StructType] = field(default_factory=dict)
+
+    def skip(self, statement: str) -> None:
+        """Note a statement that isn't run, and the columns of the table that it makes."""
+        super().skip(statement)
+        if (made := table_made(server_session(self.spark), statement)) is not None:
+            self.made[made[0].casefold()] = made[1]
 
     def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
         """Read what no table answers, as the script would, if it is here."""
@@ -140,8 +155,16 @@ class Exploring(Lift):
         is_table = read.format == "" and read.target is not None and "/" not in read.target
         if not is_table or self.schema_of(read) is not None:
             return None
+        return None if self._exists(str(read.target)) else self._of_absent(read)
+
+    def _exists(self, table: str) -> bool:
+        from pyspark.errors import PySparkException
+
         catalog: Any = self.spark._jsparkSession.catalog()  # PySpark's own is answered by this run
-        return None if catalog.tableExists(read.target) else self._of_absent(read)
+        try:
+            return bool(catalog.tableExists(table))
+        except PySparkException:  # it is in a catalog that isn't here
+            return False
 
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
         """Answer a read of what another query of the script's writes by an input: each of the two is checked alone."""
@@ -154,7 +177,7 @@ class Exploring(Lift):
 
     def _of_absent(self, read: Read) -> DataFrame:
         name = read.name or "table"
-        columns = self._columns_of_dataset(read) or columns_of(read, self.spark)
+        columns = self.made.get(name.casefold()) or self._columns_of_dataset(read) or columns_of(read, self.spark)
         self.absent[name] = columns or learned_of(name, self.learned).schema
         return self.spark.createDataFrame([], self.absent[name])
 
@@ -236,8 +259,10 @@ def explored(
             lift = Exploring(source, spark, inputs, Frames(tables), Path(folder), seconds=SECONDS, learned=learned)
             failure: BadInput | None = None
             started = time.monotonic()
+            asked: list[str] = []
             try:
-                run(lift)
+                with _noting_variables(asked):
+                    run(lift)
                 failure = lift.unfinished
             except BadInput as error:
                 failure = error
@@ -253,10 +278,33 @@ def explored(
                 continue
             missing = lacking(failure.__cause__ or lift.raised)
             if missing is None or not learn(missing, learned, inputs.columns):
+                if asked:
+                    source = replace(source, env={**source.env, **{name: _named(name) for name in asked}})
+                    continue
                 if failure is lift.unfinished:
                     return Explored(*seen, failure, seconds)
                 raise _explained(failure, missing, source, reads, learned)
     raise BadInput(f"{source.where} uses more than {MOST_RUNS} columns or arguments: describe its inputs with --input")
+
+
+@contextlib.contextmanager
+def _noting_variables(asked: list[str]) -> Iterator[None]:
+    """Note the environment variables that code of the user's asks for within it, and that have neither a value nor a
+    default.
+    """
+    original = os.environ.get
+
+    def get(environ: Any, name: str, default: Any = None) -> Any:
+        found = original(name, default)
+        caller = sys._getframe(1)
+        if caller.f_code.co_filename in _OS and caller.f_back is not None:  # os.getenv
+            caller = caller.f_back
+        if found is None and is_users_file(caller.f_code.co_filename):
+            asked.append(name)
+        return found
+
+    with mock.patch.object(type(os.environ), "get", get):
+        yield
 
 
 def learned_of(name: str, learned: dict[str, KnownColumns]) -> KnownColumns:
@@ -300,7 +348,7 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
     if raised is None:
         return None
     line = traceback.extract_tb(raised.__traceback__)[-1]
-    if isinstance(raised, KeyError) and line.filename in (os.__file__, "<frozen os>"):
+    if isinstance(raised, KeyError) and line.filename in _OS:
         name = str(raised.args[0])
         return replace(source, env={**source.env, name: _named(name)})
     if "sys.argv" in (line.line or "") and isinstance(raised, (IndexError, ValueError)) and len(source.args) < 20:

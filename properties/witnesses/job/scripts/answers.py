@@ -20,7 +20,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.streaming import StreamingContext
 
-from ....system.visible import first_line, visible
+from ....system.visible import visible
 from ...spark.platform.connect import classes
 from .lifting import Lift, WaitsForQueries
 from .notebooks import display
@@ -340,7 +340,7 @@ def _session(lift: Lift, owner: Any) -> Methods:
 
     def sql(spark: Any, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
         if lift.asked is None and CHANGES.match(sqlQuery):
-            lift.note(f"the statement {visible(first_line(sqlQuery))!r} isn't run")
+            lift.skip(sqlQuery)
         elif setting := SETTING.fullmatch(sqlQuery):
             lift.set(*setting.groups())
         else:

@@ -204,6 +204,10 @@ class Lift:
         if (noted := f"line {self.line} of {self.source.where}: {text}") not in self.notes:
             self.notes.append(noted)
 
+    def skip(self, statement: str) -> None:
+        """Note a statement that changes a table, and isn't run."""
+        self.note(f"the statement {visible(first_line(statement))!r} isn't run")
+
     def note_line(self, number: int, line: str) -> None:
         """Note a line of a notebook that isn't run."""
         at = line_in(self.source.file, number)

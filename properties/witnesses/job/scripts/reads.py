@@ -54,7 +54,7 @@ class Read:
         first = next(iter(arguments), None)
         target = target if target is not None else named.get("path", named.get("tableName", named.get("url")))
         if method == "jdbc":
-            target = named.get("table", first if first is not None else target)
+            self.format, target = method, named.get("table", first if first is not None else target)
         if target is not None:
             self.target = str(target[0] if isinstance(target, list) else target)
         if method in FILES:

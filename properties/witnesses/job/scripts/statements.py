@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..plan.plans import class_of, members
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 CHANGES = re.compile(
     r"\s*(alter|analyze|comment|copy|create(?!\s+(or\s+replace\s+)?(global\s+)?temp)|delete|drop|grant|insert|merge|"
@@ -127,17 +130,38 @@ def relations_of(spark: Any, statement: str) -> list[ReadTable]:
         spark: A session in this process.
         statement: The statement.
     """
+    plan = _parsed(spark, statement)
+    found = set() if plan is None else {*_relations(plan, False, frozenset())}
+    # The parser sees the values of variables, too: a name that isn't where it says is left alone.
+    there = [one for one in found if _is_there(statement, one)]
+    return sorted(there, key=lambda one: one.start)
+
+
+def _parsed(spark: Any, statement: str) -> Any:
+    """Return a statement as Spark parses it; None: it can't."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
+        return spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
     except (Py4JJavaError, PySparkException):  # its error is told where it is run
-        return []
-    found = {*_relations(plan, False, frozenset())}
-    # The parser sees the values of variables, too: a name that isn't where it says is left alone.
-    there = [one for one in found if _is_there(statement, one)]
-    return sorted(there, key=lambda one: one.start)
+        return None
+
+
+def table_made(spark: Any, statement: str) -> tuple[str, StructType] | None:
+    """Return the name and the columns of the table that a statement makes; None: it makes none, or says no columns.
+
+    Args:
+        spark: A session in this process.
+        statement: The statement.
+    """
+    plan = _parsed(spark, statement)
+    if plan is None or class_of(plan) != "CreateTable":
+        return None
+    from pyspark.sql.types import _parse_datatype_json_string
+
+    columns: Any = _parse_datatype_json_string(plan.tableSchema().json())
+    return (".".join(map(str, members(plan.name().nameParts()))), columns) if len(columns) else None
 
 
 def _is_there(statement: str, table: ReadTable) -> bool:

@@ -6,10 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from given_plans import Operator
+from given_plans import Members, Operator
+from pyspark.sql.types import StructType
+from streamproof.properties.generators.columns.schemas import _of_ddl
 from streamproof.properties.witnesses.job.scripts.statements import (
     relations_of,
     streamed_call,
+    table_made,
     without_streams,
 )
 
@@ -85,3 +88,22 @@ def test_the_tables_of_a_statement_are_those_that_no_with_names_in_the_order_of_
     inside = "SELECT (SELECT 1 FROM `t t`) FROM u"
     top = Operator("Project", relation_at(inside, "u"), output=[], innerChildren=[relation_at(inside, "`t t`")])
     assert parsed(inside, top) == [("t t", False), ("u", False)]
+
+
+def of_plan(plan: Any) -> Any:
+    state = SimpleNamespace(sqlParser=lambda: SimpleNamespace(parsePlan=lambda statement: plan))
+    return SimpleNamespace(_jsparkSession=SimpleNamespace(sessionState=lambda: state))
+
+
+def test_the_columns_of_a_table_are_those_of_the_statement_that_makes_it() -> None:
+    def made(kind: str, columns: str) -> Any:
+        schema: Any = _of_ddl(columns) if columns else StructType()
+        name = SimpleNamespace(nameParts=lambda: Members(["lake", "t"]))
+        given = {"name": name, "tableSchema": SimpleNamespace(json=schema.json)}
+        return of_plan(Operator(kind, output=[], **given))
+
+    found = table_made(made("CreateTable", "user string, n int"), "…")
+    assert found is not None
+    assert (found[0], found[1].names) == ("lake.t", ["user", "n"])
+    assert table_made(made("CreateTable", ""), "…") is None
+    assert table_made(made("DropTable", "n int"), "…") is None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from memory_spark import Session, memory_session
+from pyspark.errors import AnalysisException
 from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.schemas import _of_ddl
 from streamproof.properties.witnesses.job.inference import exploring, inferring
@@ -106,6 +107,31 @@ def test_tables_that_are_not_here_have_the_columns_that_are_used(explore: Explor
     assert (of_stream.tables, [*of_stream.columns]) == ({}, ["/in/events"])
 
 
+def test_a_table_of_a_catalog_or_a_database_that_is_not_here_has_the_columns_that_are_used(
+    explore: Exploring, session: Session
+) -> None:
+    def no_such_catalog(name: str) -> bool:
+        raise AnalysisException("no such catalog")
+
+    session._jsparkSession.catalog().tableExists = no_such_catalog
+    of_catalog = explore(f"{EVENTS}t = spark.table('lake.shop.names').select('user')\n{START}")
+    assert {name: columns.names for name, columns in of_catalog.tables.items()} == {"lake.shop.names": ["user"]}
+    query = "(SELECT 1 AS test) AS t"
+    of_database = explore(f"{EVENTS}spark.read.jdbc(url='jdbc:x', table='{query}').collect()\n{START}")
+    assert [*of_database.tables] == [query]
+
+
+def test_a_table_that_the_script_makes_has_the_columns_of_the_statement(
+    explore: Exploring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"CREATE TABLE lake.t": ("Lake.T", _of_ddl("user string, n int"))}
+    monkeypatch.setattr(exploring, "table_made", lambda spark, statement: made.get(statement))
+    found = explore(
+        f"{EVENTS}spark.sql('CREATE TABLE lake.t')\nspark.sql('DROP TABLE u')\nprint(spark.table('lake.t').n)\n{START}"
+    )
+    assert {name: columns.names for name, columns in found.tables.items()} == {"lake.t": ["user", "n"]}
+
+
 def test_a_query_s_rows_that_another_reads_are_an_input_of_their_own(explore: Exploring) -> None:
     text = (
         f"{EVENTS}e.dropDuplicates(['user']).writeStream.toTable('firsts')\n"
@@ -126,6 +152,11 @@ def test_a_query_s_rows_that_another_reads_are_an_input_of_their_own(explore: Ex
         ("_, a, b = sys.argv", ["argument1", "argument2"], {}),
         ("a, b = sys.argv[1:]", ["argument1", "argument2"], {}),
         ("int(os.environ['DAYS'])", [], {"DAYS": "10"}),
+        ("if not os.getenv('LAKE'):\n    sys.exit('set LAKE')", [], {"LAKE": "lake"}),
+        ("a, b = os.environ.get('A'), os.getenv('B')\nassert a and b", [], {"A": "a", "B": "b"}),
+        ("int(os.getenv('DAYS'))", [], {"DAYS": "10"}),
+        ("os.getenv('ANY')", [], {}),
+        ("assert os.getenv('ANY', '') == ''", [], {}),
         (
             "if len(sys.argv) < 3:\n    print('usage: job <table> <how-many> [<x>]', file=sys.stderr)\n    sys.exit(1)",
             ["table", "how_many"],
