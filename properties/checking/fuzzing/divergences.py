@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ...system.installed.requirements import installed, release
 from ...witnesses.job.plan import optimized
 
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
+"""The setting that names the rules that the optimizer leaves out."""
 _RULE = "org.apache.spark.sql.catalyst.optimizer."
 
 
@@ -49,7 +51,7 @@ class Divergence:
 
     @property
     def excluded(self) -> str:
-        """The value of `spark.sql.optimizer.excludedRules`."""
+        """The value of `EXCLUDED_RULES`."""
         return ",".join(_RULE + rule for rule in self.rules)
 
 
@@ -227,11 +229,15 @@ ALL = (
 )
 
 
+def divergence_named(name: str) -> Divergence:
+    """Return a known divergence by its name."""
+    return next(one for one in ALL if one.name == name)
+
+
 def sentences(names: Iterable[str]) -> list[str]:
     """Return a sentence for each known divergence that reaches a job's plan, without its full stop."""
-    known = {one.name: one for one in ALL}
     return [
         f"Spark is known to run this plan otherwise than it is written ({one.name}, {one.issue}): {one.says} "
         f"Remedy: {one.remedy}"
-        for one in map(known.__getitem__, names)
+        for one in map(divergence_named, names)
     ]

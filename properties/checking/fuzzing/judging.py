@@ -33,6 +33,7 @@ from .divergences import (
     BY_RULES,
     EARLY_SESSIONS,
     EVICTED_UNJOINED,
+    EXCLUDED_RULES,
     FILTERED_WATERMARK,
     FORGOTTEN_TIMES,
     NULL_KEYS,
@@ -45,7 +46,6 @@ from .divergences import (
 from .relations import SETTINGS, Relation
 
 REFERENCE, BATCH, REFUSED = (Relation(name, lambda case: None) for name in ("reference", "batch", "refused"))
-RULES = "spark.sql.optimizer.excludedRules"
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 (_EARLY,) = SETTINGS["sessions merged early"]
 INTERNAL = (
@@ -189,7 +189,7 @@ class PlanJudge:
             readings += [(as_aggregation(one), (*others, SUBTRACT_REPEATS)) for one, others in readings]
         if case.how.settings.get(_EARLY) == "true":
             readings += [(_with_early_sessions(one), (*others, EARLY_SESSIONS)) for one, others in readings]
-        rules = case.how.settings.get(RULES, "")
+        rules = case.how.settings.get(EXCLUDED_RULES, "")
         unfiltered = case.how.settings.get(_CONSTRAINTS) == "false" or "InferFiltersFromConstraints" in rules
         if joins and (unfiltered or any(join.join == "full" for join in joins)):
             equal = True if unfiltered else None
@@ -198,7 +198,7 @@ class PlanJudge:
 
     def is_as_written(self, case: PlanCase, *divergences: Divergence) -> bool:
         """Whether Spark does as it is written, or only prunes columns, without the rules of divergences."""
-        excluded = {**case.how.settings, RULES: ",".join(one.excluded for one in divergences)}
+        excluded = {**case.how.settings, EXCLUDED_RULES: ",".join(one.excluded for one in divergences)}
         case = replace(case, how=replace(case.how, settings=excluded))
         try:
             found = case.bags(self.run(case).batches)

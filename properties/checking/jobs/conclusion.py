@@ -17,6 +17,7 @@ from ...system.progress import tell
 from ...witnesses.job.plan.plans import delays_by_input
 from ...witnesses.job.plan.skeletons import Skeleton
 from ...witnesses.job.running import RESTORED
+from ...witnesses.job.scripts.script import BATCHES_BY_CHECK
 from ...witnesses.job.witness import RowsWitness
 from ..fuzzing.divergences import sentences
 from ..notes.playing import plain
@@ -160,7 +161,8 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
     left, met, out_of_order = [], judge.met, draws.options.out_of_order
     if not draws.takes_late:
         left.append(
-            "late rows, because this oracle ignores lateness: a rule, such as windows(…), or a class checks them"
+            "late rows, because this oracle ignores lateness: a rule, such as windows(…) or stream_join(…), or a class "
+            "checks them"
         )
         if out_of_order is None and draws.delay_us:
             left.append('the watermark\'s delay: out_of_order="10 minutes" says how late events may be')
@@ -194,14 +196,14 @@ def limits(judge: Judge) -> list[str]:
         ", which have other values in each run: those of the clock, of randomness, of files, partitions or offsets": (
             sorted(met.nondeterministic)
         ),
-        ", of which nothing is expected": met.extra,
-        ", which are expected and the result doesn't have": met.left_out,
+        ": the oracle doesn't expect them": met.extra,
+        ": the oracle expects them, and the job's result lacks them": met.left_out,
     }
     found = [f"Not compared: the columns {', '.join(names)}{why}" for why, names in columns.items() if names]
     if judge.declared.columns and {*judge.declared.columns} <= met.nondeterministic | judge.without:
         found.insert(0, "Compared is the number of rows alone: no column has the same values in each run")
     found += [f"Not checked: {note}" for note in getattr(job, "notes", ())]
-    found += [f"Not checked: the trigger {one}: histories say which rows a batch has" for one in sorted(met.triggers)]
+    found += [f"Not checked: the trigger {one}: {BATCHES_BY_CHECK}" for one in sorted(met.triggers)]
     script = getattr(getattr(job, "start", job), "script", job)
     settings = {**getattr(getattr(script, "found", None), "settings", {}), **judge.declared.settings, **met.settings}
     if settings:
@@ -236,12 +238,12 @@ def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str
 
 @contextlib.contextmanager
 def noting(judge: Judge) -> Iterator[None]:
-    """Give a failure that is raised within it the notes on the job."""
+    """Add the notes on the job to a failure that is raised within it."""
     __tracebackhide__ = True
     try:
         yield
     except CheckFailed as failed:
-        failed.notes = notes_on(judge)
+        failed.notes = [*failed.notes, *notes_on(judge)]
         raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ....reference.core.errors import BadInput
@@ -20,6 +20,7 @@ from .arguments import CheckOptions
 from .conclusion import limits, notes_on, unfinished
 from .job_check import JobCheck
 from .reports import JobReport
+from .verdicts import Violated
 
 HISTORIES = 100
 """The number of histories of a check, unless the caller says: each runs in many ways."""
@@ -68,6 +69,13 @@ class Invariants:
         )
         return JobCheck(self.options, plain, variation)
 
+    def before_violation(self, broken: str, held: Mapping[str, int]) -> str:
+        """Return which invariants held before one was broken, and which were not run after it."""
+        laws = [check.variation.law for check in self.checks]
+        left = [law for law in laws[laws.index(broken) + 1 :] if law not in held]
+        done = "; ".join(f"{law} ({count} histories)" for law, count in held.items()) or "nothing was run"
+        return f"Held before: {done}. Not run after the violation: {'; '.join(left) or 'none'}."
+
     def report(self, histories: int, examples: Sequence[str | Path]) -> JobReport:
         """Replay saved counterexamples, check each variation, and return the report.
 
@@ -95,7 +103,13 @@ class Invariants:
                 continue
             if before.why_alone:
                 check.run_each_alone(before.why_alone, keys_apart=before.keeps_keys_apart)
-            held[law] = check.check_others(histories) if check.variation.is_alone else check.check(histories).histories
+            try:
+                held[law] = (
+                    check.check_others(histories) if check.variation.is_alone else check.check(histories).histories
+                )
+            except Violated as failed:
+                failed.notes = [self.before_violation(law, held)]
+                raise
             if check.variation.run.crash_in and check.judge.is_sink:
                 unsure += _without_crash(law, held, check.judge.met.crashed)
             before = check

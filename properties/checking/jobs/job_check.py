@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ....reference.core.errors import BadInput
+from ....reference.core.errors import BadInput, StreamproofError
 from ...counterexamples.counterexample import Counterexample
 from ...counterexamples.of_jobs import JobStore, counterexample_of, saved_histories
 from ...generators.columns.formatting import shown_row
@@ -38,7 +38,7 @@ from ...witnesses.job.witness import RowsWitness, TablesOfKeys, keyed_tables, wh
 from ...witnesses.run_options import OF_SINKS
 from ...witnesses.spark.engine import TookTooLong
 from ...witnesses.spark.failures import QueryFailed
-from ..fuzzing.divergences import FILTERED_WATERMARK, sentences
+from ..fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK, divergence_named, sentences
 from .arguments import CheckOptions
 from .boundary_values import with_boundary_values
 from .conclusion import inconclusive, limits, not_checked, notes_on, unmet_goals
@@ -509,12 +509,26 @@ class JobCheck:
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
             head = f"{head} It died {compared.output.died_at}."
-        head = " ".join([head, *(f"{one}." for one in sentences(self.judge.divergences))])
+        causes = [name for name in self.judge.divergences if self.may_cause(name, history, variation)]
+        head = " ".join([head, *(f"{one}." for one in sentences(causes))])
         counterexample = self.counterexample(history, variation, compared)
         if deadline is not None and deadline.has_stopped:
             head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
         message, path = self.store.violation(counterexample, head, unshrunk, as_found)
         return Violated(message, counterexample, path=path, as_found=as_found)
+
+    def may_cause(self, divergence: str, history: JobHistory, variation: Variation) -> bool:
+        """Whether a divergence of Spark's may be why a history differs: without the optimizer's rules it agrees."""
+        settings = variation.run.settings
+        excluded = divergence_named(divergence).excluded
+        if not excluded or EXCLUDED_RULES in settings:
+            return True
+        without = replace(variation.run, settings={**settings, EXCLUDED_RULES: excluded})
+        try:
+            (compared,) = self.judge.compare([history], replace(variation, run=without))
+        except StreamproofError:
+            return True
+        return not compared.differs
 
     def counterexample(
         self, history: JobHistory, variation: Variation, compared: Judgement

@@ -113,9 +113,9 @@ class JobReport(Shown):
     def __str__(self) -> str:
         if self.comparing is not None:
             return "\n".join([f"{self.says} Compared: {self._compared}.", *self._limits, *self._notes])
-        head = f"{self.says} what is listed here." if self.limits else self.says
-        laws = [f"  {law} ({count} histories)" for law, count in self.laws.items()]
-        return "\n".join([head, *self._limits, *laws, f"Compared: {self._compared}.", *self._notes])
+        laws = ", ".join(f"{law} ({count} histories)" for law, count in self.laws.items())
+        head = f"{self.says} {laws}. Compared: {self._compared}."
+        return "\n".join([head, *self._limits, *self._notes])
 
     @property
     def brief(self) -> str:

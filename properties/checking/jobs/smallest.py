@@ -58,7 +58,7 @@ def shrunk(
         return judge.compare_alone(candidate, part).differs
 
     def differ(candidates: Sequence[JobHistory]) -> Sequence[bool]:
-        doing(f"{judge.name}: shrinking a history of {rows} rows: trying {len(candidates)} smaller histories")
+        doing(f"{judge.name}: shrinking: rows: {rows}; smaller histories to try: {len(candidates)}")
         if judge.witness.alone:
             return one_by_one(differs_alone, deadline)(candidates)
         return [compared.differs for compared in judge.compare(candidates, part)]

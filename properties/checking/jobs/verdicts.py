@@ -18,10 +18,18 @@ class CheckFailed(Raised, AssertionError):
     """A check of a job that ended otherwise than by *conforms*.
 
     Attributes:
-        notes: The notes on the job's plan, as far as it is known.
+        notes: The invariants that held before the failure, and the notes on the job's plan, as far as it is known.
     """
 
     notes: Sequence[str] = ()
+
+    @property
+    def message(self) -> str:
+        """The message without the notes."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *self.notes])
 
 
 class Inconclusive(CheckFailed):
@@ -41,7 +49,7 @@ class Inconclusive(CheckFailed):
     @property
     def checked(self) -> Checked:
         """The outcome as plain data."""
-        said = str(self)
+        said = self.message
         name = self.job or (said.splitlines() or ["a job"])[0][:100]
         return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)], notes=self.notes)
 
@@ -78,7 +86,7 @@ class Violated(CheckFailed):
     def checked(self) -> Checked:
         """The outcome as plain data: the law that is broken, on one history."""
         one = self.counterexample
-        count = LawCount(one.expected[0], one.compared, ("expected", "job"), "violated", 1, 1)
+        count = LawCount(one.law, one.compared, ("expected", "job"), "violated", 1, 1)
         return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}", notes=self.notes)
 
 

@@ -19,6 +19,7 @@ OUTER_AS_INNER = "outer join filtered"
 TIME_IN_KEY = "event time among the keys"
 LOST = "rows without a partner"
 BY_ORDER = "order of rows"
+NEVER = "never emitted"
 
 
 @dataclass(frozen=True)
@@ -206,8 +207,8 @@ class _Linter:
         for function, column in dict.fromkeys(self.skeleton.by_order):
             yield Note(
                 BY_ORDER,
-                f"{function}({plain(column)}) is of whichever row of a group Spark reads {function}: of two rows that "
-                "differ in it either may come out",
+                f"{function}({plain(column)}) depends on the order in which Spark reads the rows of a group; min_by "
+                "and max_by, of a column that orders all rows, don't",
             )
 
     def filtered(self) -> Iterator[Note]:
@@ -255,8 +256,8 @@ class _Linter:
                     after_us, late_us = dropped
                     time, late = " and ".join(sorted(map(plain, columns))), (after_us - late_us) // 1_000 * 1_000
                     says = (
-                        f"a {self.of(stage, source)} that comes {duration(late)} late, or later, may be dropped: after "
-                        f"{time} {moment(after_us)} one of {moment(late_us)} doesn't count"
+                        f"a {self.of(stage, source)} whose {time} is {duration(late)} or more behind the latest may be "
+                        f"dropped: {moment(late_us)} after {moment(after_us)}, for example"
                     )
                     found[source] = min(found.get(source, (LONG_US, "")), (after_us - late_us, says))
         yield from (Note(DROPS_LATE, says) for _, says in found.values())
@@ -296,7 +297,7 @@ class _Linter:
 
     def waits(self, stage: PlayedPlan) -> Iterator[Note]:
         """A row is emitted once the watermark has moved beyond it, by rows that come later."""
-        if not stage.is_known or not stage.watermarks:
+        if not stage.is_known:
             return
         far_us = START_US + LONG_US
         for source in stage.sources:
@@ -306,12 +307,38 @@ class _Linter:
                 moves = stage.all_at(time_us, *moved)
                 return stage.is_emitted([{source: [row]}, moves], [{}, moves])  # type: ignore[list-item]
 
-            if stage.emitted([{source: [row]}]) or not is_emitted(far_us):
+            whose = self.of(stage, source) + " without a partner" * isinstance(self.joining(stage, source), Join)
+            if stage.emitted([{source: [row]}]):
+                continue
+            if not is_emitted(far_us):
+                yield from self.never(stage, source, whose)
                 continue
             until_us = first_that(is_emitted, START_US, far_us, self.after_start(stage))
-            each = " and ".join(dict.fromkeys(self.inputs.get(one, "each input") for one in stage.sources))
-            until = "a later row comes"
-            if not is_emitted(far_us, source):
-                until = f"later rows come on {each}, so that an input without rows holds it back"
-            says = f"a {self.of(stage, source)} waits until {until}: one of {moment(START_US)} until {moment(until_us)}"
-            yield Note(WAITS, says)
+            if is_emitted(far_us, source):
+                when = f"once a later row moves the watermark: {moment(START_US)} waits for {moment(until_us)}"
+            else:
+                each = " and ".join(dict.fromkeys(self.inputs.get(one, "each input") for one in stage.sources))
+                when = (
+                    f"once later rows have come on {each}: {moment(START_US)} waits for {moment(until_us)} on each; "
+                    "while one input has no rows, nothing is emitted"
+                )
+            yield Note(WAITS, f"a {whose} is emitted {when}")
+
+    def joining(self, stage: PlayedPlan, source: str) -> Node | None:
+        """Return the join of streams that rows of an input come to first; None: there is none."""
+        joins = (node for node in stage.plan.walk() if isinstance(node, Join))
+        return next((node for node in joins if source in {getattr(one, "name", "") for one in node.walk()}), None)
+
+    def never(self, stage: PlayedPlan, source: str, whose: str) -> Iterator[Note]:
+        """An outer join keeps a row without a partner, and no watermark ever says that none will come."""
+        join = self.joining(stage, source)
+        if not isinstance(join, Join) or join.by.join not in ("left", "right", "full"):
+            return
+        kept = {"left": join.inputs[:1], "right": join.inputs[1:]}.get(join.by.join, join.inputs)
+        if source not in {getattr(one, "name", "") for node in kept for one in node.walk()}:
+            return
+        yield Note(
+            NEVER,
+            f"a {whose} is never emitted, though the join is {join.by.join} outer: give each input a watermark, and "
+            "the join a condition that bounds one event time by the other",
+        )

@@ -243,7 +243,7 @@ def exit_by_verdict(
                 verdict = found.verdict
         for outcome in outcomes:
             text = outcome.brief if isinstance(outcome, JobReport) and not options.verbose else str(outcome)
-            results.out("\n".join([text, *(outcome.notes if isinstance(outcome, CheckFailed) else ())]))
+            results.out(text)
         results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]")
     raise typer.Exit(EXITS[verdict])
 

@@ -256,6 +256,12 @@ class Judge:
         ]
         if self.met.columns and self.oracle.allows_fewer_columns:
             expected, left_out = with_columns(expected, self.met.columns)
+            if lacking := [name for name in self.oracle.required(self.witness.sources) if name in left_out]:
+                raise BadInput(
+                    f"{self.oracle.name} expects the columns {', '.join(lacking)}, and the result of {self.name} has "
+                    f"{', '.join(self.met.columns)}: rename the job's columns, as by .withColumnRenamed("
+                    f'"total", "{lacking[-1]}")'
+                )
             self.met.left_out = list(dict.fromkeys([*self.met.left_out, *left_out]))
         return expected
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...generators.columns.model import Expected, JobHistory, Source
@@ -52,6 +52,10 @@ class Oracle(ABC):
     @property
     def written(self) -> Sequence[Any]:
         """The user's functions, classes and statements by which it expects rows; their constants are drawn, too."""
+        return ()
+
+    def required(self, sources: Sequence[Source]) -> Collection[str]:
+        """Return the expected columns that a job's result must have, though it may lack others."""
         return ()
 
     def closes(self, mode: Mode) -> bool:

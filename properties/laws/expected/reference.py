@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -72,6 +72,10 @@ class ReferenceOracle(Oracle):
 
     def closes(self, mode: Mode) -> bool:
         return False
+
+    def required(self, sources: Sequence[Source]) -> Collection[str]:
+        """Return the columns of the key, the window and the value: without them a wrong job would conform."""
+        return (*sources[0].key, "start", "end", "value")
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Play each history: return the changes of each batch, or in update and complete mode the table after it.
@@ -188,7 +192,7 @@ def reference_of(
 
     A job's row is a record: its Input's key, its event time (cut to ms), and a value. The expected rows have the key's
     columns, `window` (a struct of start and end, if the operator has windows), `value` (null in a tombstone) and
-    `timestamp`; a job's result may lack some. In append mode the changes of each batch are expected, in update and
+    `timestamp`, which a job's result may lack. In append mode the changes of each batch are expected, in update and
     complete mode the table after each batch.
 
     Args:

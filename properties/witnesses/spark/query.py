@@ -122,7 +122,7 @@ class OperatorQuery(PreparedQuery):
 
     refused = (
         "Spark refuses the query: ",
-        {"watermark": 'give the event time one, such as .withWatermark("time", "5 milliseconds"), before the operator'},
+        {"watermark": 'declare a watermark, such as .withWatermark("time", "5 milliseconds"), before the operator'},
     )
 
     def __init__(

@@ -268,7 +268,7 @@ def test_a_job_without_a_watermark_is_refused_with_the_remedy(
         run_stream(spark, [batch_of([("a", 1, 0)])], job)
     assert str(refusal.value).startswith("Spark refuses the query: ")
     assert str(refusal.value).endswith(
-        ': give the event time one, such as .withWatermark("time", "5 milliseconds"), before the operator'
+        ': declare a watermark, such as .withWatermark("time", "5 milliseconds"), before the operator'
     )
 
 

@@ -115,7 +115,8 @@ class Rule(Oracle):
         missing = [column for column in self.result.values() if column not in emitted]
         if missing:
             raise BadInput(
-                f"{self.name}: result has {missing[0]!r}, and its rows have the columns {', '.join(emitted)}"
+                f"{self.name}: result= names {missing[0]!r}, which isn't a column of the rule ({', '.join(emitted)}): "
+                "give the job's column first and the rule's second"
             )
         return output
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 REFUSED: tuple[str, Mapping[str, str]] = (
     "Spark refuses the job's query: ",
     {
-        "watermark": 'give the event time one in the job, such as .withWatermark("time", "5 minutes")',
-        "(?i)output mode": 'name another with mode="append", "update" or "complete"',
+        "watermark": 'declare a watermark in the job, such as .withWatermark("at", "5 minutes"), on each input',
+        "(?i)output mode": "set another output mode: in the script, with --mode, or with mode=",
     },
 )
 """What the message says before Spark's reason, and what to do, by a pattern in the reason."""

@@ -119,7 +119,7 @@ class JobQuery(PreparedQuery):
         """
         if self.deaths.planned or self.deaths.happened:
             name, died = name_of(self.declaration.job), len(self.deaths.happened)
-            doing(f"{name}: letting its query die and start again; it has died {died} times")
+            doing(f"{name}: testing recovery: {died} crashes so far")
         try:
             return super().drained()
         except TookTooLong:  # its function has the lock for as long as it doesn't return

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FOLDER = "{folder}"
 """Stands for the run's folder in a script's arguments and environment."""
+BATCHES_BY_CHECK = "the check decides which rows each batch contains"
+"""Why a trigger isn't checked."""
 NOWHERE = ("display", "shown", "console", "memory", "noop")
 """The formats of sinks that keep nothing."""
 
@@ -274,7 +276,7 @@ class Script:
     def _left_out(self, write: Write) -> list[str]:
         """List the parts of a query that aren't checked: its sink, and its trigger."""
         at = f"line {write.line} of {write.where}"
-        left = [f"the trigger of {at}, {write.trigger}: histories say which rows a batch has"] * bool(write.trigger)
+        left = [f"the trigger of {at}, {write.trigger}: {BATCHES_BY_CHECK}"] * bool(write.trigger)
         runs_it = "Script(…, read=…) runs it, and reads what it has written"
         if self.read is not None or write.format in NOWHERE:
             return left

@@ -10,7 +10,8 @@ from pyspark.errors import StreamingQueryException
 from streamproof.properties.checking.fuzzing import divergences
 from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.corpus import CORPUS
-from streamproof.properties.checking.fuzzing.judging import RULES, Finding, PlanJudge
+from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES
+from streamproof.properties.checking.fuzzing.judging import Finding, PlanJudge
 from streamproof.properties.checking.fuzzing.relations import SETTINGS, relations
 from streamproof.properties.generators.plans.drawing import Query, draw_query
 from streamproof.properties.generators.plans.rows import draw_rows
@@ -109,7 +110,7 @@ def test_null_keys_that_the_excluded_rules_join_do_not_hide_the_filter_below_the
         return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, WithWatermark) else node
 
     def planned(query: Query, how: HowRun) -> Node:
-        excluded = "InferFiltersFromConstraints" in how.settings.get(RULES, "")
+        excluded = "InferFiltersFromConstraints" in how.settings.get(EXCLUDED_RULES, "")
         return with_joins(query.plan, null_keys=True) if excluded else rebuilt(query.plan, lagging)
 
     found = [one for seed in "0123" for one in judged(CORPUS["windows above a join"], Runner(planned), seed)]
@@ -159,7 +160,7 @@ def test_rules_name_a_difference_only_if_the_rows_are_right_without_them() -> No
     query, other = CORPUS["groups above sessions"], CORPUS["deduplication above windows"].plan
 
     def planned(asked: Query, how: HowRun, rule: str) -> Node:
-        return asked.plan if rule in how.settings.get(RULES, "") else other
+        return asked.plan if rule in how.settings.get(EXCLUDED_RULES, "") else other
 
     for rule, named in (("RemoveRedundantAggregates", {"session windows removed"}), ("None", set())):
         runner = Runner(lambda asked, how, rule=rule: planned(asked, how, rule))  # type: ignore[misc]
@@ -173,7 +174,7 @@ def test_a_watermark_that_lags_has_a_name_only_if_it_does_not_without_the_rules(
         return replace(node, delay_us=node.delay_us + 7_000_000) if isinstance(node, WithWatermark) else node
 
     def planned(query: Query, how: HowRun) -> Node:
-        return query.plan if rule in how.settings.get(RULES, "") else rebuilt(query.plan, lagging)
+        return query.plan if rule in how.settings.get(EXCLUDED_RULES, "") else rebuilt(query.plan, lagging)
 
     found = [one for one in judged(CORPUS["filter after windows"], Runner(planned)) if one.relation.name == "reference"]
     assert [{one.name for one in each.named} for each in found] == [named]
@@ -200,7 +201,7 @@ def test_the_death_of_a_started_query_is_a_finding_named_by_the_rules_without_wh
 ) -> None:
     class Dying(Runner):
         def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
-            if rule not in how.settings.get(RULES, ""):
+            if rule not in how.settings.get(EXCLUDED_RULES, ""):
                 raise Refused(StreamingQueryException("Query terminated with exception: a file does not exist"))
             return super().run(query, batches, how)
 
@@ -210,7 +211,7 @@ def test_the_death_of_a_started_query_is_a_finding_named_by_the_rules_without_wh
 
 def test_a_divergence_of_past_releases_names_nothing_on_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
     other = CORPUS["deduplication above windows"].plan
-    runner = Runner(lambda query, how: query.plan if "PruneFilters" in how.settings.get(RULES, "") else other)
+    runner = Runner(lambda query, how: query.plan if "PruneFilters" in how.settings.get(EXCLUDED_RULES, "") else other)
     names = []
     for version in ("3.5.3", "3.5.4"):
         monkeypatch.setattr(divergences, "installed", lambda package, version=version: version)

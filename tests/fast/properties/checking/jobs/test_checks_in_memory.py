@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import BadInput, Inconclusive, Input, Sink, Violated, static_join
-from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
+from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK
 from streamproof.properties.checking.jobs.arguments import CheckOptions, check_options
 from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
 from streamproof.properties.checking.jobs.invariants import Invariants
@@ -233,6 +233,24 @@ def test_a_report_says_first_that_no_column_was_left_to_compare() -> None:
     assert str(report).splitlines()[1].startswith("Compared is the number of rows alone: no column")
 
 
+CUTS = "the cuts between batches"
+
+
+def test_a_broken_invariant_names_those_that_held_and_those_that_were_not_run() -> None:
+    def by_cuts(batches: Batches) -> Batches:
+        return [rows[:1] for rows in batches]
+
+    asked = [law.of_jobs for law in laws() if law.of_jobs in ("a restart", CUTS, "the number of partitions")]
+    checks = Invariants(options(by_cuts), [law.of_jobs for law in laws() if law.of_jobs not in asked])
+    with pytest.raises(Violated) as raised:
+        checks.report(20, ())
+    (held,) = raised.value.notes
+    before, after = asked[: asked.index(CUTS)], asked[asked.index(CUTS) + 1 :]
+    done = "; ".join(f"{law} (20 histories)" for law in before) or "nothing was run"
+    assert held == f"Held before: {done}. Not run after the violation: {'; '.join(after) or 'none'}."
+    assert len(before) + len(after) == 2
+
+
 def test_invariants_for_which_no_time_is_left_leave_a_check_inconclusive() -> None:
     with within_seconds(60):
         assert len(Invariants(options(copy)).report(10, ()).laws) > 5
@@ -247,9 +265,10 @@ class Filtered(MemoryRunner):
     def declare(self, run: RunOptions = PLAIN) -> Declared:
         return Declared(divergences=(FILTERED_WATERMARK.name,))
 
-    def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> QueryOutput:
-        output = super().run(batches, clock, *given, **named)
-        return output if clock else replace(output, batches=without_the_last(output.batches))
+    def run(self, batches: Any, clock: Sequence[int], run: RunOptions, *given: Any, **named: Any) -> QueryOutput:
+        output = super().run(batches, clock, run, *given, **named)
+        as_written = clock or EXCLUDED_RULES in run.settings
+        return output if as_written else replace(output, batches=without_the_last(output.batches))
 
 
 class FilteredSink(Filtered):
@@ -275,10 +294,16 @@ def test_a_filter_that_moves_below_the_watermark_is_violated_by_a_history_withou
     assert len(counterexample.history.arrivals) == 1
 
 
+def test_a_divergence_is_not_named_as_a_cause_where_the_job_differs_without_the_optimizer_s_rules_too() -> None:
+    with pytest.raises(Violated) as raised:
+        JobCheck(options(without_the_last, Filtered), Copies(), Variation(RUN)).check(40)
+    assert FILTERED_WATERMARK.remedy not in str(raised.value)
+
+
 def test_a_report_first_names_the_filter_below_the_watermark_and_how_it_was_judged() -> None:
     class Harmless(Filtered):
-        def run(self, batches: Any, clock: Sequence[int] = (), *given: Any, **named: Any) -> QueryOutput:
-            return MemoryRunner.run(self, batches, clock, *given, **named)
+        def run(self, batches: Any, clock: Sequence[int], run: RunOptions, *given: Any, **named: Any) -> QueryOutput:
+            return MemoryRunner.run(self, batches, clock, run, *given, **named)
 
     report = JobCheck(options(copy, Harmless), Copies(), Variation(RUN)).check(40)
     assert FILTERED_WATERMARK.remedy in str(report).splitlines()[1]
@@ -462,8 +487,8 @@ def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_t
 
     looked_up: Any = [[{"user": "b"}], "user", "left"]
     for job, result, limit in [
-        (users, None, "Not compared: the columns amount, which are expected and the result doesn't have"),
-        (copy, ["user", "at"], "Not compared: the columns amount, of which nothing is expected"),
+        (users, None, "Not compared: the columns amount: the oracle expects them, and the job's result lacks them"),
+        (copy, ["user", "at"], "Not compared: the columns amount: the oracle doesn't expect them"),
         (users, ["user", "at"], ""),
         (copy, None, ""),
     ]:
@@ -490,7 +515,7 @@ def test_settings_and_triggers_of_the_job_are_told_in_the_first_lines() -> None:
             return replace(super().run(*given, **named), settings=no_data, triggers=["processingTime='1 hour'"])
 
     told = [
-        "Not checked: the trigger processingTime='1 hour': histories say which rows a batch has.",
+        "Not checked: the trigger processingTime='1 hour': the check decides which rows each batch contains.",
         "Set by the job: spark.a=1, spark.sql.streaming.noDataMicroBatches.enabled=false.",
     ]
     for report in (
@@ -519,7 +544,7 @@ def test_each_step_of_a_check_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third, *more = steps_of(monkeypatch, lambda: checked(without_the_last, Copies()))
     assert (first, second) == ("drawing 40 histories", "running 40 histories in one query")
     assert re.fullmatch(r"shrinking a history of \d+ rows, 30 s at most", third)
-    assert all(re.fullmatch(r"shrinking a history of \d+ rows: trying \d+ smaller histories", one) for one in more)
+    assert all(re.fullmatch(r"shrinking: rows: \d+; smaller histories to try: \d+", one) for one in more)
     failing = steps_of(monkeypatch, lambda: checked(refuses_large_amounts, Copies()))
     assert "searching the rows that make its query fail: trying 40 histories" in failing
     of_crash = steps_of(monkeypatch, lambda: Invariants(options(copy)).report(20, ()))

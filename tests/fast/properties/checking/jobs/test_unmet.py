@@ -147,7 +147,10 @@ def test_what_each_input_may_have_and_no_history_has_is_not_checked() -> None:
     assert left(malformed=0.1) == ["ties", nulls]
 
 
-LATE = "late rows, because this oracle ignores lateness: a rule, such as windows(…), or a class checks them"
+LATE = (
+    "late rows, because this oracle ignores lateness: a rule, such as windows(…) or stream_join(…), or a class checks "
+    "them"
+)
 LONG_ENOUGH = 'the watermark\'s delay: out_of_order="10 minutes" says how late events may be'
 WHOLE_BATCHES = 'rows that are late by whole batches: out_of_order="10 minutes" draws them'
 
@@ -197,12 +200,12 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
         "Not compared: the columns x, y: without= leaves them out",
         "Not compared: the columns i, j, k, l, m, n, which have other values in each run: those of the clock, of "
         "randomness, of files, partitions or offsets",
-        "Not compared: the columns e, f, of which nothing is expected",
-        "Not compared: the columns g, h, which are expected and the result doesn't have",
+        "Not compared: the columns e, f: the oracle doesn't expect them",
+        "Not compared: the columns g, h: the oracle expects them, and the job's result lacks them",
         "Not checked: a write",
         "Not checked: a read",
-        "Not checked: the trigger s: histories say which rows a batch has",
-        "Not checked: the trigger t: histories say which rows a batch has",
+        "Not checked: the trigger s: the check decides which rows each batch contains",
+        "Not checked: the trigger t: the check decides which rows each batch contains",
         "Set by the job: spark.a=0, spark.b=1, spark.c=3",
     ]
     judge.declared.columns = [*"ijklmnxy"]

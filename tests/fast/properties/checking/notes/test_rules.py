@@ -124,16 +124,16 @@ def test_a_join_with_one_bound_forgets_one_input() -> None:
 )
 def test_how_late_a_row_may_be_is_noted(plan: Node, late: str, times: tuple[str, str]) -> None:
     says = named(plan)["drops late rows"].says
-    assert f"that comes {late} late, or later, may be dropped" in says
-    assert says.endswith("after at 2024-01-01 {} one of 2024-01-01 {} doesn't count".format(*times))
+    assert f"whose at is {late} or more behind the latest may be dropped" in says
+    assert says.endswith(": 2024-01-01 {1} after 2024-01-01 {0}, for example".format(*times))
 
 
 def test_the_slower_of_two_watermarks_says_which_rows_are_late() -> None:
     late = [note.says for note in notes(joined("inner")) if note.name == "drops late rows"]
     assert len(late) == 2
-    assert all("20 minutes late" in says for says in late)
+    assert all("20 minutes or more behind" in says for says in late)
     at_most = [note.says for note in notes(joined("inner"), policy="max") if note.name == "drops late rows"]
-    assert all("10 minutes late" in says for says in at_most)
+    assert all("10 minutes or more behind" in says for says in at_most)
 
 
 def test_a_query_without_watermark_drops_and_holds_nothing_back() -> None:
@@ -149,7 +149,8 @@ def test_a_deduplication_whose_event_time_is_pruned_drops_no_late_row() -> None:
 def test_a_window_waits_for_a_later_row() -> None:
     says = named(windowed(TIMED))["rows wait"].says
     assert says == (
-        "a row of views waits until a later row comes: one of 2024-01-01 00:00:00 until 2024-01-01 01:10:00"
+        "a row of views is emitted once a later row moves the watermark: 2024-01-01 00:00:00 waits for "
+        "2024-01-01 01:10:00"
     )
     assert "rows wait" not in named(windowed(TIMED, "update"))
 
@@ -157,17 +158,28 @@ def test_a_window_waits_for_a_later_row() -> None:
 def test_the_row_that_an_outer_join_keeps_waits_for_both_inputs() -> None:
     waits = [note.says for note in notes(joined("left")) if note.name == "rows wait"]
     assert waits == [
-        "a row of views waits until later rows come on views and payments, so that an input without rows holds it "
-        "back: one of 2024-01-01 00:00:00 until 2024-01-01 02:20:00.001"
+        "a row of views without a partner is emitted once later rows have come on views and payments: "
+        "2024-01-01 00:00:00 waits for 2024-01-01 02:20:00.001 on each; while one input has no rows, nothing is emitted"
     ]
     assert not [note for note in notes(joined("inner")) if note.name == "rows wait"]
+
+
+@pytest.mark.parametrize("join", ["left", "right", "full", "inner"])
+def test_an_outer_join_that_never_emits_a_row_without_a_partner_is_noted(join: str) -> None:
+    def never(plan: Node) -> set[str]:
+        return {note.says.split(" is ")[0] for note in notes(plan) if note.name == "never emitted"}
+
+    kept = {"left": {"views"}, "right": {"payments"}, "full": {"views", "payments"}, "inner": set()}[join]
+    rows = {f"a row of {name} without a partner" for name in kept}
+    assert never(joined(join, -MINUTE, HOUR, VIEWS, PAYMENTS)) == rows
+    assert never(joined(join)) == set()
 
 
 def test_an_input_that_is_read_twice_moves_both_watermarks() -> None:
     again = Scan("0", ("who#3", "paid#4"))
     both = joined("left", -MINUTE, HOUR, TIMED, WithWatermark((again,), "paid#4", MINUTE))
     (waits,) = [note.says for note in notes(both) if note.name == "rows wait"]
-    assert "until a later row comes" in waits
+    assert "once a later row moves the watermark" in waits
 
 
 def test_a_union_with_a_silent_input_holds_windows_back() -> None:
@@ -212,7 +224,9 @@ def test_the_rows_that_an_inner_join_loses_are_noted() -> None:
 
 
 def test_an_aggregate_by_the_order_of_rows_is_noted() -> None:
-    assert named(VIEWS, by_order=[("first", "user#1")])["order of rows"].says.startswith("first(user) is of whichever")
+    assert named(VIEWS, by_order=[("first", "user#1")])["order of rows"].says.startswith(
+        "first(user) depends on the order"
+    )
 
 
 def test_a_note_is_a_line_and_its_history_is_below_it() -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from memory_jobs import CLICKS, RUN, Batches, options
+from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, options
 from streamproof import BadInput, Violated, reference_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
 from streamproof.properties.laws.expected.reference import ReferenceOracle
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.run_options import RunOptions
+from streamproof.properties.witnesses.job.running import Declared
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
 SCHEMA = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("amount", pa.int64())])
 SOURCE = Source("clicks", SCHEMA, "at", ("user",))
@@ -138,3 +140,31 @@ def test_a_job_that_is_off_by_1_ms_is_violated(wrong: dict[str, Any]) -> None:
     alone = options(played_under(SESSIONS | wrong), clicks=CLICKS, alone=True)
     with pytest.raises(Violated, match="the reference of session_windows expects"):
         JobCheck(alone, reference_of("session_windows", **SESSIONS), Variation(RUN)).check(40)
+
+
+@dataclass(frozen=True)
+class Columns(MemoryRunner):
+    """A job whose columns are known before its query runs."""
+
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
+        return Declared([*self.job([[row(100)]])[0][0]])  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("columns", "lacking"),
+    [
+        (("user", "clicks"), "start, end, value"),
+        (("user", "start", "end", "clicks"), "value"),
+        (("user", "start", "value"), "end"),
+        (("start", "end", "value"), "user"),
+    ],
+)
+def test_a_job_without_the_columns_of_key_window_and_value_is_refused(columns: tuple[str, ...], lacking: str) -> None:
+    def job(batches: Batches) -> Batches:
+        return [[dict.fromkeys(columns, None) for _ in rows] for rows in batches]
+
+    check = JobCheck(options(job, Columns), reference_of("session_windows", value="amount", **SESSIONS), Variation(RUN))
+    with pytest.raises(
+        BadInput, match=rf"expects the columns {lacking}, and the result of .* has {', '.join(columns)}"
+    ):
+        check.check(20)

@@ -333,7 +333,7 @@ NAMES = {"user": "clicks.user", "id": "views.id"}
             {"sources": (CLICKS, VIEWS, replace(CLICKS, name="more"))},
             "several event times, at and seen",
         ),
-        (union(result="price"), {"sources": (CLICKS, replace(CLICKS, name="more"))}, "result has 'price'"),
+        (union(result="price"), {"sources": (CLICKS, replace(CLICKS, name="more"))}, "result= names 'price'"),
         (union(), {}, "unites two inputs or more, and has clicks alone"),
         (union(["clicks"]), TWO, "unites two inputs or more"),
         (union(), TWO, "views has the columns id, seen and the event time seen, and clicks user, at, amount and at"),
@@ -399,7 +399,7 @@ def test_a_result_must_have_the_columns_that_are_named_and_no_others_are_compare
     assert first == {name: expected(free, history([row(1)])).rows[0][0][name] for name in wanted}
     renamed = rule(*given, result={f"the {name}": name for name in wanted})
     assert [*expected(renamed, history([row(1)])).rows[0][0].values()] == [*first.values()]
-    with pytest.raises(BadInput, match="result has 'price', and its rows have the columns user, at, amount"):
+    with pytest.raises(BadInput, match=r"names 'price', which isn't a column of the rule \(user, at, amount"):
         expected(rule(*given, result=["user", "price"]), history([row(1)]))
     with pytest.raises(BadInput, match=r"result is \[\]: give the names of columns"):
         rule(*given, result=[])
@@ -415,7 +415,7 @@ def test_the_rows_of_windows_have_the_columns_of_the_result_under_its_names(rule
         ("total", {"total": 5}),
     ]:
         assert expected(rule("10 seconds", aggregates=TOTAL, result=result), rows, mode).rows == [[wanted]]
-    with pytest.raises(BadInput, match="result has 'amount', and its rows have the columns user, start, end, total"):
+    with pytest.raises(BadInput, match=r"names 'amount', which isn't a column of the rule \(user, start, end, total\)"):
         expected(rule("10 seconds", aggregates=TOTAL, result={"total": "amount"}), rows, mode)
 
 

@@ -95,7 +95,7 @@ def test_a_script_s_query_is_what_it_writes_and_nothing_of_it_is_run(scripted: S
     assert frame.columns == ["id", "customer", "at"]
     assert (script.found.mode, script.found.index, session.started) == ("update", 0, [])
     assert script.notes == [
-        "the trigger of line 5 of job.py, once=True: histories say which rows a batch has".replace(
+        "the trigger of line 5 of job.py, once=True: the check decides which rows each batch contains".replace(
             "job.py", script.where
         )
     ]

@@ -23,8 +23,7 @@ from streamproof import (
     static_join,
     windows,
 )
-from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
-from streamproof.properties.checking.fuzzing.judging import RULES
+from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK
 from streamproof.properties.checking.jobs import draws, smallest
 
 
@@ -192,5 +191,5 @@ def test_a_filter_that_spark_moves_below_the_watermark_is_violated_and_named_and
     counterexample: Any = found.value.counterexample
     assert not counterexample.history.clock
     assert {row["amount"] for _, row in counterexample.history.arrivals} == {0, 1}
-    report = check_job(of_ones, clicks, settings={RULES: FILTERED_WATERMARK.excluded}, **given)
+    report = check_job(of_ones, clicks, settings={EXCLUDED_RULES: FILTERED_WATERMARK.excluded}, **given)
     assert "filter below the watermark" not in str(report)
