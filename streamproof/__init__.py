@@ -12,13 +12,14 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   `invariants`, `upgrade` and `replay` do both in one call. They return a `JobReport`. `Input` (its columns), `avro` (an
   Input's payloads), `Sink` (a job that writes its result itself), `Script` (a script as it is). Expected are the rules
   of Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`, `union`),
-  `reference_of` (one of the ten operators), `scd1` and `scd2` (tables kept from change events), a function or a class
-  (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`. `write_report` writes the
-  verdicts as a page, text, JSON and JUnit XML.
+  `reference_of` (one of the twelve operators), `scd1` and `scd2` (tables kept from change events), a function or a
+  class (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`. `write_report`
+  writes the verdicts as a page, text, JSON and JUnit XML.
 - Checking: `check` (an operator's Spark implementation), `assert_holds` (one of its counterexamples again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
-- Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
-  `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`.
+- Definitions of the twelve operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
+  `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`, `Scd1`,
+  `Scd2`.
 - An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and what
   it declares (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
   `register` makes known.
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .reference.core.play import play
     from .reference.core.records import Accepted, Change, Dropped, Record
     from .reference.definitions.aggregates import TableAggregate
+    from .reference.definitions.changes import Scd1, Scd2
     from .reference.definitions.declarations import Definition
     from .reference.definitions.joins import (
         ForeignKeyJoin,
@@ -114,6 +116,8 @@ __all__ = [
     "RangeAggregate",
     "Record",
     "Registration",
+    "Scd1",
+    "Scd2",
     "Script",
     "SessionWindows",
     "Sink",
@@ -192,6 +196,7 @@ _HOMES = {
     ".reference.core.play": ("play",),
     ".reference.core.records": ("Accepted", "Change", "Dropped", "Record"),
     ".reference.definitions.aggregates": ("TableAggregate",),
+    ".reference.definitions.changes": ("Scd1", "Scd2"),
     ".reference.definitions.declarations": ("Definition",),
     ".reference.definitions.joins": (
         "ForeignKeyJoin",

@@ -12,7 +12,7 @@ from string import ascii_lowercase
 from ...reference.core.errors import BadInput
 from ...reference.core.history import ClockAdvance, History
 from ...reference.core.records import Key, Record, Value
-from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances, with_cuts
+from ..generators.cohorts import agreed, clock_schedule, record_batches, with_clock_advances, with_cuts
 from ..generators.shrinking import Shrinker, fewer
 from ..generators.simpler import key_size, simpler_keys, simpler_values, simplest_value, value_size
 from ..registration.registration import registration_of
@@ -73,7 +73,8 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
         batches: list[list[Record]] = [[] for _ in schedule]
         for number, record in chosen:
             batches[number].append(record)
-        return history.with_lines(with_cuts([[*batch, *after] for batch, after in zip(batches, advances, strict=True)]))
+        lines = with_cuts([[*batch, *after] for batch, after in zip(batches, advances, strict=True)])
+        return agreed(history.with_lines(lines))
 
     yield from map(built, fewer(records, thorough))
     for index, (number, record) in enumerate(records):

@@ -22,6 +22,7 @@ from ...reference.core.play import Entry
 from ...reference.core.records import Change, Dropped, Record
 from ..registration.bindings import Field
 from ..registration.key_space import WATERMARK_DRIVER, owner, prefixed_key
+from ..registration.registration import registration_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,15 @@ def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[
     return with_cuts([[*batch, ClockAdvance(clock)] for batch, clock in zip(batches, schedule, strict=True)])
 
 
+def agreed(history: History) -> History:
+    """Return a history with such values that its operator refuses none beside the others."""
+    agree = registration_of(history.operator).domain.agreed
+    if agree is None:
+        return history
+    left = iter(agree(operator_named(history.operator).declare(history.options), history.records))
+    return history.with_lines([next(left) if isinstance(line, Record) else line for line in history.lines])
+
+
 def moved_by_records(history: History) -> History:
     """Return a history whose records move its clock: no heartbeat goes beyond the records of its batch.
 
@@ -109,7 +119,7 @@ def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[H
             of, at = generator.choice(wished or places)
             own[of][at] = own[of][at]._replace(timestamp=clock)
     return [
-        history.with_lines(with_clock_advances(of_history, schedule))
+        agreed(history.with_lines(with_clock_advances(of_history, schedule)))
         for history, of_history in zip(histories, batches, strict=True)
     ]
 

@@ -17,7 +17,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Record
 from ..registration.domain import CHOICES
 from ..registration.registration import registration_of
-from .cohorts import with_clock_advances
+from .cohorts import agreed, with_clock_advances
 from .values import KEY_SETS, PLAIN, SMALL, VALUE_KINDS, keys_named, kind_named, taken_like
 
 Integer: TypeAlias = Callable[[int, int], int]
@@ -159,7 +159,8 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
             record = near
         batches[batch].append(record)
         arrived.append(record)
-    return History(settings.operator, settings.options, with_clock_advances(batches, settings.schedule), "batch", name)
+    lines = with_clock_advances(batches, settings.schedule)
+    return agreed(History(settings.operator, settings.options, lines, "batch", name))
 
 
 class _Times(NamedTuple):

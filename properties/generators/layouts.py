@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...reference.core.records import Record
+from ...reference.core.records import Record, Window
+from ...reference.definitions.changes import OPEN
 from ..registration.bindings import FOREIGN_KEY, KEY, ORDER, TIMESTAMP, Columns, Field
 from ..registration.key_space import WATERMARK_DRIVER, owner, prefixed_key
 from .cohorts import Cohort
@@ -442,6 +443,12 @@ class Typed:
         if isinstance(value, dict):
             return {name: self.read_value(member) for name, member in value.items()}
         return [self.read_value(member) for member in value] if isinstance(value, list) else value
+
+
+def moved(window: Window, by_ms: int) -> Window:
+    """Return a window moved by some time (ms); the end of a version that is current stays."""
+    start, end = window
+    return start + by_ms, end if end == OPEN else end + by_ms
 
 
 def _in_utc(value: Any) -> Any:

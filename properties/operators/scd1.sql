@@ -1,9 +1,7 @@
--- Dimensions of type 1 of many histories in one statement: the newest version of each row.
+-- Dimensions of type 1, after change_events.sql: the newest version of each row.
 --
--- Reads the relation `events`, a row a change event:
---   position (of its arrival, over all histories), key (an integer that no two histories share), sequence and tie
---   (integers; the larger is newer), deleted (whether it deletes its row).
--- Returns a row a key whose newest event doesn't delete it: the key, and the position of that event (record).
-SELECT key, position AS record
+-- Returns a row a key whose newest event doesn't delete it: the key, the position of that event (record), and its
+--   sequence as the timestamp.
+SELECT key, position AS record, sequence AS timestamp
 FROM events
 QUALIFY row_number() OVER (PARTITION BY key ORDER BY sequence DESC, tie DESC, position) = 1 AND NOT deleted

@@ -1,13 +1,8 @@
--- Dimensions of type 2 of many histories in one statement: every version of each row, with its interval.
+-- Dimensions of type 2, after change_events.sql: every version of each row, with its interval.
 --
--- Reads the relation `events`, a row a change event:
---   position (of its arrival, over all histories), key (an integer that no two histories share), sequence and tie
---   (integers; the larger is newer), deleted (whether it deletes its row), tracked (a text: what makes a new version).
--- Returns a row a version: its key, the sequence of its start, that of its end (null: it is current), and the position
---   of the last event within it (record), whose row it has.
-WITH
-
--- Of the events of a key with equal sequence one counts.
+-- Returns a row a version: its key, the sequence of its start, that of its end (of a current one the last millisecond of
+--   the year 9999), the position of the last event within it (record), whose row it has, and its start as the timestamp.
+, -- Of the events of a key with equal sequence one counts.
 decided AS (
     SELECT * FROM events
     QUALIFY row_number() OVER (PARTITION BY key, sequence ORDER BY tie DESC, position) = 1
@@ -30,6 +25,8 @@ versions AS (
     FROM numbered GROUP BY key, version
 )
 
-SELECT key, start, lead(start) OVER (PARTITION BY key ORDER BY version) AS "end", record
+SELECT key, start AS window_start,
+    coalesce(lead(start) OVER (PARTITION BY key ORDER BY version), 253402300799999) AS window_end,
+    record, start AS timestamp
 FROM versions
 QUALIFY NOT deleted

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...reference.core.records import Key, Value
+from ...reference.core.records import Key, Record, Value
 
 SMALLEST_REACH = 10
 """The least reach (ms) of drawn histories: smaller declarations have as much time as a declaration of 10 ms."""
@@ -77,6 +77,8 @@ class Domain:
         silent: The operator's numbers that do not affect the output, each with the reason.
         by_clock: Takes a definition; returns whether the clock affects the output, so that a clock 1 ms off must show.
         is_plain: Whether a record is drawn without input and choice, because neither makes a difference.
+        agreed: Takes a definition and the records of a history; returns them with such values that the operator refuses
+            none beside the others. None: it refuses none.
         takes_until_forgotten: Whether what is closed takes late records until it is forgotten. Then some records are
             drawn beside the oldest that isn't forgotten.
     """
@@ -94,6 +96,7 @@ class Domain:
     silent: Mapping[str, str] = field(default_factory=dict)
     by_clock: Callable[[Any], bool] = lambda definition: False
     is_plain: bool = False
+    agreed: Callable[[Any, Sequence[Record]], Sequence[Record]] | None = None
     takes_until_forgotten: bool = False
 
     def lateness_horizon(self, definition: Any) -> int:

@@ -236,7 +236,7 @@ def add(registration: Registration) -> None:
 
 
 def unregister(name: str) -> None:
-    """Remove an operator that `register` added, such as at the end of a test; the ten operators stay.
+    """Remove an operator that `register` added, such as at the end of a test; the twelve operators stay.
 
     Raises:
         BadInput: No operator of that name was registered.
@@ -247,7 +247,7 @@ def unregister(name: str) -> None:
 
 
 def registered() -> Mapping[str, Registration]:
-    """Return the registrations by the operator's name, the ten operators first."""
+    """Return the registrations by the operator's name, the twelve operators first."""
     return {name: registration_of(name) for name in OPERATORS}
 
 

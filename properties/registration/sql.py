@@ -82,6 +82,7 @@ class Sql:
         values: Takes options and an answer; returns the values of its rows.
         changed: Takes options; returns a function for each change of the answer.
         refusal: Takes options; returns the reason why there is no statement for them, or None.
+        reads_values: Whether the statement reads fields of values: then `arrivals` has the values as JSON text.
     """
 
     statement: str
@@ -93,6 +94,7 @@ class Sql:
     values: Callable[[Options, Answer], Iterable[Value]] = lambda options, answer: answer.records("record")
     changed: Callable[[Options], Callable[[Change], Change] | None] = lambda options: None
     refusal: Callable[[Options], str | None] = lambda options: None
+    reads_values: bool = False
 
 
 def aggregated_events(options: Options) -> tuple[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Operators: the parts of a reference model, and the ten models by name."""
+"""Operators: the parts of a reference model, and the models by name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .. import (
     foreign_key_join,
     one_to_many_join,
     range_aggregate,
+    scd1,
+    scd2,
     session_windows,
     stream_stream_join,
     stream_table_join,
@@ -20,6 +22,7 @@ from .. import (
     windowed_table,
 )
 from ..definitions.aggregates import TableAggregate
+from ..definitions.changes import Scd1, Scd2
 from ..definitions.declarations import Definition, declare
 from ..definitions.joins import ForeignKeyJoin, OneToManyJoin, StreamStreamJoin, StreamTableJoin, TableTableJoin
 from ..definitions.windows import RangeAggregate, SessionWindows, WindowAggregate, WindowedTable
@@ -113,6 +116,8 @@ OPERATORS = {
         _operator(windowed_table, WindowedTable),
         _operator(foreign_key_join, ForeignKeyJoin),
         _operator(one_to_many_join, OneToManyJoin),
+        _operator(scd1, Scd1),
+        _operator(scd2, Scd2),
     )
 }
 

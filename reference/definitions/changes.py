@@ -139,10 +139,11 @@ class Scd1(Definition):
         return Event(record.key, sequence, order, self._row(record.value))
 
     def _row(self, value: Any) -> Kept | None:
-        is_deleted = self.deletes is not None and any(
+        if value is None:
+            return None
+        if self.deletes is not None and any(
             field_of(value, name, "the kind of the change") == of_delete for name, of_delete in self.deletes.items()
-        )
-        if value is None or is_deleted:
+        ):
             return None
         kept = value if self.columns is None else {name: field_of(value, name, "a column") for name in self.columns}
         return Kept(kept, _text(kept))

@@ -8,7 +8,6 @@ Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Ch
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from ...reference.definitions.joins import ForeignKeyJoin
-from ..runtime.codec import encode
+from ..runtime.codec import digest_of
 from ..runtime.inputs import OperatorInput
 from ..runtime.keyed import StageOf, declaration_of
 from ..runtime.logic import Arrived, Key, Logic, LogicOutput, changed, joined, key_of
@@ -329,8 +328,3 @@ def foreign_key_tables(
     settings["declaration"] = declaration_of("foreign_key_join", join, foreign_key=tables.foreign_key)
     stages = (logic or foreign_key_stages)(join)
     return ForeignKeyTables(tables.lefts, tables.rights, tables.refers, stages, settings)
-
-
-def digest_of(value: Any) -> bytes | None:
-    """Return the hash of a row's value: equal values have equal hashes."""
-    return None if value is None else hashlib.blake2b(encode(value), digest_size=16).digest()

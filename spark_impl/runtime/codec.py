@@ -7,6 +7,7 @@ dates, timestamps and decimals do, so every binary is read by the types that the
 from __future__ import annotations
 
 import gc
+import hashlib
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import accumulate, count
@@ -46,6 +47,11 @@ def _plain(value: Any) -> float:
 
 
 encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+
+
+def digest_of(value: Any) -> bytes | None:
+    """Return the hash of a value: equal values have equal hashes."""
+    return None if value is None else hashlib.blake2b(encode(value), digest_size=16).digest()
 
 
 def collect_seldom() -> None:

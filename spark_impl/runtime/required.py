@@ -45,7 +45,7 @@ def require_pyspark() -> None:
         found = platform_version() or "none"
     if not _at_least(found, OLDEST):
         raise MissingTool(
-            f"the ten operators of streamproof need PySpark {OLDEST} or newer, but {found} is installed: "
+            f"the twelve operators of streamproof need PySpark {OLDEST} or newer, but {found} is installed: "
             f"`pip install 'pyspark~={OLDEST}.0'`; jobs of your own are checked on older ones too, by check_job"
         )
 

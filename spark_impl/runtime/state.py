@@ -20,7 +20,7 @@ from .processor import DECLARATION, PACKED, STATE
 
 
 def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) -> DataFrame:
-    """Read the state that one of the ten operators has stored in a checkpoint, one row for each key.
+    """Read the state that one of the twelve operators has stored in a checkpoint, one row for each key.
 
     Args:
         checkpoint: The folder of the query's checkpoint, on any file system that Spark knows.
@@ -36,7 +36,7 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
         an operator's `initial_state` takes over).
 
     Raises:
-        BadInput: There is no checkpoint, it lacks the batch or the operator, or the operator isn't one of the ten.
+        BadInput: There is no checkpoint, it lacks the batch or the operator, or the operator isn't one of the twelve.
     """
     spark = SparkSession.active()
     reader = spark.read.format("statestore").option("path", checkpoint).option("operatorId", operator)

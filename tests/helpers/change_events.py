@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import random
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,14 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-from paths import ROOT
-from streamproof.properties.witnesses.duckdb.connection import connect
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import Operator
 from streamproof.reference.core.records import Accepted, Dropped, Output, Record, fold
-from streamproof.reference.definitions.changes import OPEN
 
 SEQUENCED = {"sequence_by": "seq", "deletes": {"op": "D"}}
 PROFILES: Mapping[str, Mapping[str, Any]] = {
@@ -31,13 +26,6 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 TRACKED: Mapping[str, Mapping[str, Any]] = {name: {**of, "track": ["v"]} for name, of in PROFILES.items()}
 """The profiles of type 2 in which only `v` is tracked, not `w`."""
 BASE = "streamproof.reference"
-EVENT = [
-    *((name, pa.int64()) for name in ("position", "key", "sequence", "tie")),
-    ("deleted", pa.bool_()),
-    ("tracked", pa.string()),
-    ("kept", pa.string()),
-]
-"""The columns of the relation that the statements read."""
 
 
 def profiles_of(name: str) -> dict[str, Mapping[str, Any]]:
@@ -124,50 +112,3 @@ def histories(name: str, count: int, seed: int = 0) -> Iterator[tuple[Mapping[st
         for number in range(count):
             generator = random.Random(f"{seed} {profile} {number}")
             yield options, drawn(generator, options, tied=0.6 if number % 4 == 0 else 0, count=40)
-
-
-def by_duckdb(name: str, options: Mapping[str, Any], many: list[list[Record]]) -> list[dict[Any, Any]]:
-    """Return the table of each history that DuckDB makes of all histories in one statement."""
-    statement = (ROOT / "properties" / "operators" / f"{name}.sql").read_text(encoding="utf-8")
-    records = [(number, record) for number, one in enumerate(many) for record in one]
-    keys = {key: at for at, key in enumerate(dict.fromkeys((number, record.key) for number, record in records))}
-    sequence, ties, deletes = (options.get(option) for option in ("sequence_by", "ties", "deletes"))
-    rows = []
-    for position, (number, record) in enumerate(records):
-        value, timestamp = record.value, record.timestamp
-        if record.key is None or (value is None and (sequence or ties)):
-            continue
-        deleted = value is None or (deletes is not None and value["op"] == deletes["op"])
-        kept = (
-            value if deleted or "columns" not in options else {column: value[column] for column in options["columns"]}
-        )
-        tracked = None if deleted else json.dumps([value["v"]] if "track" in options else kept)
-        at = keys[number, record.key]
-        rows.append(
-            (
-                position,
-                at,
-                value[sequence] if sequence else timestamp,
-                value[ties] if ties else 0,
-                deleted,
-                tracked,
-                json.dumps(kept),
-            )
-        )
-    columns = list(zip(*rows, strict=True)) or [()] * len(EVENT)
-    with connect() as connection:
-        connection.register(
-            "events",
-            pa.table([pa.array(of, kind) for of, (_, kind) in zip(columns, EVENT, strict=True)], pa.schema(EVENT)),
-        )
-        answer = connection.sql(
-            f"SELECT of.*, kept, sequence FROM ({statement}) of JOIN events ON position = record"
-        ).fetchall()
-    tables: list[dict[Any, Any]] = [{} for _ in many]
-    named = [*keys]
-    for key, *interval, _, kept, at in answer:
-        number, plain = named[key]
-        start, end = interval or (None, None)
-        window = (start, OPEN if end is None else end) if interval else None
-        tables[number][plain, window] = (json.loads(kept), start if interval else at)
-    return tables

@@ -230,7 +230,11 @@ class Spelled:
 
     def written(self, value: Any) -> Any:
         """Return a value with numbers for texts."""
-        return _mapped(value, lambda one: self.numbers[one] if isinstance(one, str) else one)
+        return _mapped(value, lambda one: self._number(one) if isinstance(one, str) else one)
+
+    def _number(self, text: str) -> float:
+        # A column may hold a part of a value.
+        return self.numbers.setdefault(text, 1e300 * (2 + len(self.numbers)))
 
     def read(self, value: Any) -> Any:
         """Undo `written`."""

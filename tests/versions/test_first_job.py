@@ -51,7 +51,7 @@ def test_a_job_that_breaks_the_contract_is_one_clear_message(job: Any, message: 
         check_job(job, CLICKS, expect="select user, amount from clicks", histories=20)
 
 
-@pytest.mark.skipif(minor_of("pyspark") == OLDEST, reason="this PySpark has all that the ten operators need")
+@pytest.mark.skipif(minor_of("pyspark") == OLDEST, reason="this PySpark has all that the twelve operators need")
 def test_the_ten_operators_are_refused_on_an_older_pyspark() -> None:
-    with pytest.raises(MissingTool, match=rf"the ten operators of streamproof need PySpark {OLDEST} or newer, but "):
+    with pytest.raises(MissingTool, match=rf"the twelve operators of streamproof need PySpark {OLDEST} or newer, but "):
         check("session_windows", histories=10)

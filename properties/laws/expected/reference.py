@@ -1,4 +1,4 @@
-"""The oracle of a job that has the meaning of one of the ten operators: the operator's reference."""
+"""The oracle of a job that has the meaning of one of the twelve operators: the operator's reference."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _time(time_ms: int) -> Any:
 def reference_of(
     operator: str, *, value: str | None = None, order: BatchOrder = "timestamp", **options: Any
 ) -> ReferenceOracle:
-    """Expect the changelog of one of the ten operators, by its reference.
+    """Expect the changelog of one of the twelve operators, by its reference.
 
     A job's row is a record: its Input's key, its event time (cut to ms), and a value. The expected rows have the key's
     columns, `window` (a struct of start and end, if the operator has windows), `value` (null in a tombstone) and

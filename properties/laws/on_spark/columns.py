@@ -17,7 +17,7 @@ from ....reference.core.records import Change, Dropped, Record
 from ....spark_impl.runtime.logic import DROPPED
 from ...generators.cohorts import Cohort, clock_schedule, record_batches, with_clock_advances
 from ...generators.coverage import keeps_null_keys
-from ...generators.layouts import LAYOUTS, OTHER_OPTIONS, Layout
+from ...generators.layouts import LAYOUTS, OTHER_OPTIONS, Layout, moved
 from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
 from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import Options, Registration, registration_of
@@ -280,7 +280,7 @@ def _shifted(entry: Entry, first: int, by_ms: int, windows_too: bool) -> Entry:
     if isinstance(output, Change):
         window = output.window
         if window is not None and windows_too:
-            window = (window[0] - by_ms, window[1] - by_ms)
+            window = moved(window, -by_ms)
         output = output._replace(window=window, timestamp=output.timestamp - by_ms)
     return entry._replace(batch=max(0, entry.batch - first), output=output)
 

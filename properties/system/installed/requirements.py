@@ -98,7 +98,7 @@ def _on_this_python(pyspark: str) -> Diagnosis:
         remedy = f"{pip()} install {wanted}" if others else f"take Python {PYSPARKS[line][-1]}"
         return Diagnosis("pyspark", "wrong", found, remedy)
     if release(pyspark) < release(OLDEST):
-        return Diagnosis("pyspark", "ok", f"{pyspark}: for jobs of your own; the ten operators need {OLDEST}")
+        return Diagnosis("pyspark", "ok", f"{pyspark}: for jobs of your own; the twelve operators need {OLDEST}")
     return Diagnosis("pyspark", "ok", pyspark)
 
 

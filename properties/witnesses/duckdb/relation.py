@@ -51,6 +51,7 @@ class Arrivals:
         self.values: list[Value] = []
         self.compared: list[Value] = []
         self.added: list[Value] = []
+        self.texts: list[str | None] = []
         self.rows: list[tuple[int, int, int, bool, int | None, int | None, int, int | None]] = []
 
     def add(self, histories: Sequence[History], definition: Definition) -> None:
@@ -102,13 +103,15 @@ class Arrivals:
             if isinstance(line, Cut):
                 batch += 1
                 continue
-            number = named = value = side = keyed = None
+            number = named = value = side = keyed = text = None
             if isinstance(line, Record):
                 side, value = inputs.get(line.input), line.value
                 if side is None:
                     known = ", ".join(inputs)
                     raise BadInput(f"unknown input {line.input!r}: {history.operator} has {known}")
                 check(line)
+                if sql.reads_values and value is not None:
+                    text = json.dumps(value, sort_keys=True)
                 if line.key is not None:
                     number, keyed = number_of(line.key), line.input
                     if key_named is not None and (other := key_named(line)) is not None:
@@ -122,6 +125,7 @@ class Arrivals:
             is_heartbeat = isinstance(line, ClockAdvance)
             self.rows.append((number_of_definition, index, batch, is_heartbeat, side, number, line.timestamp, named))
             self.values.append(value)
+            self.texts.append(text)
             self.compared.append(value if keyed in compares else None)
             self.added.append(value if keyed in adds else None)
 
@@ -148,6 +152,7 @@ class Arrivals:
                 "group_key": named_keys,
                 "looks_up": named_keys,
                 "position": position,
+                "json": pa.array(self.texts, pa.string()),
                 "value": pa.StructArray.from_arrays([*parts.values()], [*parts]),
             }
         )

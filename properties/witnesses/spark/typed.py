@@ -20,7 +20,7 @@ from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key
 from ....spark_impl.runtime.processor import AFTER, BEFORE, WITHIN
 from ...generators.cohorts import Cohort, pack
-from ...generators.layouts import NULL_KEY, OTHER_GROUPS, OTHER_OPTIONS, Layout, Typed
+from ...generators.layouts import NULL_KEY, OTHER_GROUPS, OTHER_OPTIONS, Layout, Typed, moved
 from ...outcomes.outcomes import Difference, Grain, Outcome
 from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
@@ -399,5 +399,5 @@ def _in_history(entry: Entry, key: Key | None, starts_at_ms: int, windows_too: b
         return entry._replace(output=output._replace(key=key))
     window, timestamp = output.window, output.timestamp
     if window is not None and windows_too:
-        window = (window[0] - starts_at_ms, window[1] - starts_at_ms)
+        window = moved(window, -starts_at_ms)
     return entry._replace(output=Change(key, window, output.value, timestamp - starts_at_ms))

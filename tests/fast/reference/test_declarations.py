@@ -35,6 +35,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "windowed_table": {"size_ms": 10},
     "foreign_key_join": {"foreign_key": "artist"},
     "one_to_many_join": {"foreign_key": "artist"},
+    "scd1": {},
+    "scd2": {},
 }
 
 
@@ -172,7 +174,16 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "foreign_key_join": [({"delivery": "async"}, "delivery is 'async': use immediate or manual")],
     "one_to_many_join": [({"delivery": "manual"}, "one_to_many_join has no option 'delivery': it takes foreign_key,")],
+    "scd1": [({"track": ["v"]}, "scd1 has no option 'track': it takes columns, deletes, sequence_by")],
+    "scd2": [({"track": "v"}, "the fields are 'v': give a list of their names")],
 }
+for dimension in ("scd1", "scd2"):
+    REFUSED[dimension] += [
+        ({"deletes": "op = 'D'"}, "deletes is \"op = 'D'\": give a field and its value"),
+        ({"columns": []}, "the fields are []: give a list of their names"),
+        ({"tombstone_ms": -1}, f"tombstone_ms is -1: {NOT_NEGATIVE}"),
+        ({"tombstone_ms": 5, "sequence_by": "seq"}, "a deleted key could come back; leave one of the two out"),
+    ]
 for by_foreign_key in ("foreign_key_join", "one_to_many_join"):
     REFUSED[by_foreign_key] += [
         ({"join": "outer"}, "there is no outer join by foreign key: a right row "),

@@ -22,7 +22,7 @@ def check_semantics(rule: str, semantics: str) -> None:
     if semantics != "spark":
         raise BadInput(
             f'{rule}: semantics is {semantics!r}, and a job is checked by Spark\'s own rules, "spark": leave it out; '
-            "reference_of(…) expects what the definitions of the ten operators say, such as those of KIP-94"
+            "reference_of(…) expects what the definitions of the twelve operators say, such as those of KIP-94"
         )
 
 

@@ -174,6 +174,12 @@ BUGS: list[tuple[str, str, str]] = [
     ("windowed_table", "(emitted_at <= position OR", "(true OR"),
     ("foreign_key_join", "THEN referred.timestamp\n", "THEN greatest(referring.timestamp, referred.timestamp)\n"),
     ("one_to_many_join", "OR referred.position > referring.position", ""),
+    ("scd1", "sequence DESC, tie DESC", "tie DESC, sequence DESC"),
+    ("scd1", "timestamp >= clock - tombstone_ms", "timestamp > clock - tombstone_ms"),
+    ("scd1", "AND (json IS NOT NULL OR", "AND (true OR"),
+    ("scd2", "PARTITION BY key, sequence ORDER BY tie DESC", "PARTITION BY key, sequence ORDER BY tie"),
+    ("scd2", "coalesce(options->'track', options->'columns')", "options->'columns'"),
+    ("scd2", "deleted OR coalesce", "coalesce"),
 ]
 
 

@@ -118,7 +118,7 @@ def test_a_python_that_a_pyspark_doesn_t_run_on_is_named_with_those_it_does(
 def test_an_older_pyspark_is_for_jobs_and_not_for_the_operators(installed):
     installed(pyspark="4.2.0")
     said = package("pyspark")
-    assert (said.found, said.blocks) == ("4.2.0: for jobs of your own; the ten operators need 4.3", False)
+    assert (said.found, said.blocks) == ("4.2.0: for jobs of your own; the twelve operators need 4.3", False)
 
 
 def test_the_remedy_names_the_bounds_and_this_interpreter(installed):
@@ -153,7 +153,7 @@ def test_a_platform_s_pyspark_that_pip_does_not_know_is_found_by_its_file(instal
     (tmp_path / "version.py").write_text("__version__: str = '4.1.2+platform'\n")
     spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(required, "find_spec", lambda name: spec)
-    assert package("pyspark").found == "4.1.2+platform: for jobs of your own; the ten operators need 4.3"
+    assert package("pyspark").found == "4.1.2+platform: for jobs of your own; the twelve operators need 4.3"
 
 
 def test_a_missing_java_is_reported_by_what_was_tried(monkeypatch):

@@ -16,6 +16,7 @@ from streamproof.properties.registration.registration import FreeOrder, Registra
 
 Options = Mapping[str, Any]
 WINDOWS = ("session_windows", "window_aggregate", "stream_stream_join", "windowed_table")
+DIMENSIONS = ("scd1", "scd2")
 ON_TABLES = ("table_table_join", "table_aggregate", "foreign_key_join", "one_to_many_join")
 
 
@@ -24,7 +25,8 @@ def is_timed(operator: str, options: Options) -> bool:
 
 
 def is_clocked(operator: str, options: Options) -> bool:
-    return is_timed(operator, options) or "every_ms" in (options.get("early") or {})
+    is_timed_or_forgets = is_timed(operator, options) or options.get("tombstone_ms") is not None
+    return is_timed_or_forgets or "every_ms" in (options.get("early") or {})
 
 
 def is_list(operator: str, options: Options) -> bool:
@@ -68,7 +70,7 @@ def tables(operator: str, options: Options) -> tuple[str, ...]:
 
 
 def free_order(operator: str, options: Options) -> FreeOrder:
-    if is_timed(operator, options):
+    if is_timed(operator, options) or operator in DIMENSIONS:
         return FreeOrder.ANY
     return FreeOrder.INPUTS if operator in ON_TABLES else FreeOrder.KEYS
 

@@ -26,6 +26,11 @@ OF: dict[str, set[str]] = {
         *("row found", "foreign key changed", "moved to a missing row", "left row deleted", "right row deleted"),
         *("foreign key became null", "null foreign key", "fan-out"),
     },
+    "scd1": {
+        *("event again", "older event", "event older than a delete", "missing row deleted"),
+        *("row comes back", "row deleted", "row changed", "tie decided"),
+    },
+    "scd2": {"version ended", "ended version changed", "version with a newer row"},
 }
 FIXED, SESSION = {"size": 10}, {"size": 10, "type": "session"}
 
@@ -101,6 +106,20 @@ FIXED, SESSION = {"size": 10}, {"size": 10, "type": "session"}
         ("foreign_key_join", {}, "R r1=x L k=v|r1 R r1=∅", {"row found", "right row deleted"}),
         ("foreign_key_join", {}, "R r1=x r1=∅", set()),
         ("foreign_key_join", {}, "L k=v|r1 R r1=∅", set()),
+        ("scd1", {}, "k=x@5 j=y@5", set()),
+        ("scd1", {}, "k=x@5 k=x@5", {"event again"}),
+        ("scd1", {}, "k=x@5 k=y@6", {"row changed"}),
+        ("scd1", {}, "k=x@5 k=y@4", {"older event"}),
+        ("scd1", {}, "k=x@5 k=∅@6", {"row deleted"}),
+        ("scd1", {}, "k=∅@6", {"missing row deleted"}),
+        ("scd1", {}, "k=∅@6 k=x@5", {"missing row deleted", "event older than a delete"}),
+        ("scd1", {}, "k=∅@6 k=x@7", {"missing row deleted", "row comes back"}),
+        ("scd1", {"ties": "start"}, "k=x:1@5 k=y:2@5", {"row changed", "tie decided"}),
+        ("scd1", {"ties": "start"}, "k=x:1@5 k=y:2@6", {"row changed"}),
+        ("scd2", {}, "k=x@5 k=x@6", set()),
+        ("scd2", {}, "k=x@5 k=y@6", {"version ended"}),
+        ("scd2", {}, "k=x@5 k=y@9 k=z@7", {"version ended", "ended version changed"}),
+        ("scd2", {"track": ["group"]}, "k=x/g@5 k=y/g@6", {"version with a newer row"}),
     ],
 )
 def test_a_history_meets_exactly_the_goals_of_its_operator(

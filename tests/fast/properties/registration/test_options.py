@@ -1,4 +1,4 @@
-"""The options of an operator from outside are drawn like those of the ten."""
+"""The options of an operator from outside are drawn like those of the twelve."""
 
 from __future__ import annotations
 

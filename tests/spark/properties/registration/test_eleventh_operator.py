@@ -1,4 +1,4 @@
-"""An operator that is registered from outside is mutated and shrunk like the ten; docs/own_operator.md checks it."""
+"""An operator that is registered from outside is mutated and shrunk like the others; docs/own_operator.md checks it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,115 @@
+"""Slowly changing dimensions of type 1 on Spark: the newest version of each row, kept from change events.
+
+Source: Kimball, "The Data Warehouse Toolkit", type 1; order and deletes as in AUTO CDC of Spark's Declarative
+Pipelines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from ..reference.definitions.changes import Scd1
+from .dimensions.events import STORED, ChangesLogic, PlacedEvent, change_events
+from .runtime.columns import ColumnLike
+from .runtime.durations import Duration
+from .runtime.keyed import InitialState, declaration_of, keyed
+from .runtime.logic import Arrived, Key, LogicOutput, changed
+
+
+def scd1(
+    events: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    value: ColumnLike,
+    sequence_by: ColumnLike | None = None,
+    deletes: ColumnLike | None = None,
+    ties: ColumnLike | None = None,
+    tombstones: Duration | None = None,
+    order: ColumnLike | None = None,
+    report_dropped: bool = False,
+    state_groups: int | None = None,
+    initial_state: InitialState = None,
+    logic: Callable[[Scd1], Scd1Logic] | None = None,
+) -> DataFrame:
+    """Keep the newest version of each row from its change events, and return the changelog of the rows.
+
+    The table is a function of the set of events: their order of arrival, repeats and batches play no part.
+
+    Args:
+        events: The change events, streaming or batch.
+        key: The row's key: one or several columns. An event in which one of them is null is dropped.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
+        value: The row after the change, such as `F.struct("name", "tier")`; null deletes it.
+        sequence_by: The column that orders the events of a key, a whole number or a timestamp (cut to ms); by default
+            `timestamp`. An event without it is dropped.
+        deletes: The condition on which an event deletes its row, such as `F.col("op") == "D"`.
+        ties: The column, a whole number or a timestamp, that decides between events of equal sequence: the largest
+            counts. Without it, two such events that differ end the query.
+        tombstones: How long a deleted key is remembered, by `timestamp`; events further behind the clock are dropped as
+            late. By default for ever, and no event is late. It goes with no `sequence_by`.
+        order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
+        report_dropped: Whether dropped rows are emitted too.
+        state_groups: As in `keyed`. The state is as large as the table with its deleted keys.
+        initial_state: As in `keyed`.
+        logic: Makes the logic of a declaration; `Scd1Logic` by default, another for mutants.
+
+    Returns:
+        As `keyed`, without windows. The timestamp is the sequence of the row's newest event: a whole number is ms since
+        1970. A streaming result is in append mode.
+
+    Raises:
+        BadInput: A column is missing or of the wrong type, or `tombstones` is negative or beside `sequence_by`; when
+            the query runs: two events of equal sequence differ.
+
+    Source: Kimball, "The Data Warehouse Toolkit"; AUTO CDC of Spark's Declarative Pipelines.
+    """
+    given = change_events(
+        events,
+        key=key,
+        timestamp=timestamp,
+        value=value,
+        sequence_by=sequence_by,
+        deletes=deletes,
+        ties=ties,
+        tombstones=tombstones,
+        order=order,
+    )
+    declared = Scd1(**given.options)
+    return keyed(
+        [given.rows],
+        (logic or Scd1Logic)(declared),
+        state_type=T.StructType([*STORED, T.StructField("row", given.row)]),
+        value_type=given.row,
+        state_groups=state_groups,
+        initial_state=initial_state,
+        report_dropped=report_dropped,
+        timed=declared.tombstone_ms is not None,
+        declaration=declaration_of("scd1", declared, deletes=given.deletes),
+    )
+
+
+class Scd1Logic(ChangesLogic):
+    """The logic of a row; its state is its newest event."""
+
+    def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
+        """The newest event, if there is one."""
+        return state[0][:3] if state else None
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[PlacedEvent]:
+        """The newest event again."""
+        return [PlacedEvent(*fields)]
+
+    def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
+        """Keep an event that is newer than the newest before; emit its row, unless there is none before and after."""
+        old = state[0] if state else None
+        if old is not None and not self.is_newer(key, event, old):
+            return []
+        state[:] = [event]
+        if event.row is None and (old is None or old.row is None):
+            return []
+        return [changed(row, event.row, event.sequence)]
