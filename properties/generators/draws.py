@@ -54,7 +54,6 @@ class HistorySettings:
         schedule: The clock (ms) after every batch; no record of a batch lies after it.
         arrivals: The most records of a history.
         keys: The keys that are drawn from; the first is drawn most often.
-        values: The largest value; values are integers from 0.
         null_keys: Whether records without a key are drawn too; their histories are run alone.
         kind: The name of the kind of values, on the inputs that take it; other inputs have the domain's first kind.
         key_set: The name of the set of keys; another set than the plain one replaces all keys, also those that values
@@ -66,7 +65,6 @@ class HistorySettings:
     schedule: tuple[int, ...]
     arrivals: int = 20
     keys: tuple[str, ...] = ("a", "b", "c")
-    values: int = 3
     null_keys: bool = False
     kind: str = SMALL
     key_set: str = PLAIN
@@ -145,8 +143,8 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
         beside = latest if near is None else near.timestamp
         side = definition.inputs[move.side % len(definition.inputs)]
         keys = replacing or domain.keys(side, settings.keys)
-        small = min(move.value, settings.values)
-        value = kinds[side].of(small % domain.variety[side] if side in domain.variety else small, len(arrived))
+        small = move.value % domain.variety[side] if side in domain.variety else move.value
+        value = kinds[side].of(small, len(arrived))
         value = domain.value(definition, side, value, move.choice, beside)
         value = domain.renamed(definition, value, named.__getitem__) if replacing else value
         timestamp = max(0, min(_timestamp(move, times, settings.schedule, batch, beside), latest))

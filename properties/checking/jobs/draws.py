@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ....reference.core.durations import microseconds_of
 from ...generators.columns.histories.drawing import BASES, closed, draw_histories
-from ...generators.columns.histories.goals import covered, goals, goals_of_timeouts, silences
+from ...generators.columns.histories.goals import covered, goals
 from ...generators.columns.model import JobHistory
 from ...generators.coverage import fewest_missing
 from ...laws.expected.oracle import Oracle
@@ -79,9 +79,7 @@ class Draws:
 
     def unmet(self, histories: Sequence[JobHistory]) -> list[str]:
         """Return the coverage goals that histories leave unmet."""
-        wanted = goals(self.inputs, self.distances_us, late=self.takes_late and self.delay_us > 0)
-        sources = [given.source for given in self.inputs]
-        met = covered(histories, sources, self.distances_us, self.delay_us)
-        of_timeouts, silent_us = goals_of_timeouts(self.options.timeouts_us, self.inputs), silences(histories, sources)
-        unmet = [goal for goal, gap_us in of_timeouts.items() if gap_us not in silent_us]
-        return [*unmet, *(goal for goal in wanted if goal not in met), *self._unmet_of_oracle(histories)]
+        timeouts_us, sources = self.options.timeouts_us, [given.source for given in self.inputs]
+        wanted = goals(self.inputs, self.distances_us, self.takes_late and self.delay_us > 0, timeouts_us)
+        met = covered(histories, sources, self.distances_us, self.delay_us, timeouts_us)
+        return [*(goal for goal in wanted if goal not in met), *self._unmet_of_oracle(histories)]

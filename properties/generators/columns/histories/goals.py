@@ -18,12 +18,8 @@ DUPLICATE = "a row that comes twice"
 DISORDER = "rows out of order within a batch"
 EMPTY_BATCH = "a batch without rows"
 EQUAL_TIMES = "equal event times"
-EXACTLY = "times exactly {} apart"
-LESS = "times {1} less than {0} apart"
-MORE = "times {1} more than {0} apart"
-SILENT_EXACTLY = "no rows of a key for exactly {}"
-SILENT_LESS = "no rows of a key for {1} less than {0}"
-SILENT_MORE = "no rows of a key for {1} more than {0}"
+APART = ("times exactly {} apart", "times {1} less than {0} apart", "times {1} more than {0} apart")
+SILENT = tuple(f"no rows of a key for {of}" for of in ("exactly {}", "{1} less than {0}", "{1} more than {0}"))
 KEYS = "more than one key"
 ROWS_ON = "rows on input {}"
 NULL_IN = "null in {} of input {}"
@@ -34,12 +30,14 @@ DELETED = "a delete of a row on input {}"
 AGAIN = "a row that comes back after its delete on input {}"
 
 
-def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True) -> list[str]:
+def goals(
+    inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True, timeouts_us: Sequence[int] = ()
+) -> list[str]:
     """Return the coverage goals of histories, as `covered` names them."""
-    sources = [given.source for given in inputs]
-    named = [LATE] if late else []
+    sources, grain_us = [given.source for given in inputs], grain_of(inputs)
+    named = [goal for timeout in timeouts_us for goal, _ in _goals_of_distance(timeout, grain_us, SILENT)]
+    named += [LATE] if late else []
     named += [DUPLICATE, DISORDER, EMPTY_BATCH, EQUAL_TIMES]
-    grain_us = grain_of(inputs)
     for distance in distances_us:
         named += [goal for goal, gap in _goals_of_distance(distance, grain_us) if gap % grain_us == 0]
     named += [KEYS] if any(source.key for source in sources) else []
@@ -55,37 +53,19 @@ def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bo
     return named
 
 
-def goals_of_timeouts(timeouts_us: Sequence[int], inputs: Sequence[ResolvedInput]) -> dict[str, int]:
-    """Return the coverage goals of timeouts of processing time, each with the silence of a key that meets it."""
-    words, grain_us = (SILENT_EXACTLY, SILENT_LESS, SILENT_MORE), grain_of(inputs)
-    return {goal: gap for timeout in timeouts_us for goal, gap in _goals_of_distance(timeout, grain_us, words)}
-
-
-def silences(histories: Sequence[JobHistory], sources: Sequence[Source]) -> set[int]:
-    """Return the silences of keys, in microseconds: from a batch with rows to each batch until the next with rows."""
-    by_name = {source.name: source for source in sources}
-    found: set[int] = set()
-    for history in histories:
-        since: dict[str, int] = {}
-        clock = history.clock or [1_000 * time_ms for time_ms in history.times_ms(sources)]
-        for time, batch in zip(clock, history.batches, strict=True):
-            came = {repr(by_name[name].key_of(row)) for name, row in batch}
-            found.update(time - last for key, last in since.items() if key not in came)
-            since |= dict.fromkeys(came, time)
-    return found
-
-
-def _goals_of_distance(
-    distance_us: int, grain_us: int, words: tuple[str, str, str] = (EXACTLY, LESS, MORE)
-) -> list[tuple[str, int]]:
-    """Return the goals of a distance, each with the distance between times that meets it."""
+def _goals_of_distance(distance_us: int, grain_us: int, words: Sequence[str] = APART) -> list[tuple[str, int]]:
+    """Return the goals of a distance, each with the distance between times, or the silence, that meets it."""
     beside = max(MS, grain_us)
     gaps = zip(words, (0, -beside, beside), strict=True)
     return [(text.format(duration(distance_us), duration(beside)), distance_us + by) for text, by in gaps]
 
 
 def covered(
-    histories: Sequence[JobHistory], sources: Sequence[Source], distances_us: Sequence[int], delay_us: int = 0
+    histories: Sequence[JobHistory],
+    sources: Sequence[Source],
+    distances_us: Sequence[int],
+    delay_us: int = 0,
+    timeouts_us: Sequence[int] = (),
 ) -> set[str]:
     """Return the coverage goals that histories met, and the columns with nulls.
 
@@ -94,16 +74,30 @@ def covered(
         sources: The job's inputs.
         distances_us: The durations that matter to the job, in microseconds.
         delay_us: The delay of the watermark in microseconds, the largest of several.
+        timeouts_us: The timeouts of processing time in microseconds.
     """
     found: set[str] = set()
     gaps: set[int] = set()
+    silences: set[int] = set()
     by_name = {source.name: source for source in sources}
     for history in histories:
         found.update(_covered_by(history, by_name, delay_us, gaps))
+        silences.update(_silences(history, by_name) if timeouts_us else ())
     grain_us = max(source.grain_us for source in sources)
-    for distance in distances_us:
-        found.update(goal for goal, gap in _goals_of_distance(distance, grain_us) if gap in gaps)
+    for of, words, met in ((distances_us, APART, gaps), (timeouts_us, SILENT, silences)):
+        named = (both for distance in of for both in _goals_of_distance(distance, grain_us, words))
+        found.update(goal for goal, gap in named if gap in met)
     return found
+
+
+def _silences(history: JobHistory, sources: Mapping[str, Source]) -> Iterator[int]:
+    """Yield the silences of keys, in microseconds: from a batch with rows to each batch until the next with rows."""
+    since: dict[str, int] = {}
+    clock = history.clock or [1_000 * time_ms for time_ms in history.times_ms([*sources.values()])]
+    for time, batch in zip(clock, history.batches, strict=True):
+        came = {repr(sources[name].key_of(row)) for name, row in batch}
+        yield from (time - last for key, last in since.items() if key not in came)
+        since |= dict.fromkeys(came, time)
 
 
 def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: int, gaps: set[int]) -> Iterator[str]:

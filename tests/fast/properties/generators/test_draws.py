@@ -150,11 +150,6 @@ def test_a_repeat_is_the_whole_record_again() -> None:
     assert history.records[0] == history.records[1]
 
 
-def test_values_stay_within_those_of_the_settings() -> None:
-    profile = HistorySettings("session_windows", SETTINGS.options, SCHEDULE, values=1)
-    assert {record.value for history in draw_histories(profile, 20, seed=1) for record in history.records} == {0, 1}
-
-
 @pytest.mark.parametrize("keys", [("a",), ("x", "y"), ("a", "b", "c", "d")])
 def test_the_keys_of_the_settings_alone_are_drawn(keys: tuple[str, ...]) -> None:
     profile = HistorySettings("session_windows", SETTINGS.options, SCHEDULE, keys=keys)

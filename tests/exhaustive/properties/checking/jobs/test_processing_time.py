@@ -17,9 +17,10 @@ from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from streamproof import BadInput, Violated, as_batch, check_job, invariants
 from streamproof.properties.checking.jobs.arguments import runner_of
+from streamproof.properties.generators.columns.formatting import duration
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.histories.drawing import draw_clock_of_timeouts
-from streamproof.properties.generators.columns.histories.goals import goals_of_timeouts, silences
+from streamproof.properties.generators.columns.histories.goals import covered, goals
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import tables_alone
 from streamproof.properties.generators.columns.resolving import resolve
@@ -117,15 +118,19 @@ def test_batches_are_apart_by_each_timeout_and_by_a_millisecond_less_and_more() 
     gaps = [later - earlier for earlier, later in pairwise(clock)]
     assert len(clock) == 8
     assert {gap + by for gap in timeouts for by in (-1_000, 0, 1_000)} <= {*gaps}
-    assert [*goals_of_timeouts([SECOND_US], [resolve(CLICKS)]).items()] == [
-        ("no rows of a key for exactly 1 second", SECOND_US),
-        ("no rows of a key for 1 ms less than 1 second", SECOND_US - 1_000),
-        ("no rows of a key for 1 ms more than 1 second", SECOND_US + 1_000),
+    assert goals([resolve(CLICKS)], [], timeouts_us=[SECOND_US])[:3] == [
+        "no rows of a key for exactly 1 second",
+        "no rows of a key for 1 ms less than 1 second",
+        "no rows of a key for 1 ms more than 1 second",
     ]
 
 
 def test_a_key_is_silent_from_a_batch_with_its_rows_to_each_one_before_its_next() -> None:
-    assert silences([history(0, 1, 3, 7, 15, users="a.ba.")], [SOURCE]) == {1, 3, 4, 8, 12}
+    given = history(0, 1, 3, 7, 15, users="a.ba.")
+    exactly = [f"no rows of a key for exactly {duration(us)}" for us in range(17)]
+    met = covered([given], [SOURCE], [], timeouts_us=range(17))
+    assert {us for us in range(17) if exactly[us] in met} == {1, 3, 4, 8, 12}
+    assert "no rows of a key for exactly 1 second" not in met
 
 
 def test_a_history_without_heartbeats_runs_at_the_event_times_that_it_reaches() -> None:

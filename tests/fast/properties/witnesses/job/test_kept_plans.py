@@ -42,3 +42,14 @@ def test_a_plan_is_read_once_if_its_text_is_the_same(
         query: Any = SimpleNamespace(folder=Path(folder), runnable=runnable, spark=spark, mode="append")
         assert JobDeclaration.plan_of(query, SimpleNamespace(toString=lambda text=text: text)) == plan
     assert len(read) == times_read
+
+
+def test_a_version_in_another_mode_has_a_plan_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(declaration, "plan_of", lambda analyzed, clock, mode, policy: read.append(mode) or Plan())
+    query: Any = SimpleNamespace(
+        folder=Path("/tmp"), runnable=SimpleNamespace(plans={}), spark=SimpleNamespace(conf={})
+    )
+    for query.mode in ("append", "update", "append"):
+        JobDeclaration.plan_of(query, SimpleNamespace(toString=lambda: "Filter (n#1 > 1)"))
+    assert read == ["append", "update"]
