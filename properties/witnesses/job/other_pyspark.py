@@ -32,9 +32,8 @@ from ...system.work import own_folder
 from ..run_options import Mode, RunOptions
 from ..spark.session import partitions_of_users_session, settings_of_users_session, spark_session
 from .query.runnable import Earlier, Feed, JobOrSink, LeftBehind, UntilStop, name_of
-from .query.sink_query import query_over
 from .query.upgrades import run_until_first_stop
-from .running import Declared, QueryOutput, Runner, session_of
+from .running import Declared, QueryOutput, Runner, query_over, session_of
 from .scripts.script import Findings, Script
 
 PROGRAM = f"{__package__}.other_pyspark_main"

@@ -30,7 +30,7 @@ from .processing_time import SETTINGS
 from .query.declaration import REFUSED
 from .query.job_query import JobQuery
 from .query.runnable import Feed, OtherPySpark, RunnableJob
-from .query.sink_query import query_over
+from .query.sink_query import SinkQuery
 from .query.upgrades import UpgradeRun
 from .rows import columns_of, rows_of
 from .sinks.sink import Sink
@@ -202,6 +202,11 @@ class Runner(RunnableJob):
                 )
 
         return _in_session(run, declared)
+
+
+def query_over(runnable: RunnableJob, spark: SparkSession, folder: Path, feed: Feed) -> JobQuery:
+    """Return the query of a job over batches."""
+    return (SinkQuery if isinstance(runnable.job, Sink) else JobQuery)(runnable, spark, folder, feed)
 
 
 def output_of(query: JobQuery, run_all: Callable[[], None]) -> QueryOutput:

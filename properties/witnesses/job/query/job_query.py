@@ -22,8 +22,8 @@ from ..rows import rows_of
 from ..sinks.sink import Sink
 from .deaths import JobDeaths
 from .declaration import REFUSED, JobDeclaration
+from .progress import Times
 from .runnable import Feed, RunnableJob, UntilStop, name_of
-from .times import Times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,12 +14,12 @@ from ....system.installed.spark_versions import frame_of_arrow
 from ...run_options import PLAIN, Mode, RunOptions
 from ...spark.engine import Tables
 from ...spark.platform import connect
-from ..committed import Committed
 from ..contract import location
 from ..dying.memory import Memory
 from ..plan.plans import Plan
 from ..sinks.sink import Sink
 from .deaths import JobDeaths
+from .progress import Committed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,11 +26,6 @@ MOST_ROWS = 2
 """After how many rows of a partition a writer dies at most, and so how often in a micro-batch."""
 
 
-def query_over(runnable: RunnableJob, spark: SparkSession, folder: Path, feed: Feed) -> JobQuery:
-    """Return the query of a job over batches."""
-    return (SinkQuery if isinstance(runnable.job, Sink) else JobQuery)(runnable, spark, folder, feed)
-
-
 class SinkQuery(JobQuery):
     """The query of a sink over batches. A sink that no planned crash ends repeats micro-batches.
 

@@ -20,10 +20,10 @@ from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import CHANGED
 from streamproof.properties.outcomes.outcomes import Difference
-from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.query.deaths import JobDeaths
+from streamproof.properties.witnesses.job.query.progress import Committed
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, QueryOutput, output_of
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 

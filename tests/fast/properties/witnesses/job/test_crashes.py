@@ -10,16 +10,15 @@ import pytest
 from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.clock import Watermarks
-from streamproof.properties.witnesses.job.committed import Committed
 from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.query import declaration, job_query, sink_query
 from streamproof.properties.witnesses.job.query.deaths import JobDeaths, _spread
 from streamproof.properties.witnesses.job.query.declaration import JobDeclaration
 from streamproof.properties.witnesses.job.query.job_query import JobQuery
+from streamproof.properties.witnesses.job.query.progress import Committed, Times
 from streamproof.properties.witnesses.job.query.runnable import Earlier
 from streamproof.properties.witnesses.job.query.sink_query import MOST_ROWS, SinkQuery
-from streamproof.properties.witnesses.job.query.times import Times
 from streamproof.properties.witnesses.job.query.upgrades import NotContinued, UpgradeRun
 from streamproof.properties.witnesses.run_options import MIDDLE, WITHIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed

@@ -27,9 +27,9 @@ from streamproof.properties.witnesses.job.other_pyspark import PySparkProcess
 from streamproof.properties.witnesses.job.query import declaration, job_query
 from streamproof.properties.witnesses.job.query.deaths import DEATHS
 from streamproof.properties.witnesses.job.query.declaration import NAMED_SOURCES
+from streamproof.properties.witnesses.job.query.progress import Times
 from streamproof.properties.witnesses.job.query.runnable import Earlier, Feed
 from streamproof.properties.witnesses.job.query.sink_query import MOST_ROWS
-from streamproof.properties.witnesses.job.query.times import Times
 from streamproof.properties.witnesses.job.query.upgrades import NotContinued
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, Crash, RunOptions

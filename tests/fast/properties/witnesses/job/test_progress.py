@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.committed import Committed, time_of
+from streamproof.properties.witnesses.job.query.progress import Committed, time_of
 
 
 def said(number: int, *state: tuple[int, int], **more: Any) -> dict[str, Any]:
