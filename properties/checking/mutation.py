@@ -20,7 +20,7 @@ from ..laws.on_spark.retention import RetentionLaw
 from ..laws.runs import Pool, Run
 from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
-from ..witnesses.spark.witness import SparkWitness
+from ..witnesses.spark.witness import QueryWitness, SparkWitness
 from .check import shares_queries
 from .pools import pools_on_spark
 from .running import AnyRun, OnStep, cohort_run, run_sample
@@ -93,6 +93,22 @@ def chosen(operator: str, names: Sequence[str]) -> list[Mutant]:
     if unknown:
         raise BadInput(f"unknown mutant {unknown[0]!r}: use one of {', '.join(known)}")
     return [known[name] for name in names] if names else list(known.values())
+
+
+def witness_of(operator: str, mutant: str | None = None) -> QueryWitness:
+    """Return the witness that runs an operator's own implementation, or a mutant of it.
+
+    Args:
+        operator: The operator's name.
+        mutant: The mutant's name.
+
+    Raises:
+        BadInput: The operator or the mutant is unknown.
+    """
+    if mutant is None:
+        return SparkWitness()
+    (found,) = chosen(operator, [mutant])
+    return SparkWitness(found.logic, mutant)
 
 
 def check_mutants(

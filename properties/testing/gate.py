@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...spark_impl.runtime.required import require_pyspark
 from ..checking import check as runner
-from ..checking.recheck import witness_of
+from ..checking.mutation import witness_of
 from ..checking.report import Report
 from ..counterexamples.of_operators import DEFAULT_FOLDER, FolderStore
 

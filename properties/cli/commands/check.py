@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ...checking.rounds import Budget, Round
     from ...counterexamples.counterexample import Counterexample
     from ...counterexamples.of_operators import FolderStore
-    from ...laws.base import LawResult
     from ...report.content import Content
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
@@ -181,7 +180,7 @@ class _Gate:
     shown: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        from ...checking.recheck import witness_of
+        from ...checking.mutation import witness_of
         from ...checking.report import Report
 
         self.witness = witness_of(self.names[0], self.mutant)
@@ -305,17 +304,16 @@ def _asked_by(
 
 
 def _print_report(report: Report, shown: Container[Path]) -> None:
-    table = titled_table(report.checked.name, "law", "verdict", "histories", "violations", "what it says")
-    for result in report.results:
-        said = result.sentence
-        if result.verdict == "inconclusive":
-            said += f" ({_why_inconclusive(result)})"
-        verdict = f"[{STYLES[result.verdict]}]{result.verdict}[/]"
-        if result.skipped:
-            verdict, said = "[yellow]skipped[/]", escape(result.skipped)
-        table.add_row(result.law.name, verdict, f"{result.judged:,}", f"{len(result.violations):,}", said)
+    checked = report.checked
+    table = titled_table(checked.name, "law", "verdict", "histories", "violations", "what it says")
+    for one in checked.laws[: len(report.results)]:
+        verdict, said = "[yellow]skipped[/]", escape(one.why)
+        if one.verdict != "not checked":
+            verdict = f"[{STYLES[one.verdict]}]{one.verdict}[/]"
+            said = f"{one.says} ({one.reason})" if one.reason else one.says
+        table.add_row(one.law, verdict, f"{one.histories:,}", f"{one.violations:,}", said)
     results.print(table)
-    covered = ", ".join(f"{name} {count:,}" for name, count in sorted(report.covered.items()))
+    covered = ", ".join(f"{name} {count:,}" for name, count in checked.covered.items())
     results.print(f"Coverage goals, in how many drawn histories each was met: {covered or 'none'}.", markup=False)
     if report.not_checked:
         by_reason: dict[str, list[str]] = {}
@@ -343,9 +341,3 @@ def _print_counterexample(counterexample: Counterexample[History], path: Path) -
 def _print_verdict(report: Report, when: str = "") -> None:
     found = report.checked
     results.print(f"{found.name}: {when}[{STYLES[report.verdict]}]{found.verdict}[/] — {found.counts}")
-
-
-def _why_inconclusive(result: LawResult) -> str:
-    if result.unfinished:
-        return "not finished"
-    return f"coverage goals not met: {', '.join(result.missing)}" if result.judged else "no history judged"

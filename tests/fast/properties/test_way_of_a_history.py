@@ -13,8 +13,7 @@ from streamproof import Violated
 from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking.check import check_operators
 from streamproof.properties.checking.jobs.job_check import JobCheck
-from streamproof.properties.checking.mutation import LAWS
-from streamproof.properties.checking.recheck import witness_of
+from streamproof.properties.checking.mutation import LAWS, witness_of
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.expected.oracles import BatchOracle
 from streamproof.properties.laws.variation import Variation

@@ -25,10 +25,20 @@ from ..arguments import CheckOptions
 from ..job_check import JobCheck
 from ..verdicts import Inconclusive
 from .run import ProductionRun
-from .times import values_of
 
 _Placed: TypeAlias = tuple[int | None, Row]
 """A row with the id of its micro-batch; None: it isn't known."""
+
+
+def place_of(row: Row) -> Any:
+    """Return the times of a row, by which it is told from the other rows of its key."""
+    return comparable({name: value for name, value in row.items() if isinstance(value, datetime)})
+
+
+def _values_of(row: Row) -> Iterator[Any]:
+    """Yield the values of a row, and those within its structs."""
+    for value in row.values():
+        yield from _values_of(value) if isinstance(value, Mapping) else [value]
 
 
 def wrong_row(difference: Difference) -> Row:
@@ -268,7 +278,7 @@ class Judging:
         plan = self.declared.plan
         if not plan.delays_us:
             return True
-        times_us = [microseconds(value) for value in values_of(row) if isinstance(value, datetime)]
+        times_us = [microseconds(value) for value in _values_of(row) if isinstance(value, datetime)]
         return bool(times_us) and max(times_us) + sum(plan.durations_us) < self.run.watermarks_ms[-1] * 1_000
 
 

@@ -22,8 +22,7 @@ from ....outcomes.equality import comparable
 from ....system.progress import doing
 from ..draws import DAY_US
 from ..smallest import plainest
-from .judging import Judging
-from .times import place_of
+from .judging import Judging, place_of
 
 MOST_ROWS_OF_PART = 10_000
 """A key with more rows isn't looked at closer."""

@@ -15,9 +15,8 @@ from ....outcomes.outcomes import Difference
 from ..conclusion import limits
 from ..reports import JobReport
 from ..verdicts import Inconclusive, Violated
-from .judging import Judging, wrong_row
+from .judging import Judging, place_of, wrong_row
 from .narrowing import Narrowing
-from .times import place_of
 
 
 def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:

@@ -9,8 +9,7 @@ import pytest
 from shared_player import play_in_memory
 from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking.check import check_operators
-from streamproof.properties.checking.mutation import LAWS
-from streamproof.properties.checking.recheck import witness_of
+from streamproof.properties.checking.mutation import LAWS, witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import ON_SPARK, asked_of

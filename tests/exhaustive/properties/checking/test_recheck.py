@@ -19,7 +19,7 @@ from msgspec import Raw
 from shared_player import share_nothing
 from streamproof.properties.checking import confirm, findings, mutation
 from streamproof.properties.checking.check import Check, check_reference
-from streamproof.properties.checking.recheck import recheck, witness_of
+from streamproof.properties.checking.mutation import witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import plan_on_spark
 from streamproof.properties.counterexamples.counterexample import Counterexample
@@ -38,7 +38,7 @@ from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.key_space import prefixed_key
 from streamproof.properties.registration.mutants import Mutant
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.testing.recheck import assert_holds
+from streamproof.properties.testing.recheck import assert_holds, recheck
 from streamproof.properties.witnesses.messages import Staged, staged_by_protocol
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import staged as staged_player

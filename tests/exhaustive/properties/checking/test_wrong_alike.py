@@ -9,7 +9,7 @@ import pytest
 from shared_player import play_in_memory
 from streamproof.properties.checking import check, findings, mutation
 from streamproof.properties.checking.check import check_operators, check_reference
-from streamproof.properties.checking.recheck import witness_of
+from streamproof.properties.checking.mutation import witness_of
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import AS_OF_REFERENCE, OF_REFERENCE
 from streamproof.properties.laws.base import Verdict, worst

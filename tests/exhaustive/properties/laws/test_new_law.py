@@ -12,7 +12,7 @@ from shared_player import play_in_memory
 from streamproof import Violated
 from streamproof.properties.checking.check import Check
 from streamproof.properties.checking.jobs.invariants import Invariants
-from streamproof.properties.checking.recheck import witness_of
+from streamproof.properties.checking.mutation import witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import random_sample
 from streamproof.properties.counterexamples.of_operators import FolderStore

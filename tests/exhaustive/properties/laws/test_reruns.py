@@ -10,9 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory, play_shared
 from streamproof.properties.checking.check import Check, begin_pool, judge_pool, query_threads
-from streamproof.properties.checking.mutation import check_mutants, chosen
+from streamproof.properties.checking.mutation import check_mutants, chosen, witness_of
 from streamproof.properties.checking.pools import pools_on_spark
-from streamproof.properties.checking.recheck import recheck, witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import one_cohort
@@ -25,7 +24,7 @@ from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.outcomes.outcomes import differences
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.testing.recheck import assert_holds
+from streamproof.properties.testing.recheck import assert_holds, recheck
 from streamproof.properties.witnesses.run_options import ALONE, PLAIN, Crash, RunOptions, run_options
 from streamproof.properties.witnesses.spark.shared import Play, run_shared
 from streamproof.properties.witnesses.spark.witness import QueryWitness

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from shared_player import play_in_memory
 from streamproof.properties.checking.confirm import confirmed
+from streamproof.properties.checking.mutation import witness_of
 from streamproof.properties.checking.pools import pools_on_spark
-from streamproof.properties.checking.recheck import witness_of
 from streamproof.properties.checking.samples import random_sample
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.tables import changes_of_rows, emptied, rows_stored

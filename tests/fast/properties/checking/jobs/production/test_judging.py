@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from streamproof import Inconclusive
-from streamproof.properties.checking.jobs.production.judging import Judging
+from streamproof.properties.checking.jobs.production.judging import Judging, place_of
 from streamproof.properties.checking.jobs.production.run import ProductionRun
-from streamproof.properties.checking.jobs.production.times import place_of
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.laws.expected.oracles import JobOracle, ModelOracle, SqlOracle
