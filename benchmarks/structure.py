@@ -40,6 +40,8 @@ KINDS: Mapping[str, tuple[int, str]] = {
 MOST_LINES: Mapping[str, int] = {"properties": 42_000, "tests": 48_000}
 OF_EACH_OPERATOR = ("Behaviour",)
 """A class of this name is in the file of each operator, and means the same in all."""
+ALIAS = re.compile(r"_?[A-Z][a-z]\w* = (?!Annotated\[|TypeVar\()[^(]+(\[.+\]|\|.+)$", re.DOTALL)
+"""A type alias without a word for it; options of commands, which are annotated, have the names of what they set."""
 BOTH_SIDES = {"reference", "spark_impl"}
 """An operator's reference and its implementation on Spark name the parts of its state alike."""
 
@@ -126,6 +128,8 @@ def classes(files: Iterable[Path]) -> dict[str, list[str]]:
                     found[node.name].append(name)
                 elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
                     found[ast.unparse(node.target)].append(name)
+                elif isinstance(node, ast.Assign) and ALIAS.match(ast.unparse(node)):
+                    found[ast.unparse(node.targets[0])].append(name)
     return dict(found)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from ..reference.core.errors import BadInput
 from ..reference.definitions.declarations import UNSET
-from ..reference.definitions.joins import Join, StreamStreamJoin
+from ..reference.definitions.joins import JoinKind, StreamStreamJoin
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import JoinInputLike, OperatorInput, any_null, joined_type, require_same, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
@@ -32,7 +32,7 @@ def stream_stream_join(
     *,
     before: Duration | None = None,
     after: Duration | None = None,
-    join: Join = "inner",
+    join: JoinKind = "inner",
     grace: Duration = "0 ms",
     emit: Literal["arrival", "eager", "close"] | None = None,
     null_key: Literal["drop", "keep"] = "drop",
@@ -94,7 +94,7 @@ def native_stream_stream_join(
     *,
     before: Duration | None = None,
     after: Duration | None = None,
-    join: Join = "inner",
+    join: JoinKind = "inner",
     grace: Duration = "0 ms",
     emit: Literal["arrival", "eager", "close"] = "close",
     null_key: Literal["drop", "keep"] = "drop",
@@ -154,7 +154,7 @@ def _declared(
     *,
     before: Duration | None,
     after: Duration | None,
-    join: Join,
+    join: JoinKind,
     grace: Duration,
     emit: Literal["arrival", "eager", "close"] | None,
     null_key: Literal["drop", "keep"],

@@ -11,12 +11,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from ..reference.definitions.joins import Join, TableTableJoin
+from ..reference.definitions.joins import JoinKind, TableTableJoin
 from .runtime.inputs import JoinInputLike, joined_type, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Key, Logic, LogicOutput, changed, joined
 
-Side = tuple[Any, int] | None
+StoredSide = tuple[Any, int] | None
 """A row of one side: its value and timestamp (ms), if there is one."""
 
 
@@ -24,7 +24,7 @@ def table_table_join(
     left: JoinInputLike,
     right: JoinInputLike,
     *,
-    join: Join = "inner",
+    join: JoinKind = "inner",
     report_dropped: bool = False,
     state_groups: int | None = None,
     initial_state: InitialState = None,
@@ -67,23 +67,23 @@ def table_table_join(
     )
 
 
-class TableTableLogic(Logic[dict[str, Side]]):
+class TableTableLogic(Logic[dict[str, StoredSide]]):
     """The logic of a key: its state is its row of each table."""
 
     def __init__(self, join: TableTableJoin) -> None:
         self.join = join
 
-    def empty(self) -> dict[str, Side]:
+    def empty(self) -> dict[str, StoredSide]:
         """No row on either side."""
         return {"left": None, "right": None}
 
-    def pack(self, state: dict[str, Side]) -> tuple[Any, ...] | None:
+    def pack(self, state: dict[str, StoredSide]) -> tuple[Any, ...] | None:
         """Both rows, if there is one."""
         if state["left"] is None and state["right"] is None:
             return None
         return (*(state["left"] or (None, None)), *(state["right"] or (None, None)))
 
-    def unpack(self, fields: tuple[Any, ...]) -> dict[str, Side]:
+    def unpack(self, fields: tuple[Any, ...]) -> dict[str, StoredSide]:
         """Both rows again."""
         left, left_timestamp, right, right_timestamp = fields
         return {
@@ -91,7 +91,7 @@ class TableTableLogic(Logic[dict[str, Side]]):
             "right": None if right is None else (right, right_timestamp),
         }
 
-    def take(self, key: Key, state: dict[str, Side], row: Arrived, clock: int) -> list[LogicOutput]:
+    def take(self, key: Key, state: dict[str, StoredSide], row: Arrived, clock: int) -> list[LogicOutput]:
         """Change a row, and emit the joined row, or a tombstone, where the join has one."""
         assert row.timestamp is not None
         old, other = state[row.side], state["right" if row.side == "left" else "left"]
@@ -101,13 +101,13 @@ class TableTableLogic(Logic[dict[str, Side]]):
         stamp = row.timestamp if other is None else max(row.timestamp, other[1])
         return [changed(row, self.result(state), stamp)]
 
-    def emits(self, row: Arrived, old: Side, other: Side) -> bool:
+    def emits(self, row: Arrived, old: StoredSide, other: StoredSide) -> bool:
         """Whether a change is emitted: without a row on the other side it may have no result."""
         if self.join.join == "inner" or (self.join.join == "left" and row.side == "right"):
             return other is not None
         return old is not None or row.value is not None or other is not None
 
-    def result(self, state: dict[str, Side]) -> Any:
+    def result(self, state: dict[str, StoredSide]) -> Any:
         """Return the joined value, or None where the join has none."""
         left, right, join = state["left"], state["right"], self.join.join
         if (left is None and (right is None or join != "outer")) or (right is None and join == "inner"):

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard, get_args
 from ..reference.core.errors import BadInput
 
 ExpectedEnd: TypeAlias = Literal["success", "safety failure", "liveness failure", "deadlock failure"]
-Size: TypeAlias = Literal["small", "large"]
+ModelSize: TypeAlias = Literal["small", "large"]
 
 FOLDER = Path(__file__).parent
 MANIFEST = FOLDER / "manifest.json"
@@ -48,7 +48,7 @@ class CatalogueModel:
     configuration: Path
     says: str
     mode: str
-    size: Size
+    size: ModelSize
     result: ExpectedEnd
     violated: str | None
     trace_length: int | None
@@ -169,7 +169,7 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
     if mode != MODE:
         raise BadInput(f"{where}: its mode is {mode!r}, where only {MODE!r} is known")
     if not _is_size(size):
-        raise BadInput(f"{where}: its size is {size!r}, but must be one of: {', '.join(get_args(Size))}")
+        raise BadInput(f"{where}: its size is {size!r}, but must be one of: {', '.join(get_args(ModelSize))}")
     if not _is_expected(result):
         raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(ExpectedEnd))}")
     names_property = result in ("safety failure", "liveness failure")
@@ -207,8 +207,8 @@ def _count(entry: Any, name: str, where: str, required: bool) -> int | None:
     return value
 
 
-def _is_size(value: str) -> TypeGuard[Size]:
-    return value in get_args(Size)
+def _is_size(value: str) -> TypeGuard[ModelSize]:
+    return value in get_args(ModelSize)
 
 
 def _is_expected(value: str) -> TypeGuard[ExpectedEnd]:

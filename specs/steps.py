@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from .pytla import Function, Step, TlaValue, Trace, to_tla
 
-Kind = Literal["set", "appended", "taken", "removed", "joined", "left", "new", "gone"]
+ChangedHow = Literal["set", "appended", "taken", "removed", "joined", "left", "new", "gone"]
 
 ROW_FIELDS = range(2, 5)
 """The numbers of plain fields of a record that is a row, which is shown whole if it changes."""
@@ -37,7 +37,7 @@ class ChangedVariable:
 
     variable: str
     keys: tuple[TlaValue, ...]
-    kind: Kind
+    kind: ChangedHow
     before: TlaValue | None
     after: TlaValue | None
 

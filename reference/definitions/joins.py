@@ -12,7 +12,7 @@ from ..core.errors import BadInput
 from ..core.records import Key, Record, Value
 from .declarations import UNSET, Definition, not_negative, one_of, text_field
 
-Join = Literal["inner", "left", "outer"]
+JoinKind = Literal["inner", "left", "outer"]
 JOINS = ("inner", "left", "outer")
 BOTH = ("left", "right")
 
@@ -84,7 +84,7 @@ class StreamStreamJoin(Definition):
 
     before_ms: int = field(default_factory=lambda: UNSET)
     after_ms: int = field(default_factory=lambda: UNSET)
-    join: Join = "inner"
+    join: JoinKind = "inner"
     grace_ms: int = 0
     emit: Literal["arrival", "eager", "close"] = field(default_factory=lambda: UNSET)
     null_key: Literal["drop", "keep"] = "drop"
@@ -190,7 +190,7 @@ class TableTableJoin(Definition):
     Source: Kafka Streams Join Semantics, "KTable-KTable Join".
     """
 
-    join: Join = "inner"
+    join: JoinKind = "inner"
 
     def __post_init__(self) -> None:
         """Check the declaration."""

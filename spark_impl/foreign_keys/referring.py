@@ -13,7 +13,7 @@ from ...reference.core.errors import BadInput
 from ..runtime.columns import ColumnLike
 from ..runtime.inputs import JoinInputLike, OperatorInput, joined_type, two_sides
 from ..runtime.logic import Arrived, Key, Logic, LogicOutput, dropped, key_of
-from ..runtime.stages import Columns, named_columns, numbered, parts, renamed
+from ..runtime.stages import TypedColumns, named_columns, numbered, parts, renamed
 
 
 class ReferringLogic(Logic[list[Key]]):
@@ -114,7 +114,7 @@ class ReferringTables:
 
     lefts: OperatorInput
     rights: OperatorInput
-    refers: Columns
+    refers: TypedColumns
 
     @property
     def key_fields(self) -> list[T.StructField]:

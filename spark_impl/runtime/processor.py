@@ -101,7 +101,7 @@ class Held(Struct, gc=False):
 
 
 _HANDED_OVER = decoder(list[bytes], list[int], list[None], list[Raw])
-Change = tuple[bytes, LogicOutput, int, int | None]
+KeyedOutput = tuple[bytes, LogicOutput, int, int | None]
 """A key's bytes, its change, the phase, and the time (ms) that set the change off."""
 
 
@@ -255,9 +255,9 @@ class KeyedProcessor(StatefulProcessor):
         """
         return BEFORE_ALL_TIMES if self.stage.ended else max(timerValues.getCurrentWatermarkInMs(), 0)
 
-    def closed(self, held: dict[bytes, Held], clock: int, phase: int) -> list[Change]:
+    def closed(self, held: dict[bytes, Held], clock: int, phase: int) -> list[KeyedOutput]:
         """Close keys, by end (or timestamp, where there is no window), then key."""
-        closed: list[tuple[int, Key, Change]] = []
+        closed: list[tuple[int, Key, KeyedOutput]] = []
         for of_key, one in held.items():
             end = 0
             try:
@@ -272,9 +272,9 @@ class KeyedProcessor(StatefulProcessor):
         closed.sort(key=lambda one: one[:2])
         return [change for _, _, change in closed]
 
-    def save(self, pages: Pages, held: dict[bytes, Held], clock: int, timer: int | None) -> list[Change]:
+    def save(self, pages: Pages, held: dict[bytes, Held], clock: int, timer: int | None) -> list[KeyedOutput]:
         """Store the keys that were served, with a timer for the key that is due first; return the failures."""
-        failed: list[Change] = []
+        failed: list[KeyedOutput] = []
         for of_key, one in held.items():
             try:
                 stored = self.stored(one, clock)
@@ -319,7 +319,7 @@ class KeyedProcessor(StatefulProcessor):
         """Handle an error of a logic: raise it, which ends the query."""
         raise error
 
-    def emitted(self, changes: list[Change]) -> Iterator[Row]:
+    def emitted(self, changes: list[KeyedOutput]) -> Iterator[Row]:
         """Pack the changes of a group, by column, into one row."""
         if not self.stage.report_dropped:
             changes = [change for change in changes if change[1].change != DROPPED]
@@ -327,7 +327,7 @@ class KeyedProcessor(StatefulProcessor):
             return iter(())
         return iter([Row(packed=encode(self.messages(changes) if self.stage.hop is not None else by_column(changes)))])
 
-    def messages(self, changes: list[Change]) -> tuple[Any, ...]:
+    def messages(self, changes: list[KeyedOutput]) -> tuple[Any, ...]:
         """Turn changes into messages: by column their keys' hashes, keys, timestamps, places and values."""
         hop = self.stage.hop
         assert hop is not None
@@ -342,7 +342,7 @@ class KeyedProcessor(StatefulProcessor):
         return tuple(zip(*rows, strict=True))
 
 
-def by_column(changes: list[Change]) -> tuple[Any, ...]:
+def by_column(changes: list[KeyedOutput]) -> tuple[Any, ...]:
     """Turn changes into columns: key, start, end, value, timestamp, change, reason, cause, phase, at."""
     emitted = [change[1] for change in changes]
     return (

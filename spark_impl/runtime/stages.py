@@ -17,7 +17,7 @@ from ...reference.core.errors import BadInput
 from .columns import ColumnLike, key_columns, same_bits
 from .logic import DROPPED, Arrived, Key, LogicOutput, key_of
 
-Columns = Sequence[tuple[Column, T.StructField]]
+TypedColumns = Sequence[tuple[Column, T.StructField]]
 SEEN = (T.StructField("timestamp", T.LongType()), T.StructField("reason", T.StringType()))
 """The fields with which a message begins."""
 
@@ -43,12 +43,12 @@ class To:
         return value[: self.width], (*rest, *key) if self.with_sender else rest
 
 
-def numbered(prefix: str, keys: Columns) -> list[T.StructField]:
+def numbered(prefix: str, keys: TypedColumns) -> list[T.StructField]:
     """Return a key's fields under numbered names."""
     return [T.StructField(f"{prefix}_{number}", field.dataType) for number, (_, field) in enumerate(keys)]
 
 
-def renamed(prefix: str, keys: Columns) -> list[tuple[Column, T.StructField]]:
+def renamed(prefix: str, keys: TypedColumns) -> list[tuple[Column, T.StructField]]:
     """Return a key's columns under numbered names, which clash with no other column of a stage."""
     return [(column, field) for (column, _), field in zip(keys, numbered(prefix, keys), strict=True)]
 
@@ -65,7 +65,7 @@ def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any 
     return LogicOutput(None, None, value, timestamp, DROPPED, reason, row.order)
 
 
-def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequence[ColumnLike]) -> Columns:
+def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequence[ColumnLike]) -> TypedColumns:
     """Return the columns of a key as `key_columns` does; equal values have equal bits, as a stage's keys must.
 
     Args:

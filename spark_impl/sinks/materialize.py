@@ -27,7 +27,7 @@ from ..runtime.checkpoints import RESTORE, query_of, text_of
 from ..runtime.failures import file_system_reason
 from ..runtime.logic import DROPPED, TOMBSTONE, UPDATE
 
-Result = Literal["table", "stream"]
+ResultKind = Literal["table", "stream"]
 BatchFunction: TypeAlias = "Callable[[DataFrame, int], object]"
 
 NEEDED = ("window", "value", "timestamp", "change", "ordinal")
@@ -105,7 +105,7 @@ def materialize(
     *,
     to: Target | BatchFunction,
     checkpoint: str | Path,
-    result: Result = "table",
+    result: ResultKind = "table",
     **trigger: Any,
 ) -> StreamingQuery:
     """Start a query that folds a changelog into a table, exactly once over crashes and restarts.
@@ -168,7 +168,7 @@ def materialize(
     keys = changelog_keys(changelog)
     if not changelog.isStreaming:
         raise BadInput("changelog: it is a batch DataFrame, which needs no query: write folded(changelog) yourself")
-    if result not in get_args(Result):
+    if result not in get_args(ResultKind):
         raise BadInput(f"result is {result!r}: choose table or stream")
     if not isinstance(to, Target) and not callable(to):
         raise BadInput(f"to is {to!r}: give a ParquetTable, a DuckDBTable, or a function of a DataFrame and a number")

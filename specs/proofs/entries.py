@@ -13,7 +13,7 @@ from ...reference.core.errors import BadInput
 from ..catalogue import field_of, read_json
 from ..pytla import TlaValue, ValueSyntaxError, parse_value
 
-Expected = Literal["proved", "not proved"]
+ExpectedProof = Literal["proved", "not proved"]
 
 FILE = Path(__file__).parent.parent / "proofs.json"
 
@@ -52,7 +52,7 @@ class ProofEntry:
     properties: tuple[str, ...]
     first: str
     step: str
-    result: Expected
+    result: ExpectedProof
 
 
 def proofs(file: Path = FILE) -> tuple[ProofEntry, ...]:
@@ -103,8 +103,8 @@ def _entry(group: Mapping[str, Any], entry: Any, where: str, folder: Path) -> Pr
     if not module.is_file():
         raise BadInput(f"{where}: there is no file {module}")
     result = field_of(merged, "result", str, where)
-    if result not in get_args(Expected):
-        raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(Expected))}")
+    if result not in get_args(ExpectedProof):
+        raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(ExpectedProof))}")
     numbers, counters, properties = (_texts(merged, field, where) for field in ("numbers", "counters", "properties"))
     small, reach, constants = (_values(merged, field, where) for field in ("small", "reach", "constants"))
     says, invariant, first, step = (

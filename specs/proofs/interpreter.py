@@ -49,7 +49,7 @@ from .values import (
     within,
 )
 
-State = Mapping[str, Any]
+VariableValues = Mapping[str, Any]
 
 ACTION_LEVEL = 2
 """The level of an expression with primes (`Apply.level`)."""
@@ -74,8 +74,8 @@ class Frame:
         known: The values of definitions without parameters that were evaluated here.
     """
 
-    state: State
-    after: State | None = None
+    state: VariableValues
+    after: VariableValues | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     at: Any = None
     known: dict[str, Any] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Branch(NamedTuple):
     """A way of an action: the condition under which it can be taken, and the variables after it."""
 
     condition: Formula
-    after: State
+    after: VariableValues
 
 
 class Interpreter:

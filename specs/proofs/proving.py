@@ -11,7 +11,7 @@ from ..pytla import Function, ModelValue, Step, TlaValue, Tools, Trace
 from ..pytla.syntax import Syntax, parse_module
 from .entries import ProofEntry
 from .induction import Claim, Condition, Induction
-from .solving import Answer, Solver
+from .solving import ProofAnswer, Solver
 from .terms import conjunction, is_term, negation, z3
 from .values import Arbitrary, Cases, Queue, Unsupported
 
@@ -35,7 +35,7 @@ class CheckedCondition(NamedTuple):
     """
 
     claim: str
-    answer: Answer
+    answer: ProofAnswer
     milliseconds: int
     why: str = ""
     counterexample: Trace | None = None

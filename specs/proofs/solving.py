@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from .induction import Condition
 from .terms import Formula, disjunction, is_term, negation, z3
 
-Answer = Literal["proved", "not proved", "unknown"]
+ProofAnswer = Literal["proved", "not proved", "unknown"]
 
 Goal: TypeAlias = Sequence[Formula]
 """Truths that contradict each other if the goal is proved: the conditions, the goal's negation, and instances."""
@@ -44,11 +44,11 @@ class Solver:
                 if all(self._ask(missed, attempt, limit)[0] != "proved" for attempt, limit in enumerate(QUICK_MS)):
                     yield missed
 
-    def answer(self, goal: Goal) -> tuple[Answer, str]:
+    def answer(self, goal: Goal) -> tuple[ProofAnswer, str]:
         """Say whether a goal is proved, and why that is unknown."""
         return self._ask(goal, len(QUICK_MS), self._milliseconds)
 
-    def _ask(self, goal: Goal, attempt: int, limit: int) -> tuple[Answer, str]:
+    def _ask(self, goal: Goal, attempt: int, limit: int) -> tuple[ProofAnswer, str]:
         """Ask whether the truths of a goal contradict each other."""
         if attempt not in self._solvers:
             solver = z3().SimpleSolver()

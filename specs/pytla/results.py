@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from .values import TlaValue
 
-Outcome = Literal["passed", "invariant", "action property", "temporal property", "deadlock"]
+TlcOutcome = Literal["passed", "invariant", "action property", "temporal property", "deadlock"]
 """The outcome of a run; `deadlock` only in the result that a `DeadlockReached` carries."""
 
 Phase = Literal["parsing", "initial states", "searching", "temporal properties", "simulating"]
@@ -105,7 +105,7 @@ class Result:
         warnings: TLC's warnings, a text each.
     """
 
-    outcome: Outcome
+    outcome: TlcOutcome
     violated: str | None
     trace: Trace | None
     distinct: int

@@ -25,7 +25,7 @@ from .tlc.tools import Tools, check_jar, find_java
 from .tlc_error import ValueSyntaxError
 from .values import TlaValue, parse_state
 
-Listener = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
 def check(
@@ -37,7 +37,7 @@ def check(
     memory_mb: int | None = None,
     max_distinct: int | None = None,
     coverage: bool = False,
-    progress: Listener | None = None,
+    progress: OnProgress | None = None,
 ) -> Result:
     """Explore every state of `model` and return whether its properties hold.
 
@@ -79,7 +79,7 @@ def simulate(
     depth: int = 100,
     seed: int = 0,
     timeout: float | None = None,
-    progress: Listener | None = None,
+    progress: OnProgress | None = None,
 ) -> Simulation:
     """Walk `behaviours` random behaviours of at most `depth` states each, the same for the same seed.
 
@@ -118,7 +118,7 @@ def state_graph(
     *,
     timeout: float | None = None,
     max_distinct: int | None = None,
-    progress: Listener | None = None,
+    progress: OnProgress | None = None,
 ) -> StateGraph:
     """Return all states of `model` and the steps between them.
 
@@ -165,7 +165,7 @@ def _executed(
     timeout: float | None,
     memory_mb: int | None,
     max_distinct: int | None,
-    progress: Listener | None,
+    progress: OnProgress | None,
     drop: Sequence[str] = (),
 ) -> Iterator[tuple[RunFacts, TlcOutput, Path]]:
     """Run TLC to its end, and yield its output while the folder with its files is there."""

@@ -14,7 +14,7 @@ from ...laws.metamorphic.order import OrderLaw
 from ...laws.metamorphic.row_by_row import RowsOneAtATime
 from ...laws.variation import Variation
 from ...system.time_limit import seconds_left
-from ...witnesses.job.witness import Emitted
+from ...witnesses.job.witness import EmittedBatches
 from ...witnesses.run_options import OF_SINKS, Moment
 from .arguments import CheckOptions
 from .conclusion import limits, notes_on, unfinished
@@ -44,7 +44,7 @@ class Invariants:
 
     def __init__(self, options: CheckOptions, without: Sequence[str] = ()) -> None:
         self.options, self.without = options, without
-        self.emitted: dict[str, list[Emitted]] = {}
+        self.emitted: dict[str, list[EmittedBatches]] = {}
         # A history that is drawn for append mode has one batch more, which closes everything.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         asked = [variation for variation in variations if variation.law not in without]

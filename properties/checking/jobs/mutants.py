@@ -26,7 +26,7 @@ from ...witnesses.job.query.runnable import JobOrSink
 from ...witnesses.job.running import Declared, QueryOutput
 from ...witnesses.job.scripts.script import Script, StartOf
 from ...witnesses.job.sinks.sink import Sink
-from ...witnesses.job.witness import Emitted, RowsWitness
+from ...witnesses.job.witness import EmittedBatches, RowsWitness
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.platform import connect
 from ...witnesses.spark.session import is_own_session, use_own_session
@@ -117,7 +117,7 @@ class _MutantCheck(JobCheck):
 
     def __init__(self, memory: _Memory, *given: Any) -> None:
         self.memory = memory
-        self.ran: tuple[Sequence[JobHistory], Sequence[Emitted], Sequence[QueryOutput]] | None = None
+        self.ran: tuple[Sequence[JobHistory], Sequence[EmittedBatches], Sequence[QueryOutput]] | None = None
         super().__init__(*given)
         draws = self.draws
         assert isinstance(self.judge, _MutantJudge)

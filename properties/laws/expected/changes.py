@@ -28,7 +28,7 @@ from .oracle import Oracle
 from .oracles import in_utc
 from .rules.declared import column_names, named
 
-Columns = str | Sequence[str]
+ColumnNames = str | Sequence[str]
 ORDERED = ("integer", "decimal", "timestamp", "date", "string")
 """The types of columns that give events an order; of floating-point numbers NaN has no place in it."""
 AGAIN, OLDER = "an event that comes again", "an event that comes after a newer one of its key"
@@ -304,12 +304,12 @@ class Scd2Oracle(ChangesOracle):
 
 @checked
 def scd1(
-    keys: Columns,
-    sequence_by: Columns,
+    keys: ColumnNames,
+    sequence_by: ColumnNames,
     *,
     deletes: str | None = None,
-    columns: Columns | None = None,
-    ties: Columns | None = None,
+    columns: ColumnNames | None = None,
+    ties: ColumnNames | None = None,
     input: str | None = None,
 ) -> Scd1Oracle:
     """Expect the newest version of each row that change events leave: a slowly changing dimension of type 1.
@@ -335,13 +335,13 @@ def scd1(
 
 @checked
 def scd2(
-    keys: Columns,
+    keys: ColumnNames,
     sequence_by: str,
-    columns: Columns,
+    columns: ColumnNames,
     *,
-    track: Columns | None = None,
+    track: ColumnNames | None = None,
     deletes: str | None = None,
-    ties: Columns | None = None,
+    ties: ColumnNames | None = None,
     start: str = "valid_from",
     end: str = "valid_to",
     current: str | None = None,
@@ -383,11 +383,11 @@ def scd2(
 
 def _declared(
     rule: str,
-    keys: Columns,
-    sequence_by: Columns,
+    keys: ColumnNames,
+    sequence_by: ColumnNames,
     deletes: str | None,
-    columns: Columns | None,
-    ties: Columns | None,
+    columns: ColumnNames | None,
+    ties: ColumnNames | None,
     input: str | None,
 ) -> dict[str, Any]:
     of_keys, of_sequence = column_names(rule, "keys", keys), column_names(rule, "sequence_by", sequence_by)

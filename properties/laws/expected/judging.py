@@ -18,7 +18,7 @@ from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat
 from ...witnesses.job.running import Declared, QueryOutput
 from ...witnesses.job.sinks.sink import Sink
-from ...witnesses.job.witness import Emitted, RowsWitness
+from ...witnesses.job.witness import EmittedBatches, RowsWitness
 from ...witnesses.run_options import Mode, Moment
 from ..variation import CHANGED, Variation
 from .comparison import (
@@ -46,7 +46,7 @@ class Judgement(NamedTuple):
     """
 
     expected: Expected
-    emitted: Emitted
+    emitted: EmittedBatches
     difference: Difference | None
     output: QueryOutput
 
@@ -187,7 +187,9 @@ class Judge:
             return []
         return self.compared(histories, *self.emitted(histories, variation), variation)
 
-    def emitted(self, histories: Sequence[JobHistory], variation: Variation) -> tuple[list[Emitted], list[QueryOutput]]:
+    def emitted(
+        self, histories: Sequence[JobHistory], variation: Variation
+    ) -> tuple[list[EmittedBatches], list[QueryOutput]]:
         """Run the job over histories; return what it emitted of each, and the outputs of its queries.
 
         Raises:
@@ -199,7 +201,7 @@ class Judge:
     def compared(
         self,
         histories: Sequence[JobHistory],
-        emitted: Sequence[Emitted],
+        emitted: Sequence[EmittedBatches],
         outputs: Sequence[QueryOutput],
         variation: Variation,
     ) -> list[Judgement]:
@@ -293,14 +295,16 @@ class Judge:
         )
         return self._compared(expected, emitted[number], outputs[0], variation)
 
-    def _compared(self, expected: Expected, emitted: Emitted, output: QueryOutput, variation: Variation) -> Judgement:
+    def _compared(
+        self, expected: Expected, emitted: EmittedBatches, output: QueryOutput, variation: Variation
+    ) -> Judgement:
         self._note_nondeterministic(output, variation)
         (expected,), (emitted,) = self.side_by_side([expected], [emitted], variation)
         return Judgement(expected, emitted, self.difference(expected, emitted, variation), output)
 
     def side_by_side(
-        self, expected: Sequence[Expected], emitted: Sequence[Emitted], variation: Variation
-    ) -> tuple[list[Expected], list[Emitted]]:
+        self, expected: Sequence[Expected], emitted: Sequence[EmittedBatches], variation: Variation
+    ) -> tuple[list[Expected], list[EmittedBatches]]:
         """Return the expected and the emitted rows of histories as they are compared: in the columns that count."""
         if self._not_compared:
             expected = [replace(one, rows=[*map(self._compared_part, one.rows)]) for one in expected]
@@ -359,7 +363,7 @@ class Judge:
             return None
         return found - {*(self.unique_columns or ())}
 
-    def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> Difference | None:
+    def difference(self, expected: Expected, emitted: EmittedBatches, variation: Variation) -> Difference | None:
         """Return the first difference between the emitted rows and the expected ones; None: they agree."""
         mode: Mode = "complete" if self.is_sink else variation.run.mode
         return difference(self.as_written(expected), emitted, mode, self.unique_columns, self.equality)

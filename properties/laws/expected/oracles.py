@@ -25,7 +25,7 @@ from ...witnesses.job.query.runnable import Earlier, JobOrSink, name_of
 from ...witnesses.job.rows import flat, rows_of
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
-from ...witnesses.job.witness import Emitted, RowsWitness
+from ...witnesses.job.witness import EmittedBatches, RowsWitness
 from ...witnesses.run_options import Mode, RunOptions
 from ...witnesses.spark.engine import Overdue, within
 from .oracle import Oracle
@@ -336,7 +336,7 @@ class JobOracle(OracleOfJob):
     comparing: Comparing = "batches"
     called: str = ""
     takes_late: bool = True
-    plain: dict[str, list[Emitted]] | None = None
+    plain: dict[str, list[EmittedBatches]] | None = None
 
     @property
     def written(self) -> Sequence[Any]:
@@ -375,7 +375,7 @@ class BothOracle(OracleOfJob):
     earlier: Earlier
     job: JobOrSink
     run: RunOptions | None = None
-    plain: tuple[dict[str, list[Emitted]], ...] = field(default_factory=lambda: ({}, {}))
+    plain: tuple[dict[str, list[EmittedBatches]], ...] = field(default_factory=lambda: ({}, {}))
     takes_late = True
 
     @property

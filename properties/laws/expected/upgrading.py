@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...generators.columns.model import Expected
-from ...witnesses.job.witness import Emitted
+from ...witnesses.job.witness import EmittedBatches
 from ..variation import Variation
 from .comparison import table_of
 from .judging import Judge
@@ -29,14 +29,16 @@ class UpgradeJudge(Judge):
     moved: int = 0
 
     def side_by_side(
-        self, expected: Sequence[Expected], emitted: Sequence[Emitted], variation: Variation
-    ) -> tuple[list[Expected], list[Emitted]]:
+        self, expected: Sequence[Expected], emitted: Sequence[EmittedBatches], variation: Variation
+    ) -> tuple[list[Expected], list[EmittedBatches]]:
         """Return the rows after the upgrade; of an oracle without batches, and of a sink, those at the end."""
         in_form, emitted = super().side_by_side(expected, emitted, variation)
         pairs = [self._after(*pair, variation) for pair in zip(in_form, emitted, strict=True)]
         return [one for one, _ in pairs], [rows for _, rows in pairs]
 
-    def _after(self, expected: Expected, emitted: Emitted, variation: Variation) -> tuple[Expected, Emitted]:
+    def _after(
+        self, expected: Expected, emitted: EmittedBatches, variation: Variation
+    ) -> tuple[Expected, EmittedBatches]:
         if expected.comparing == "cuts":
             return Expected("end", expected.rows[-1:]), emitted
         if self.is_sink or expected.comparing == "end" or not variation.run.stop_after:

@@ -20,7 +20,7 @@ from .races import PlayedHistories
 from .recording import recorded
 from .shrinking import Shrunk, shrink
 
-Progress = Callable[[str], None]
+SayStep = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class RacesPlayed:
         }
 
 
-def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | None, progress: Progress) -> RacesPlayed:
+def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | None, progress: SayStep) -> RacesPlayed:
     """Play histories at once, each under its own keys, and judge their results.
 
     Args:

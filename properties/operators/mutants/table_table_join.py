@@ -9,12 +9,12 @@ from pyspark import TaskContext
 
 from ....reference.definitions.joins import TableTableJoin
 from ....spark_impl.runtime.logic import Arrived, Key, LogicOutput, changed, joined
-from ....spark_impl.table_table_join import Side, TableTableLogic
+from ....spark_impl.table_table_join import StoredSide, TableTableLogic
 from ...registration.mutants import mutants_of
 from ...system.work import own_folder
 from .making import SharingState, logics_in, mixed, returning
 
-Rows = dict[str, Side]
+Rows = dict[str, StoredSide]
 
 
 class LatestTimestampStands(TableTableLogic):
@@ -57,7 +57,7 @@ SidesSwapped = returning(
 class RightSilent(TableTableLogic):
     """A change of the right table isn't emitted, as in a stream-table join."""
 
-    def emits(self, row: Arrived, old: Side, other: Side) -> bool:
+    def emits(self, row: Arrived, old: StoredSide, other: StoredSide) -> bool:
         return row.side == "left" and super().emits(row, old, other)
 
 

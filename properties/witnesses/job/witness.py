@@ -23,7 +23,7 @@ from .sinks.sink import Sink
 OTHER_STATE = "the job's initial state isn't a static table with the key of its input"
 OTHER_TABLES = "the jobs that are compared look their key up in other tables"
 OTHER_RELATION = "the job looks its key up in a relation of its own, whose keys are those of no shared query"
-Emitted = list[list[Row]]
+EmittedBatches = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
 
 
@@ -98,7 +98,9 @@ class RowsWitness:
         """Return the witness of a job over the same inputs, which has no earlier version."""
         return replace(self, runner=replace(self.runner, job=job, earlier=None))
 
-    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> tuple[list[Emitted], list[QueryOutput]]:
+    def evaluate(
+        self, histories: Sequence[JobHistory], run: RunOptions
+    ) -> tuple[list[EmittedBatches], list[QueryOutput]]:
         """Return the rows that the job emits of each history, and the outputs of the queries: one in all, or one each.
 
         Raises:

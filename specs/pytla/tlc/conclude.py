@@ -30,7 +30,7 @@ from ..errors import (
 from ..inputs.configuration import BOUND, ROOT, VALUES, Configuration
 from ..inputs.models import Model
 from ..inputs.modules import Modules
-from ..results import Location, Outcome, Result, Step, Trace
+from ..results import Location, Result, Step, TlcOutcome, Trace
 from ..tlc_error import ValueSyntaxError
 from ..values import TlaValue, parse_state
 from .messages import BUG, ERROR, WARNING, TlcMessage
@@ -46,7 +46,7 @@ OUT_OF_MEMORY = {1001, 1002}
 TOO_LARGE = {2172, 2265, 2282}
 ASSUMPTION_FALSE, ASSUMPTION_UNEVALUATED = 2104, 2105
 INVARIANT_INITIALLY, PROPERTY_INITIALLY = 2107, 2108
-OUTCOMES: Mapping[int, Outcome] = {
+OUTCOMES: Mapping[int, TlcOutcome] = {
     2110: "invariant",
     INVARIANT_INITIALLY: "invariant",
     2112: "action property",
@@ -210,7 +210,7 @@ def _location(text: str) -> Location | None:
     return None if found is None else Location(found[5], *(int(found[group]) for group in range(1, 5)))
 
 
-def _result(output: TlcOutput, outcome: Outcome, violated: str | None, trace: Trace | None) -> Result:
+def _result(output: TlcOutput, outcome: TlcOutcome, violated: str | None, trace: Trace | None) -> Result:
     reported = output.progress
     return Result(
         outcome,
@@ -226,7 +226,9 @@ def _result(output: TlcOutput, outcome: Outcome, violated: str | None, trace: Tr
     )
 
 
-def _violated(case: RunFacts, output: TlcOutput, message: TlcMessage, outcome: Outcome, trace: Trace | None) -> Result:
+def _violated(
+    case: RunFacts, output: TlcOutput, message: TlcMessage, outcome: TlcOutcome, trace: Trace | None
+) -> Result:
     if outcome == "deadlock":
         length = f"after {len(trace)} states " if trace is not None else ""
         raise DeadlockReached(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .....spark_impl.runtime.logic import Arrived, Key, LogicOutput
-from .....spark_impl.table_table_join import Side, TableTableLogic
+from .....spark_impl.table_table_join import StoredSide, TableTableLogic
 from ....registration.mutants import mutants_of
 from ..making import logics_in, mixed, returning
 from .common import (
@@ -26,7 +26,7 @@ from .common import (
     zero_to_null,
 )
 
-Rows = dict[str, Side]
+Rows = dict[str, StoredSide]
 
 
 FalseDeletes = altering(TableTableLogic, "A row that becomes false is taken for deleted", false_to_null)
