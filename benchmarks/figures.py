@@ -26,7 +26,7 @@ class Target(NamedTuple):
     aim: bool = False
 
     def reached_by(self, value: float) -> bool:
-        """Whether a value reaches the target."""
+        """Return whether a value reaches the target."""
         match self.side:
             case "at least":
                 return value >= self.bound
@@ -62,12 +62,12 @@ class Figure:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the median reaches the target; None without a target."""
+        """Return whether the median reaches the target; None without a target."""
         return None if self.target is None else self.target.reached_by(self.median)
 
     @property
     def missed(self) -> bool:
-        """Whether a target that is a promise was missed."""
+        """Return whether a target that is a promise was missed."""
         return self.reached is False and self.target is not None and not self.target.aim
 
 

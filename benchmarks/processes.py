@@ -98,7 +98,7 @@ def peak_of(number: int) -> int:
 
 
 def ignores_children(number: int) -> bool:
-    """Whether a process has asked the system to forget its ended children, and with them the CPU seconds they used."""
+    """Return whether a process has told the system to forget its ended children and their CPU seconds."""
     with contextlib.suppress(OSError):
         for line in (PROC / str(number) / "status").read_text().splitlines():
             if line.startswith("SigIgn:"):

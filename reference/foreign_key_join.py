@@ -1,7 +1,7 @@
 """Foreign-key joins: each left row refers, by a field of its value, to one right row; the result has the left key.
 
 Source: KIP-213, "Workflow" and its tables; timestamps and redundant tombstones are as in Kafka Streams.
-Here every message is delivered at once. The messages themselves, which may also wait, are in `foreign_key_protocol`.
+Here every message is delivered immediately. `foreign_key_protocol` models messages that may wait.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from .table_table_join import Latest
 
 
 def meaning(join: ForeignKeyJoin, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Return the join of the two tables that the accepted records fold to, each left row with the right row it names.
+    """Return the join of the two tables of accepted records, each left row with its right row.
 
-    A row has the timestamp of its right row where that changed last, otherwise the later one of both rows.
+    A row has its right row's timestamp if that changed last, otherwise the later timestamp of both rows.
     """
     sides: dict[str, dict[Key | None, Latest]] = {"left": {}, "right": {}}
     for index, (record, _) in enumerate(accepted):
@@ -47,7 +47,7 @@ class Direct:
         self.shown: set[Key] = set()
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row: a left one looks its right row up, a right one is joined with all left rows that name it."""
+        """Change a row: a left row looks up its right row, a right row joins all left rows that refer to it."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -90,10 +90,10 @@ class Direct:
         return [Change(name, None, [left, right] if joins else None, record.timestamp) for name, left in rows]
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []
 
 
 def Behaviour(join: ForeignKeyJoin, clock: Clock) -> Direct | Protocol:
-    """Return the state machine: with messages where a schedule delivers them, otherwise without."""
+    """Return the state machine: with messages if delivery is manual, otherwise without."""
     return Protocol(join, clock) if join.delivery == "manual" else Direct(join, clock)

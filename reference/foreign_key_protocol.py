@@ -1,9 +1,9 @@
-"""The protocol of the foreign-key join, as actors and channels: what can happen when messages wait.
+"""The protocol of the foreign-key join, as actors and channels, for messages that may wait.
 
-A left change sends subscriptions to the right keys concerned; a right key answers with responses, and so does every
-change of a right row. Messages on one route keep their order; routes overtake each other freely. With manual delivery
-each waits until a line of the history delivers it, with immediate delivery none waits.
-Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes"; `docs/facts.md`.
+A left change sends subscriptions to right keys. A right key sends responses to subscriptions, and after every change of
+its row. Messages on one route keep their order; different routes overtake each other freely. With manual delivery each
+message waits until a history line delivers it; with immediate delivery none waits. Source: KIP-213, "Workflow",
+"Original Value Hash", "Tombstones & Foreign Key Changes"; `docs/facts.md`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """A message from a left row to the right key that it names or named; `digest` is the left value's hash, if any."""
+    """A message from a left row to its present or former right key; `digest` is the hash of the left value, if any."""
 
     foreign_key: Key
     key: Key
@@ -41,7 +41,7 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """A message from a right key to a left row: the right value, or None, and the subscription's digest."""
+    """A message from a right key to a left row: the right value or None, and the subscription's digest."""
 
     foreign_key: Key
     key: Key
@@ -54,7 +54,7 @@ Route: TypeAlias = tuple[str, Key, Key | None]
 
 
 def digest_of(value: Value) -> bytes | None:
-    """Return the hash of a left value, of its canonical JSON, so that equal values have equal hashes."""
+    """Return the hash of a left value's canonical JSON; equal values have equal hashes."""
     return (
         None if value is None else hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).digest()
     )
@@ -66,7 +66,7 @@ def prefix_of(foreign_key: Key) -> bytes:
 
 
 class Left:
-    """The left side: it has the left table, sends subscriptions, and joins the responses."""
+    """The left side: it stores the left table, sends subscriptions, and joins the responses."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
@@ -87,7 +87,7 @@ class Left:
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
 
         def ask(foreign_key: Key, instruction: Instruction) -> Subscription:
-            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # it gets no response, and needs no hash
+            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # it expects no response, so it needs no hash
             return Subscription(foreign_key, key, None if silent else digest_of(new), instruction, timestamp)
 
         if after is None:
@@ -107,11 +107,11 @@ class Left:
         ], []
 
     def _owes_an_answer(self, key: Key, new: Value) -> bool:
-        # No right key can be asked, so a protocol that answers every change answers here.
+        # Without a right key nothing responds, so a protocol with a response to every change responds here.
         return self.join.answers_all and (key in self.shown or (new is not None and self.join.keeps_null))
 
     def receive(self, response: Response) -> list[Change]:
-        """Join a response with the present left row; a response to another value of it is stale, and ignored."""
+        """Join a response with the present left row; ignore a stale response, which refers to another left value."""
         if digest_of(self.table.get(response.key)) != response.digest:
             return []
         return self._emit(response.key, response.value, response.timestamp)
@@ -127,7 +127,7 @@ class Left:
 
 
 class Right:
-    """The right side: it has the right table, and the subscriptions by their combined keys."""
+    """The right side: it stores the right table, and the subscriptions by their combined keys."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
@@ -135,13 +135,14 @@ class Right:
         self.subscriptions: dict[bytes, tuple[Key, bytes | None]] = {}
 
     def receive(self, subscription: Subscription) -> list[Response]:
-        """Follow a subscription's instruction; return the response, if there is one."""
+        """Follow a subscription's instruction; return the response, if any."""
         foreign_key, key, digest, instruction, timestamp = subscription
         combined = prefix_of(foreign_key) + key.encode()
         if instruction in (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE):
             self.subscriptions.pop(combined, None)
             propagate = instruction is Instruction.DELETE_KEY_AND_PROPAGATE
-            # A response to a left change has the later timestamp of both rows; in a left join the left row's.
+            # A response to a left change has the later timestamp of both rows; in a left join, the left row's
+            # timestamp.
             if self.join.join == "inner":
                 timestamp = max(timestamp, self.table.get(foreign_key, (None, 0))[1])
             return [Response(foreign_key, key, digest, None, timestamp)] if propagate else []
@@ -178,7 +179,7 @@ class Protocol:
         self.waiting: dict[Route, deque[Subscription | Response]] = {}  # no route without messages
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row; with manual delivery its messages wait."""
+        """Change a row; with manual delivery its messages wait in their channels."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -198,8 +199,8 @@ class Protocol:
 
         Args:
             channel: `subscription` or `response`.
-            foreign_key: The right key that the message goes to or comes from.
-            key: The left key that a response goes to; None for a subscription.
+            foreign_key: The right key that receives or sends the message.
+            key: The left key that receives a response; None for a subscription.
 
         Raises:
             BadInput: No message waits on the route; the error lists the routes on which messages wait.
@@ -208,7 +209,7 @@ class Protocol:
         if route not in self.waiting:
             routes = "; ".join(" ".join(filter(None, other)) for other in self.waiting) or "none"
             asked = " ".join(filter(None, route))
-            raise BadInput(f"nothing waits to be delivered on {asked}: deliver from a route with messages ({routes})")
+            raise BadInput(f"no message waits on {asked}: deliver from a route with messages ({routes})")
         message = self.waiting[route].popleft()
         if not self.waiting[route]:
             del self.waiting[route]
@@ -224,5 +225,5 @@ class Protocol:
             self.waiting.setdefault(route, deque()).append(message)
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []

@@ -1,7 +1,7 @@
 """One-to-many joins: the first design of KIP-213, by a range scan over a combined key.
 
-Every left row is sent to the right key that it refers to, and stored there under both keys, which are the key of the
-result too, as a JSON array. Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
+Every left row is sent to its right key, and stored under both keys. The result has both keys too, as a JSON array.
+Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def combined(foreign_key: Key | None, key: Key) -> Key:
 
 
 def meaning(join: OneToManyJoin, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Return the join of the two tables that the accepted records fold to: each left row with the row it names."""
+    """Return the join of the two tables of accepted records: each left row with its right row."""
     sides: dict[str, dict[Key | None, Latest]] = {"left": {}, "right": {}}
     for index, (record, _) in enumerate(accepted):
         sides[record.input][record.key] = Latest(record.value, record.timestamp, index)
@@ -38,7 +38,7 @@ def meaning(join: OneToManyJoin, accepted: Iterable[Accepted], clock: int) -> Ta
 
 
 class Behaviour:
-    """The state machine: the left rows, the right rows, and at each right key the left rows that name it."""
+    """The state machine: the left rows, the right rows, and the left rows of each right key."""
 
     def __init__(self, join: OneToManyJoin, clock: Clock) -> None:
         self.join = join
@@ -48,7 +48,7 @@ class Behaviour:
         self.rows: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # under the combined key
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row: a left one is sent to the right key it names, a right one scans the range of its key."""
+        """Change a row: a left row is sent to its right key, a right row scans the range of its key."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -86,5 +86,5 @@ class Behaviour:
         return Change(combined(foreign_key, key), None, [left, right] if joins else None, max(timestamp, stamp))
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []

@@ -1,7 +1,7 @@
-"""Range aggregates: for every record, the aggregate of its key's records in a range of time up to it.
+"""Range aggregates: each record's aggregate over its key's records in a range of time before it.
 
 Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`. A stream has no key
-by which an earlier result could be updated, so each record has one result, from the records that have arrived.
+that could update an earlier result, so each record has one result, from the records so far.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .definitions.windows import RangeAggregate
 
 
 def meaning(ranges: RangeAggregate, accepted: Iterable[Accepted], clock: int) -> Bag:
-    """Return the bag of the results, one for each accepted record, of its key's records that had arrived by then."""
+    """Return the bag of the results, one for each accepted record."""
     records = [record for record, _ in accepted]
     return bag(_answer(ranges, record, records[: index + 1]) for index, record in enumerate(records))
 
@@ -30,7 +30,7 @@ def _answer(ranges: RangeAggregate, record: Record, arrived: Iterable[Record]) -
 
 
 class Behaviour:
-    """The state machine: it keeps every record of a key, for the range of a late one may reach back to it."""
+    """The state machine: it stores every record of a key, because the range of a late record may contain it."""
 
     def __init__(self, ranges: RangeAggregate, clock: Clock) -> None:
         self.ranges = ranges
@@ -46,5 +46,5 @@ class Behaviour:
         return [_answer(self.ranges, record, self.records[record.key])]
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []

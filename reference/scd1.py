@@ -1,8 +1,8 @@
-"""Slowly changing dimensions of type 1: the newest version of each row, kept from change events.
+"""Slowly changing dimensions of type 1: the newest version of each row, from change events.
 
 Source: Kimball, "The Data Warehouse Toolkit", type 1; order and deletes as in AUTO CDC of Spark's Declarative
-Pipelines. The table is a function of the set of events: their order of arrival, repeats and batches play no part.
-Where these sources are silent: events of equal sequence that differ are refused, unless `ties` orders them.
+Pipelines. The table is a function of the set of events: their order of arrival, repeats and batches have no effect.
+The sources don't cover events of equal sequence that differ: they are refused, unless `ties` orders them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Behaviour:
         self.newest: dict[Key, Event] = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Keep an event that is newer than those of its key before, and emit the row if it is another one."""
+        """Store an event if it is the newest of its key, and emit the row if it has changed."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -60,7 +60,7 @@ class Behaviour:
         return [Change(record.key, None, newest.value, newest.sequence)]
 
     def advance(self) -> list[Output]:
-        """Forget the tombstones that no accepted event is older than; time alone changes no row."""
+        """Forget the tombstones that are older than every acceptable event; time alone changes no row."""
         edge = self.changes.edge(self.clock.now)
         self.newest = {key: one for key, one in self.newest.items() if one.row is not None or one.sequence >= edge}
         return []

@@ -1,9 +1,10 @@
-"""Slowly changing dimensions of type 2: every version of each row with its interval, kept from change events.
+"""Slowly changing dimensions of type 2: every version of each row with its interval, from change events.
 
 Source: Kimball, "The Data Warehouse Toolkit", type 2; order, deletes and tracked columns as in AUTO CDC of Spark's
-Declarative Pipelines. The table is a function of the set of events: their order of arrival, repeats and batches play no
-part. A version is valid from the sequence of its first event (inclusive) to that of the next version or of a delete
-(exclusive); the current version ends at `OPEN`. Of events of equal sequence one counts, so no version is empty.
+Declarative Pipelines. The table is a function of the set of events: their order of arrival, repeats and batches have no
+effect. A version is valid from the sequence of its first event (inclusive) to the sequence of the next version or
+delete (exclusive). The current version ends at `OPEN`. Only one of several events of equal sequence counts, so no
+version is empty.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .definitions.changes import OPEN, Event, Kept, Scd2, decisive
 
 
 class Version(NamedTuple):
-    """A version of a row, from the sequence `start` to `end` (exclusive); None: it is current."""
+    """A version of a row, from the sequence `start` to `end` (exclusive); None if it is current."""
 
     start: Any
     end: Any
@@ -42,7 +43,7 @@ def versions(events: Iterable[Event], tracked: Callable[[Kept], Any]) -> dict[An
 
     Args:
         events: The events.
-        tracked: Returns what rows of one version have in common; of several rows the version has the newest.
+        tracked: Returns the part of a row that is constant within a version; a version shows its newest row.
 
     Raises:
         BadInput: Events of a key differ, and have the same sequence and order.
@@ -74,7 +75,7 @@ class Behaviour:
         self.events: dict[Key, list[Event]] = defaultdict(list)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Add an event to those of its key; emit tombstones of the versions that are no more, then the new ones."""
+        """Add an event to its key; emit tombstones for removed versions, then the new versions."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -94,5 +95,5 @@ class Behaviour:
         return _rows(versions(self.events[key], self.changes.tracked))
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []

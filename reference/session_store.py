@@ -14,7 +14,7 @@ MIN_SEGMENT_INTERVAL_MS = 60_000
 
 
 class Session(NamedTuple):
-    """A session and its aggregate; both bounds are timestamps of records (ms). The order is by end, then start."""
+    """A session and its aggregate; both bounds are record timestamps (ms). The order is by end, then start."""
 
     end: int
     start: int
@@ -29,7 +29,7 @@ class Session(NamedTuple):
 class SessionStore:
     """Sessions by key, segmented by end time, so that a whole segment is forgotten at once.
 
-    The retention is a lower bound: a session is kept at least `retention_ms` past its end, and at most one segment
+    The retention is a lower bound: a session is stored at least `retention_ms` past its end, and at most one segment
     longer. A segment covers `max(retention_ms // (segments - 1), minimum_interval_ms)` ms.
     """
 
@@ -37,11 +37,11 @@ class SessionStore:
         self, retention_ms: int, segments: int = 3, minimum_interval_ms: int = MIN_SEGMENT_INTERVAL_MS
     ) -> None:
         if segments < 2:
-            raise BadInput(f"segments is {segments}: a store needs two or more, one that fills and one that expires")
+            raise BadInput(f"segments is {segments}: a store needs two or more, to fill one while another expires")
         self.retention_ms = retention_ms
         self.interval_ms = max(retention_ms // (segments - 1), minimum_interval_ms)
         self.sessions: dict[Key, dict[tuple[int, int], Any]] = {}  # key, then (end, start), to aggregate
-        self.segments: dict[int, set[tuple[Key, int, int]]] = {}  # index to the (key, end, start) that it holds
+        self.segments: dict[int, set[tuple[Key, int, int]]] = {}  # segment index to its (key, end, start) entries
         self.first_segment = 0
 
     def advance(self, clock: int) -> None:
@@ -55,7 +55,7 @@ class SessionStore:
                 self._forget(key, end, start)
 
     def put(self, key: Key, session: Session) -> bool:
-        """Store a session, replacing one of the same window; return False where its segment has expired."""
+        """Store a session, replacing a session with the same window; return False if its segment has expired."""
         index = session.end // self.interval_ms
         if index < self.first_segment:
             return False
@@ -64,7 +64,7 @@ class SessionStore:
         return True
 
     def remove(self, key: Key, session: Session) -> None:
-        """Forget the session of that window, if there is one."""
+        """Forget the session of that window, if any."""
         if (session.end, session.start) in self.sessions.get(key, ()):
             self.segments[session.end // self.interval_ms].remove((key, session.end, session.start))
             self._forget(key, session.end, session.start)
@@ -74,8 +74,8 @@ class SessionStore:
 
         Args:
             key: The key.
-            earliest_end: The least end of a session (ms).
-            latest_start: The greatest start of a session (ms).
+            earliest_end: The smallest end of a session (ms).
+            latest_start: The largest start of a session (ms).
         """
         found = [
             Session(end, start, aggregate)

@@ -1,8 +1,8 @@
-"""Session windows: records of a key no more than a gap apart share a session.
+"""Session windows: records of a key at most one gap apart share a session.
 
 Source: KIP-94 ("Proposed Changes", "Late arriving data"); a merge's tombstones are ordered as in Kafka Streams.
-Where KIP-94 is silent: a closed session (end < clock - gap - grace) is final, and nothing merges with it. So a record
-that is accepted into an open session (`late` is `merged`) may be within a closed one: gap 1, grace 1, a@0 a@3 a@1 a@0.
+KIP-94 doesn't say it, but a closed session (end < clock - gap - grace) is final, and nothing merges with it. So a
+record that joins an open session (`late` is `merged`) may lie within a closed session: gap 1, grace 1, a@0 a@3 a@1 a@0.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .session_store import Session, SessionStore
 
 
 def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Return the table of the accepted records at a clock (ms); the order of arrival plays no part.
+    """Return the table of the accepted records for a clock (ms); the order of arrival has no effect.
 
-    Whenever the clock moves, the sessions that it has closed are final. All other records form islands: runs in time
-    order in which no two neighbours are more than the gap apart.
+    Whenever the clock moves, the sessions that it has closed are final. All other records form islands: in time order,
+    neighbours are at most the gap apart.
     """
     table: Table = {}
     by_key: dict[Key | None, list[Accepted]] = defaultdict(list)
@@ -84,15 +84,13 @@ def _islands(taken: list[Taken], gap_ms: int) -> list[list[Taken]]:
 
 
 class Behaviour:
-    """The state machine: a session store, and the sessions still to be emitted."""
+    """The state machine: a session store, and the sessions still to emit."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         self.windows = windows
         self.clock = clock
         self.store = SessionStore(windows.retention_ms)
-        self.open: list[
-            tuple[int, Key, int]
-        ] = []  # (end, key, start) of sessions still to be emitted, where emit is close
+        self.open: list[tuple[int, Key, int]] = []  # (end, key, start) of sessions still to emit, if emit is close
 
     def arrive(self, record: Record) -> list[Output]:
         """Merge the open sessions within the gap of a record, add it, and emit the new session."""
@@ -126,12 +124,12 @@ class Behaviour:
         return [*emitted, Change(key, (start, end), aggregate, end)]
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
-        """Return the sessions of a key within the gap of a timestamp that end at `edge` (ms) or later."""
+        """Return the sessions of a key within the gap of a timestamp that end at or after `edge` (ms)."""
         gap = self.windows.gap_ms
         return self.store.fetch(key, max(timestamp - gap, edge), timestamp + gap)
 
     def advance(self) -> list[Output]:
-        """Emit the sessions that the clock has closed (emit `close`), by end, then key; forget expired ones."""
+        """Emit the sessions that the clock has closed (emit `close`), by end, then key; forget expired sessions."""
         emitted: list[Output] = []
         edge = self.windows.close_edge(self.clock.now)
         while self.open and self.open[0][0] < edge:

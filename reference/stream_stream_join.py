@@ -1,7 +1,7 @@
 """Stream-stream joins: records of two streams with the same key, within time bounds, are joined in pairs.
 
 Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; Samza's window operator, "Stream-Stream
-Join"; unmatched rows are ordered as in Kafka Streams. The definition says when an unmatched row is emitted.
+Join"; unmatched rows are ordered as in Kafka Streams. The definition decides when an unmatched row is emitted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def meaning(join: StreamStreamJoin, accepted: Iterable[Accepted], clock: int) ->
 
 
 def _matches(join: StreamStreamJoin, record: Record, earlier: Record, clock: int) -> bool:
-    """Whether a record that arrives at `clock` (ms) finds an earlier record of the other stream."""
+    """Return whether a record that arrives at `clock` (ms) finds an earlier record of the other stream."""
     if record.key is None or record.key != earlier.key or record.input == earlier.input:
         return False
     left, right = (record, earlier) if record.input == "left" else (earlier, record)
@@ -42,13 +42,13 @@ def _matches(join: StreamStreamJoin, record: Record, earlier: Record, clock: int
 
 
 def pair(record: Record, partner: Record) -> Change:
-    """Return the output of two partners: `[left value, right value]`, with the later timestamp."""
+    """Return the result of two partners: `[left value, right value]`, with the later timestamp."""
     left, right = (record, partner) if record.input == "left" else (partner, record)
     return Change(record.key, None, [left.value, right.value], max(record.timestamp, partner.timestamp))
 
 
 def alone(record: Record) -> Change:
-    """Return the output of a record without a partner: its value, and None for the other side."""
+    """Return the result of a record without a partner: its value, and None for the other side."""
     value = [record.value, None] if record.input == "left" else [None, record.value]
     return Change(record.key, None, value, record.timestamp)
 
@@ -62,7 +62,7 @@ class Buffered:
 
 
 class Behaviour:
-    """The state machine: a record is buffered as long as a record of the other stream can still find it."""
+    """The state machine: a record is stored as long as a record of the other stream can still find it."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         self.join = join
@@ -70,7 +70,7 @@ class Behaviour:
         self.buffers: dict[str, dict[Key, list[Buffered]]] = {"left": defaultdict(list), "right": defaultdict(list)}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Emit what the clock has closed, then the pairs of a record, or the record without a partner."""
+        """Emit the results that the clock has closed, then the record's pairs, or the record without a partner."""
         join = self.join
         if record.key is None and join.null_key == "drop":
             return [Dropped(None, "null key")]
@@ -88,7 +88,7 @@ class Behaviour:
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
-        if record.input == "right" or join.right_drives:  # otherwise nothing looks up left rows
+        if record.input == "right" or join.right_drives:  # otherwise no record looks up left rows
             self.buffers[record.input][record.key].append(Buffered(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:
             return emitted
@@ -100,7 +100,7 @@ class Behaviour:
         return emitted
 
     def advance(self) -> list[Output]:
-        """Forget the rows that can find no partner any more, and emit the unmatched ones (emit `close`)."""
+        """Forget the rows that can find no partner any more, and emit the unmatched rows (emit `close`)."""
         closed: list[Record] = []
         for side, buffer in self.buffers.items():
             edge = self.join.close_edge(side, self.clock.now)

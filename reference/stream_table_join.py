@@ -1,6 +1,7 @@
 """Stream-table joins: each record of a stream looks up the present row of its key in a table.
 
-Source: Kafka Streams Join Semantics, "KStream-KTable Joins": the stream alone drives, so arrival order decides.
+Source: Kafka Streams Join Semantics, "KStream-KTable Joins": only stream records emit results, so the order of arrival
+decides.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from .definitions.joins import StreamTableJoin
 
 
 def meaning(join: StreamTableJoin, accepted: Iterable[Accepted], clock: int) -> Bag:
-    """Return the bag of the results: each stream record with the last row that its key had in the table by then."""
+    """Return the bag of the results: each stream record with the table's row of its key at its arrival."""
     records = [record for record, _ in accepted]
     answers = []
     for index, record in enumerate(records):
@@ -30,7 +31,7 @@ def meaning(join: StreamTableJoin, accepted: Iterable[Accepted], clock: int) -> 
 
 
 class Behaviour:
-    """The state machine: the table alone is its state."""
+    """The state machine: its only state is the table."""
 
     def __init__(self, join: StreamTableJoin, clock: Clock) -> None:
         self.join = join
@@ -38,7 +39,7 @@ class Behaviour:
         self.table: dict[Key | None, Value] = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row of the table, or look one up for a record of the stream."""
+        """Change a row of the table, or look up a row for a stream record."""
         keep = self.join.null_key == "keep"
         if record.key is None and not keep:
             return [Dropped(None, "null key")]
@@ -56,5 +57,5 @@ class Behaviour:
         return [Change(record.key, None, [record.value, row], record.timestamp)]
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []

@@ -1,6 +1,6 @@
 """Table aggregates: a table aggregated by a field that is not its key.
 
-Source: Kafka Streams Join Semantics, "KTable Aggregate": a row's old value is subtracted, then the new one added.
+Source: Kafka Streams Join Semantics, "KTable Aggregate": a row's old value is subtracted, then the new value is added.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Behaviour:
         self.aggregates: dict[Key, tuple[Any, int]] = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row: subtract the old value, add the new one, and emit each group that has changed."""
+        """Change a row: subtract the old value, add the new value, and emit each changed group."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -65,5 +65,5 @@ class Behaviour:
         return emitted
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []

@@ -1,6 +1,6 @@
-"""Table-table joins: rows of two tables with the same key, updated by changes of either.
+"""Table-table joins: rows of two tables with the same key; changes of either table update the result.
 
-Source: Kafka Streams Join Semantics, "KTable-KTable Join"; changes without effect emit as in Kafka Streams.
+Source: Kafka Streams Join Semantics, "KTable-KTable Join"; changes without effect are emitted as in Kafka Streams.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Latest(NamedTuple):
 
 
 def meaning(join: TableTableJoin, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Return the join of the two tables that the accepted records fold to."""
+    """Return the join of the two tables of accepted records."""
     sides: dict[str, dict[TableKey, Latest]] = {"left": {}, "right": {}}
     for index, (record, _) in enumerate(accepted):
         sides[record.input][record.key, None] = Latest(record.value, record.timestamp, index)
@@ -35,7 +35,7 @@ def table_of(rows: dict[TableKey, Latest]) -> Table:
 
 
 def joined_tables(join: str, left: dict[TableKey, Latest], right: dict[TableKey, Latest]) -> dict[TableKey, Latest]:
-    """Join two tables row by row; a row has the latest timestamp of the last change and of the rows that it joins.
+    """Join two tables row by row; a result's timestamp is the latest of the last change and of both rows.
 
     Args:
         join: `inner`, `left` or `outer`.
@@ -55,20 +55,20 @@ def joined_tables(join: str, left: dict[TableKey, Latest], right: dict[TableKey,
 
 
 class TableJoin:
-    """Two tables, and their join, updated by changes of either."""
+    """Two tables, and their join; changes of either table update the join."""
 
     def __init__(self, join: str) -> None:
         self.join = join
         self.tables: dict[str, Table] = {"left": {}, "right": {}}
 
     def change(self, side: str, row: TableKey, value: Value, timestamp: int) -> list[Change]:
-        """Change a row, and return what the join emits: at most one change.
+        """Change a row, and return the join's output: at most one change.
 
         Args:
             side: `left` or `right`.
             row: The row's key and window.
             value: Its new value; None deletes it.
-            timestamp: The time of the change (ms).
+            timestamp: Change a row; the last arrival counts, regardless of its timestamp.
         """
         own, others = self.tables[side], self.tables["right" if side == "left" else "left"]
         old, other = own.pop(row, None), others.get(row)
@@ -88,7 +88,7 @@ class TableJoin:
 
 
 class Behaviour:
-    """The state machine: both tables are its state, and a change of either emits the joined row."""
+    """The state machine: its state is both tables, and a change of either emits the joined row."""
 
     def __init__(self, join: TableTableJoin, clock: Clock) -> None:
         self.clock = clock
@@ -102,5 +102,5 @@ class Behaviour:
         return [*self.tables.change(record.input, (record.key, None), record.value, record.timestamp)]
 
     def advance(self) -> list[Output]:
-        """Return nothing: time alone changes nothing."""
+        """Return no changes, because time alone changes nothing."""
         return []

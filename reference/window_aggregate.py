@@ -1,8 +1,8 @@
 """Samza's stateful window operator: fixed windows by time or by number of messages, and sessions.
 
-Source: Samza's window operator (SAMZA-552), `process` and `refresh`: a message is added to all windows that include it;
-these are then pending, and a pending window is emitted when it is complete or due by the early-emission policy. A
-complete window is emitted again for a late message, where the late-arrival policy is to update it.
+Source: Samza's window operator (SAMZA-552), `process` and `refresh`: a message is added to all windows that include it,
+which are then pending. A pending window is emitted when it is complete or due by the early-emission policy. A complete
+window is emitted again for a late message if the late-arrival policy is `update`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .session_windows import sessions_of
 
 @dataclass(eq=False)
 class Message:
-    """A message, the clock when it arrived (ms), and the windows that have emitted it (None for a session)."""
+    """A message, the clock's time at its arrival (ms), and the windows that have emitted it (None for a session)."""
 
     record: Record
     clock: int
@@ -30,7 +30,7 @@ class Message:
 
 @dataclass
 class Filled:
-    """A window of a key with its messages; `shown` are the windows under which the table has rows of them."""
+    """A window of a key with its messages; `shown` are the windows whose rows the table contains."""
 
     windows: WindowAggregate
     key: Key
@@ -40,7 +40,7 @@ class Filled:
 
     @property
     def name(self) -> Window | None:
-        """The window's name in `emitted_by`: sessions grow and merge, so all sessions share one."""
+        """The window's name in `emitted_by`; all sessions share one name, because they grow and merge."""
         return None if self.windows.type == "session" else self.window
 
     @property
@@ -50,13 +50,13 @@ class Filled:
         return [message for message in self.messages if name not in message.emitted_by]
 
     def is_complete(self, clock: int) -> bool:
-        """Whether the window has reached its size at that clock (ms)."""
+        """Return whether the window has reached its size at that clock (ms)."""
         if self.windows.unit == "tuple":
             return len(self.messages) == self.windows.size
         return self.window[1] < clock - self.windows.size if self.name is None else self.window[1] <= clock
 
     def is_over(self, clock: int) -> bool:
-        """Whether the window has been complete for longer than the retention at that clock (ms)."""
+        """Return whether the window has been complete for longer than the retention at that clock (ms)."""
         retention_ms = self.windows.retention_ms
         if self.windows.unit == "ms" or retention_ms == 0:
             return self.is_complete(clock - retention_ms)
@@ -64,7 +64,7 @@ class Filled:
         return self.is_complete(clock) and latest < clock - retention_ms
 
     def is_due(self, clock: int) -> bool:
-        """Whether the window is pending, and complete or due by the early-emission policy."""
+        """Return whether the window is pending, and is complete or due by the early-emission policy."""
         not_emitted, early = self.not_emitted, self.windows.early
         if not not_emitted or early is None or self.is_complete(clock):
             return bool(not_emitted) and self.is_complete(clock)
@@ -74,7 +74,7 @@ class Filled:
         return clock // early.every_ms > min(message.clock for message in not_emitted) // early.every_ms
 
     def emit(self) -> list[Change]:
-        """Emit the window's aggregate, replacing its earlier rows; or its messages not emitted before."""
+        """Emit the window's aggregate, which replaces its earlier rows, or its messages not emitted before."""
         not_emitted = self.not_emitted
         for message in not_emitted:
             message.emitted_by.add(self.name)
@@ -102,10 +102,10 @@ def _records(messages: Iterable[Message]) -> list[Record]:
 
 
 def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
-    """Return the aggregates of the windows at a clock (ms), or their messages, as far as they have been emitted.
+    """Return the emitted aggregates of the windows for a clock (ms), or their emitted messages.
 
     A fixed window's output depends on its own messages alone; sessions merge, so their output depends on all messages
-    of their key. To know the earlier output, the windows are computed anew at each message, from earlier messages.
+    of their key. Earlier output is found by recomputing the windows at each message from the messages before it.
     """
     emitted: list[Change] = []
     rows: list[Change | None] = []
@@ -121,7 +121,7 @@ def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) 
 
 
 def _together(windows: WindowAggregate, accepted: Iterable[Accepted]) -> dict[tuple[Key, Window | None], list[Message]]:
-    """Group the messages by key and fixed window; sessions have None for the window."""
+    """Group the messages by key and fixed window; the window of sessions is None."""
     together: dict[tuple[Key, Window | None], list[Message]] = defaultdict(list)
     counts: dict[Key, int] = defaultdict(int)
     for record, now in accepted:
@@ -136,7 +136,7 @@ def _together(windows: WindowAggregate, accepted: Iterable[Accepted]) -> dict[tu
 
 
 def _filled(windows: WindowAggregate, key: Key, window: Window | None, messages: list[Message]) -> list[Filled]:
-    """Make the windows of messages: the fixed window that all of them are in, or the sessions that they form."""
+    """Make the windows of messages: their common fixed window, or their sessions."""
     if window is not None:
         return [Filled(windows, key, window, messages)] if messages else []
     sessions = sessions_of(messages, windows.size, windows.size + windows.late_ms)
@@ -149,7 +149,7 @@ def _emitted(every: list[Filled], clock: int) -> list[Change]:
 
 
 class Behaviour:
-    """The state machine: the windows that are open or retained, by key."""
+    """The state machine: the open or stored windows, by key."""
 
     def __init__(self, windows: WindowAggregate, clock: Clock) -> None:
         self.windows = windows
@@ -158,7 +158,7 @@ class Behaviour:
         self.counts: dict[Key, int] = defaultdict(int)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Emit the windows that the clock has made due, add a message to its windows, and emit those now due."""
+        """Emit the windows that the clock has made due, add a message to its windows, and emit the windows now due."""
         processed = self.windows.before_process(record)
         if processed is None or processed.key is None:
             return [Dropped(record.key, "null key" if record.key is None else "filtered")]
@@ -210,7 +210,7 @@ class Behaviour:
         return [*emitted]
 
     def messages(self, earliest_ms: int, latest_ms: int, **fields: Any) -> list[Record]:
-        """Return the stored messages between two timestamps (ms) whose values have the given fields (`getMessages`).
+        """Return the stored messages between two timestamps (ms) whose values contain the given fields (`getMessages`).
 
         Raises:
             BadInput: The storage is `aggregate`, which stores no messages.

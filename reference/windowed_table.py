@@ -1,7 +1,7 @@
-"""Windowed tables: the result of a windowed aggregate is a table by key and window, a WTable, which can be joined.
+"""Windowed tables: the result of a windowed aggregate is a table by key and window (a WTable), which can be joined.
 
-Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN operators". The rows that the
-aggregate has emitted (each change, or what has closed) are joined as tables are: `table_table_join`.
+Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN operators". The rows that the aggregate has
+emitted (every change, or closed windows) are joined like tables: `table_table_join`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .table_table_join import Latest, TableJoin, joined_tables
 
 
 def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
-    """Return the result for the accepted records at a clock (ms): the aggregates of the windows, joined.
+    """Return the result of the accepted records for a clock (ms): the windows' aggregates, joined.
 
-    If the result is a stream, it is every change of that table, by a record or by the clock passing an end. Only
-    records of a key change its rows.
+    A stream result contains every change of that table, by a record or by the clock passing an end. Only records of its
+    key change a row.
     """
     taken = list(accepted)
     if not table.is_stream:
@@ -75,7 +75,7 @@ def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict
 
 
 def _windows(table: WindowedTable, side: str, taken: Sequence[Accepted], clock: int) -> dict[TableKey, Latest]:
-    """Return the windows that an input's aggregate has emitted; with emit `close`, when the clock closed them."""
+    """Return the windows that an input's aggregate has emitted; with emit `close`, only closed windows."""
     members: dict[TableKey, list[tuple[int, Record]]] = defaultdict(list)
     for index, (record, now) in enumerate(taken):
         for row in _open_rows(table, record, now) if record.input == side else ():
@@ -116,7 +116,7 @@ class WindowedInput:
         self.emitted: Table = {}
 
     def take(self, record: Record, clock: int) -> list[TableKey] | None:
-        """Add a record to its windows; return the rows to emit, by start, or None where all its windows are closed."""
+        """Add a record to its windows; return the rows to emit, by start, or None if all its windows are closed."""
         rows, by = _open_rows(self.table, record, clock), self.table.aggregate
         for row in rows:
             aggregate, largest = self.open.get(row) or (by.initializer(), 0)
@@ -128,7 +128,7 @@ class WindowedInput:
         return rows or None
 
     def close(self, clock: int) -> list[TableKey]:
-        """Close windows; return the rows to emit, where emit is `close`."""
+        """Close windows; return the rows to emit, if emit is `close`."""
         edge = clock - self.table.grace_ms
         closed = [row for row in self.open if row[1] is not None and row[1][1] <= edge]
         for row in closed:
@@ -137,7 +137,7 @@ class WindowedInput:
 
 
 class Behaviour:
-    """The state machine: one windowed aggregate or two, the table that is joined, and the join."""
+    """The state machine: one or two windowed aggregates, the joined table, and the join."""
 
     def __init__(self, table: WindowedTable, clock: Clock) -> None:
         self.table = table
@@ -161,7 +161,7 @@ class Behaviour:
         return [*emitted, *self._emit([(record.input, row) for row in rows])]
 
     def advance(self) -> list[Output]:
-        """Emit the windows that the clock has closed (emit `close`), as if it had passed each end in turn."""
+        """Emit the windows that the clock has closed (emit `close`), as if the clock had passed each end in turn."""
         ends: dict[int, list[tuple[str, TableKey]]] = defaultdict(list)
         for name, side in self.sides.items():
             for row in side.close(self.clock.now):
@@ -169,7 +169,7 @@ class Behaviour:
         return [output for _, closed in sorted(ends.items()) for output in self._emit(closed)]
 
     def _emit(self, rows: Iterable[tuple[str, TableKey]]) -> list[Output]:
-        """Pass rows of the aggregates on to the join; a row of the result that both change is emitted once."""
+        """Pass rows of the aggregates on to the join; a result row that both change is emitted once."""
         emitted: dict[TableKey, Change] = {}
         for side, row in rows:
             at = self.sides[side].emitted[row]

@@ -278,7 +278,7 @@ class StreamStreamLogic(Logic[Buffers]):
         return emitted
 
     def is_late(self, side: str, timestamp: int, clock: int) -> bool:
-        """Whether a record can find no partner any more."""
+        """Return whether a record can find no partner any more."""
         return not self.join.is_open(side, timestamp, clock)
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:

@@ -102,7 +102,7 @@ class TableTableLogic(Logic[dict[str, StoredSide]]):
         return [changed(row, self.result(state), stamp)]
 
     def emits(self, row: Arrived, old: StoredSide, other: StoredSide) -> bool:
-        """Whether a change is emitted: without a row on the other side it may have no result."""
+        """Return whether a change is emitted: without a row on the other side it may have no result."""
         if self.join.join == "inner" or (self.join.join == "left" and row.side == "right"):
             return other is not None
         return old is not None or row.value is not None or other is not None

@@ -410,7 +410,7 @@ class WindowLogic(Logic[State]):
         window.not_emitted += 1
 
     def is_complete(self, window: Filled, clock: int) -> bool:
-        """Whether a window has reached its size at that clock (ms)."""
+        """Return whether a window has reached its size at that clock (ms)."""
         if self.windows.unit == "tuple":
             return window.rows == self.windows.size
         return clock >= self.completion(window)
@@ -420,7 +420,7 @@ class WindowLogic(Logic[State]):
         return window.end + self.windows.size + 1 if self.windows.type == "session" else window.end
 
     def is_due(self, window: Filled, clock: int) -> bool:
-        """Whether a window has something to emit, and is complete or due by the early-emission policy."""
+        """Return whether a window has something to emit, and is complete or due by the early-emission policy."""
         early = self.windows.early
         if not window.not_emitted or self.is_complete(window, clock):
             return window.not_emitted > 0
@@ -436,7 +436,7 @@ class WindowLogic(Logic[State]):
         return (window.since // early.every_ms + 1) * early.every_ms
 
     def is_over(self, window: Filled, clock: int) -> bool:
-        """Whether a window has been complete, and emitted, for longer than the retention at that clock (ms)."""
+        """Return whether a window has been complete, and emitted, for longer than the retention at that clock (ms)."""
         return not window.not_emitted and (over := self.over(window)) is not None and over <= clock
 
     def over(self, window: Filled) -> int | None:

@@ -59,7 +59,7 @@ class CatalogueModel:
 
     @property
     def fails(self) -> bool:
-        """Whether a counterexample is expected."""
+        """Return whether a counterexample is expected."""
         return self.result != "success"
 
 

@@ -59,7 +59,7 @@ class ModelResult:
 
     @property
     def passed(self) -> bool:
-        """Whether no property is violated, and every state has a next state."""
+        """Return whether no property is violated, and every state has a next state."""
         return self.result == "success"
 
     @property

@@ -99,14 +99,14 @@ class Description:
 
 
 def _stale(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
-    """Whether a response has another hash than the present row, and changed nothing."""
+    """Return whether a response has another hash than the present row, and changed nothing."""
     left = before["left"]
     row = left[keys[1]] if isinstance(left, Function) else None
     return isinstance(message, Function) and message["hash"] != row and before["result"] == after["result"]
 
 
 def _older(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
-    """Whether a result is older than the newest result that came, if that is a reason to discard it."""
+    """Return whether a result is older than the newest result that came, if that is a reason to discard it."""
     newest = before["newest"]
     of_key = newest[keys[1]] if isinstance(newest, Function) else 0
     age = message["age"] if isinstance(message, Function) else 0
@@ -522,13 +522,13 @@ def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple
 
 
 def _fits(description: Description, state: ChartState) -> bool:
-    """Whether a state has the described variables: a user's module may have the name of a module of ours."""
+    """Return whether a state has the described variables: a user's module may have the name of a module of ours."""
     parts: list[RowsVariable | Channel] = [*description.tables, *description.channels]
     return all(part.variable in state for part in parts)
 
 
 def _is_there(row: TlaValue) -> bool:
-    """Whether a value of the initial state is a row, and not a word for no row."""
+    """Return whether a value of the initial state is a row, and not a word for no row."""
     return isinstance(row, Function | tuple | frozenset) and bool(row)
 
 

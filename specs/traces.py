@@ -90,7 +90,7 @@ class TraceEvent:
 
     @property
     def is_step(self) -> bool:
-        """Whether it is a step, and not an effect of a step."""
+        """Return whether it is a step, and not an effect of a step."""
         return self.kind in STEPS
 
     def numbered(self, line: int) -> TraceEvent:

@@ -315,7 +315,7 @@ class _Part:
         return int(at["steps"]) + sum(sum(map(_int, at[log].values())) for log in ("sent", "answered", "emitted"))
 
     def explains(self, state: Any) -> bool:
-        """Whether all is explained, as the module's `IsExplained`."""
+        """Return whether all is explained, as the module's `IsExplained`."""
         if state["strayed"] != NONE or self._unexplained(state):
             return False
         if self.trace.order == "total" and state["at"]["steps"] != len(self.groups):
@@ -433,7 +433,7 @@ class _Part:
 
 
 def _alike(recorded: TraceEvent, meant: TraceEvent) -> bool:
-    """Whether a recorded event may be the specification's event, which has all fields."""
+    """Return whether a recorded event may be the specification's event, which has all fields."""
     return (
         (recorded.kind, recorded.key, recorded.instruction) == (meant.kind, meant.key, meant.instruction)
         and _text(recorded.value) == _text(meant.value)

@@ -105,7 +105,7 @@ class Count:
 
     @property
     def is_done(self) -> bool:
-        """Whether that many histories were compared."""
+        """Return whether that many histories were compared."""
         return self.histories >= self.wanted
 
     @property
@@ -171,7 +171,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def is_staged(registration: Registration) -> bool:
-    """Whether an operator has several stages on Spark."""
+    """Return whether an operator has several stages on Spark."""
     return registration.spark is not None and bool(registration.spark.shared and registration.spark.shared.hops)
 
 

@@ -52,7 +52,7 @@ class Windowed(NamedTuple):
 
 
 def is_installed() -> bool:
-    """Whether Bytewax can be imported."""
+    """Return whether Bytewax can be imported."""
     return find_spec("bytewax") is not None
 
 

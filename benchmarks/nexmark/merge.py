@@ -33,7 +33,7 @@ LAST = (*BID, "order")
 
 
 def is_installed() -> bool:
-    """Whether deltalake can be imported."""
+    """Return whether deltalake can be imported."""
     return find_spec("deltalake") is not None
 
 
@@ -101,7 +101,7 @@ class DuckdbTables(Tables):
             raise
 
     def is_merged(self, batch: int) -> bool:
-        """Whether a batch has been merged before."""
+        """Return whether a batch has been merged before."""
         return bool(self.connection.execute("FROM merged WHERE batch >= ?", [batch]).fetchall())
 
     def close(self) -> None:

@@ -200,7 +200,7 @@ def percentiles(latencies: Sequence[float], weights: Sequence[int]) -> dict[int,
 
 
 def keeps(latencies: Sequence[float], weights: Sequence[int]) -> bool:
-    """Whether the latency stays: its median in the last quarter is low, and hardly above that in the second one."""
+    """Return whether the latency is stable: low in the last quarter, and hardly above the second quarter's (medians)."""
     quarter = len(latencies) // 4
 
     def median(start: int, end: int) -> float:

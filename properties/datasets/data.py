@@ -297,7 +297,7 @@ def _format_of(path: Path) -> str | None:
 
 
 def _hidden(path: Path) -> bool:
-    """Whether Spark would ignore the file too."""
+    """Return whether Spark would ignore the file too."""
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 

@@ -94,7 +94,7 @@ def races_of(version: str) -> list[tuple[Raced, bool]]:
 
 
 def is_in(race: Race, version: str) -> bool:
-    """Whether a release of Kafka is known to have a race, in the race's join."""
+    """Return whether a release of Kafka is known to have a race, in the race's join."""
     if race.join == "left":  # before 3.7 a left join sent nothing to the old right row
         return asks_as_3_9_0(version) and release(version) >= (3, 7)
     return race.name not in ("move-update", "right-delete-update") or not asks_as_3_9_0(version)

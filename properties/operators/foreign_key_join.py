@@ -51,7 +51,7 @@ def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
 
 
 def answers_all(options: Options) -> bool:
-    """Whether every left change is answered under options, by their documentation and not by the reference."""
+    """Return whether every left change is answered under options, by their documentation and not by the reference."""
     return options.get("join") == "left" or options.get("protocol") == "answer"
 
 
@@ -162,7 +162,7 @@ def left_keys(history: History) -> list[Key]:
 
 
 def concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
-    """Whether a record is a left row of a key, or a right row, because any left row may refer to it."""
+    """Return whether a record is a left row of a key, or a right row, because any left row may refer to it."""
     return lambda record: record.key == key or record.input == "right"
 
 

@@ -131,7 +131,7 @@ def _groups_of(history: History) -> list[Key]:
 
 
 def _concerns_group(history: History, group: Key) -> Callable[[Record], bool]:
-    """Whether a change enters a group, stays in it, or leaves it."""
+    """Return whether a change enters a group, stays in it, or leaves it."""
     groups = operator_named(history.operator).declare(history.options)
     rows: dict[Key | None, Value] = {}
 
@@ -149,7 +149,7 @@ def _content(groups: TableAggregate, record: Record) -> StageValue:
 
 
 def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
-    """Whether the stored fields are of a group without rows; a row's first field is its group, a text or null."""
+    """Return whether the stored fields are of a group without rows; a row's first field is its group, or null."""
     value = fields[0]
     return value is not None and not isinstance(value, str) and bool(value == groups.aggregate.initializer())
 

@@ -353,7 +353,7 @@ def _decoded(table: WindowedTable, change: SharedOutput) -> Value:
 
 
 def _are_windows(table: WindowedTable, fields: Sequence[Any]) -> bool:
-    """Whether a key's state has windows, and nothing of the right input."""
+    """Return whether a key's state has windows, and nothing of the right input."""
     events, right, row = fields
     return bool(events) and not right and row is None
 

@@ -46,7 +46,7 @@ class Equality:
         return "numbers exactly" if self.digits is None else f"floating-point numbers to {self.digits} digits"
 
     def same(self, one: Any, other: Any) -> bool:
-        """Whether two values are equal."""
+        """Return whether two values are equal."""
         (shape, numbers), (other_shape, others) = comparable(one), comparable(other)
         return shape == other_shape and self._near(numbers, others)
 

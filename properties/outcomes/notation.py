@@ -68,7 +68,7 @@ def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str
 
 
 def _look_alike(one: Any, other: Any) -> bool:
-    """Whether different values look the same."""
+    """Return whether different values look the same."""
     seen = [normalize("NFKC", str(value)).strip() for value in (one, other)]
     return one != other and seen[0] == seen[1]
 

@@ -160,7 +160,7 @@ def differing_steps(
 
 
 def _differ(ours: Sequence[Any], theirs: Sequence[Any], equality: Equality) -> bool:
-    """Whether outputs at a step, their values typed, differ; `==` is the fast test that they don't."""
+    """Return whether outputs at a step, their values typed, differ; `==` is the fast test that they don't."""
     return ours != theirs and (equality == EXACT or not equality.same(ours, theirs))
 
 
@@ -246,7 +246,7 @@ def _steps(
 
 
 def are_same(one: Output | None, other: Output | None) -> bool:
-    """Whether two outputs are equal, as `differences` compares them; None stands for no output."""
+    """Return whether two outputs are equal, as `differences` compares them; None stands for no output."""
     if isinstance(one, Change) and isinstance(other, Change):
         return one._replace(value=typed(one.value)) == other._replace(value=typed(other.value))
     return one == other

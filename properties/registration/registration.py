@@ -179,7 +179,7 @@ class Registration:
 
     @property
     def is_staged(self) -> bool:
-        """Whether its Spark implementation runs in stages."""
+        """Return whether its Spark implementation runs in stages."""
         return self.spark is not None and self.spark.shared is not None and self.spark.shared.hops is not None
 
     def declare(self, options: Options) -> Any:
@@ -187,7 +187,7 @@ class Registration:
         return self.operator.declare(options)
 
     def bounds_state(self, definition: Any) -> bool:
-        """Whether a definition's state is empty once the clock has passed everything."""
+        """Return whether a definition's state is empty once the clock has passed everything."""
         return self.bounded_state is not None and self.bounded_state(definition)
 
     def tables_stored(self, definition: Any) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def _by_arrival(history: History, expected: Outcome | None) -> Sequence[Entry]:
 
 
 def _moves(line: ClockAdvance | Record, history: History, remark: str) -> bool:
-    """Whether a line moves the clock: a record that is dropped unseen, such as a record without a key, doesn't."""
+    """Return whether a line moves the clock; a record that is dropped unread, such as one without a key, doesn't."""
     if isinstance(line, ClockAdvance):
         return True
     return remark != "dropped: filtered" and (line.key is not None or history.options.get("null_key") == "keep")

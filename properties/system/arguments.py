@@ -121,7 +121,7 @@ def _resolved(annotation: Any, names: _Names) -> Any:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of an annotated type; truth values and NaN aren't numbers."""
+    """Return whether a value is of an annotated type; truth values and NaN aren't numbers."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(fits(value, one) for one in inner)

@@ -84,7 +84,7 @@ def _is_report(path: Path) -> bool:
 
 
 def _has_header(path: Path, *names: str) -> bool:
-    """Whether a file begins with a JSON object with the given fields, on one line."""
+    """Return whether a file begins with a JSON object with the given fields, on one line."""
     header = json.loads(_start(path).partition("\n")[0])
     return isinstance(header, dict) and {*names} <= header.keys()
 

@@ -1,6 +1,6 @@
-"""Clocks: a clock decides what counts as late, and an operator is given its clock.
+"""Clocks decide which records are late. Each operator is given a clock.
 
-No timestamp is negative, so a clock that has seen nothing is at 0: nothing is late, and nothing closes.
+Timestamps are never negative. A clock that has seen nothing is at 0: nothing is late, and nothing closes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .errors import BadInput
 
 
 class Clock(Protocol):
-    """The clock that an operator, and `play`, work by; `now` is its present time (ms)."""
+    """The clock of an operator, or of `play`; `now` is its current time (ms)."""
 
     now: int
 
@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 
 class StreamTime:
-    """Kafka Streams' clock: the largest timestamp so far; the record being processed counts too."""
+    """Kafka Streams' clock: the largest timestamp so far, including the current record's."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -37,7 +37,7 @@ class StreamTime:
 
 
 class BatchClock:
-    """Spark's clock, its watermark without delay: the largest timestamp of earlier batches."""
+    """Spark's clock: the watermark without delay, which is the largest timestamp of earlier batches."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -48,7 +48,7 @@ class BatchClock:
         self.largest = max(self.largest, timestamp)
 
     def cut(self) -> None:
-        """Move to the largest timestamp of the batches that have ended."""
+        """Move to the largest timestamp of the batches so far."""
         self.now = self.largest
 
 
@@ -56,7 +56,7 @@ CLOCKS: dict[str, type[StreamTime] | type[BatchClock]] = {"stream_time": StreamT
 
 
 def make_clock(name: str) -> Clock:
-    """Make the clock of that name.
+    """Return a new clock of the given name.
 
     Raises:
         BadInput: The name is neither `stream_time` nor `batch`.

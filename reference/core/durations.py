@@ -1,7 +1,7 @@
 """Durations as Spark's SQL writes them, such as "1 hour 30 minutes".
 
-Source: `IntervalUtils.stringToInterval`, whose units and signs these are. Months and years have no fixed length:
-windows refuse them (`TimeWindow.parseExpression`), and so does this module.
+Source: `IntervalUtils.stringToInterval`, which defines these units and signs. Months and years have no fixed length:
+Spark's windows (`TimeWindow.parseExpression`) and this module refuse them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ UNITS_US = {
 }
 """The microseconds of each unit of fixed length, by its singular name."""
 LONGEST_DAYS = 3_650
-"""A duration has at most this many days, so that Python and Spark can represent a history's times plus several."""
+"""The longest duration (days). Python and Spark can still represent a history's times plus several such durations."""
 _TERM = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d{0,9})?|\.\d{1,9})\s+([a-z]+)(?=\s|$)", re.IGNORECASE)
 _REMEDY = 'write it as "10 minutes", "1 hour 30 minutes" or "250 milliseconds", or give a timedelta'
 
 
 def microseconds_of(name: str, duration: object) -> int:
-    """Return a duration in microseconds; `name` is its name in messages.
+    """Return a duration in microseconds; `name` is the option's name in messages.
 
     Raises:
         BadInput: The text isn't a duration, or the duration has a unit without fixed length, isn't a whole number of

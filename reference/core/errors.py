@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from types import ModuleType
 
 PUBLIC = __name__.partition(".")[0]
-"""The module from which users import the errors, and by which tracebacks name them."""
+"""The module that users import the errors from, and that tracebacks show."""
 
 
 class StreamproofError(Exception):
     """An error that keeps streamproof from running; the command line prints it and exits 3.
 
     Attributes:
-        message: What went wrong, in one line.
+        message: The error, in one line.
         details: Further lines, such as a counterexample that couldn't be saved on a full disk; empty for none.
     """
 
@@ -29,13 +29,13 @@ class StreamproofError(Exception):
 
 
 class BadInput(StreamproofError):
-    """An input that can't be used: the message names the input, the line or column, and the remedy."""
+    """An unusable input: the message names the input, the line or column, and the remedy."""
 
     __module__ = PUBLIC
 
 
 class MissingTool(StreamproofError):
-    """A tool that isn't on this machine: the message names it and the command that installs it."""
+    """A tool that isn't installed: the message names the tool and the command that installs it."""
 
     __module__ = PUBLIC
 
@@ -46,7 +46,7 @@ def install_command(extra: str) -> str:
 
 
 def missing_spark(error: BaseException) -> MissingTool | None:
-    """Return the error with the remedy, if an import failed because PySpark isn't installed; else None."""
+    """Return an error that says how to install PySpark if an import failed for lack of PySpark; else None."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ("pyspark", "py4j"):
         return MissingTool(f"this needs PySpark, which isn't installed: {install_command('spark')}")
     return None
@@ -54,7 +54,7 @@ def missing_spark(error: BaseException) -> MissingTool | None:
 
 @contextmanager
 def needing_spark() -> Iterator[None]:
-    """Name the extra that installs PySpark, if an import in the block doesn't find it.
+    """If an import in the block fails for lack of PySpark, raise an error that names the extra to install.
 
     Raises:
         MissingTool: PySpark isn't installed.
@@ -73,7 +73,7 @@ def import_extra(module: str, extra: str, user: str) -> ModuleType:
     Args:
         module: The module.
         extra: The extra.
-        user: The name, in the message, of what needs the module.
+        user: The feature that needs the module, for the message.
 
     Raises:
         MissingTool: The module isn't installed.

@@ -1,4 +1,4 @@
-"""Read text files of users, within bounds: an endless file, a device or another format is refused, and named."""
+"""Read users' text files. Endless files, devices and other formats are refused, and the error names them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from .errors import BadInput
 
 LARGEST_MB = 64
-"""A history file may have this size at most (MB of 2^20 bytes): some 700,000 records."""
+"""The largest size of a history file (MB of 2^20 bytes), some 700,000 records."""
 MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "Zstandard",
@@ -19,7 +19,7 @@ MAGIC = {
     b"PAR1": "parquet",
     b"SQLite format 3\x00": "SQLite",
 }
-"""The first bytes of files of other formats."""
+"""The first bytes of binary formats."""
 _UNPACK = {"gzip": "gunzip", "Zstandard": "unzstd", "zip": "unzip", "bzip2": "bunzip2", "xz": "unxz"}
 
 
@@ -27,12 +27,11 @@ def read_text(path: Path, largest_mb: int = LARGEST_MB) -> str:
     """Return the text of a file or a pipe, without a byte order mark.
 
     Args:
-        path: The file; of a pipe everything is read until its writer closes it.
-        largest_mb: The most that it may have (MB of 2^20 bytes).
+        path: The path of a file or a pipe; a pipe is read until its writer closes it.
+        largest_mb: The largest size (MB of 2^20 bytes).
 
     Raises:
-        BadInput: The file can't be read, is a device or too large, has another format or isn't UTF-8; the message
-            names it.
+        BadInput: The file is unreadable, a device, too large, in another format or not UTF-8; the message names it.
     """
     try:
         return read_content(path, largest_mb).decode("utf-8-sig")
@@ -44,11 +43,11 @@ def read_content(path: Path, largest_mb: int = LARGEST_MB) -> bytes:
     """Return the bytes of a text file or a pipe.
 
     Args:
-        path: The file; of a pipe everything is read until its writer closes it.
-        largest_mb: The most that it may have (MB of 2^20 bytes).
+        path: The path of a file or a pipe; a pipe is read until its writer closes it.
+        largest_mb: The largest size (MB of 2^20 bytes).
 
     Raises:
-        BadInput: The file can't be read, is a device or too large, or has another format; the message names it.
+        BadInput: The file is unreadable, a device, too large or in another format; the message names it.
     """
     largest = largest_mb << 20
     try:
@@ -70,5 +69,5 @@ def read_content(path: Path, largest_mb: int = LARGEST_MB) -> bytes:
 
 
 def format_of(content: bytes) -> str | None:
-    """Return the name of a binary format by its first bytes; None for any other content."""
+    """Return the name of the binary format that starts with these bytes; None for any other content."""
     return next((name for magic, name in MAGIC.items() if content.startswith(magic)), None)

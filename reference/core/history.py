@@ -1,7 +1,7 @@
-"""Histories: records in arrival order, with cuts between micro-batches; also as files that any program can write.
+"""Histories: records in arrival order, with cuts between micro-batches. Any program can write them as files.
 
-A file is JSON Lines in UTF-8. Its first line names the operator, its options and its clock; each other line is one
-arrival: a record, a clock advance (`heartbeat`) or a delivery; or a cut.
+A file is JSON Lines in UTF-8. Its first line contains the operator, its options and its clock. Each other line is a
+record, a clock advance (`heartbeat`), a delivery or a cut.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .records import Record
 
 
 class ClockAdvance(NamedTuple):
-    """Moves the clock as a record at `timestamp` (ms) would; in a file: `{"heartbeat": 10}`."""
+    """Moves the clock like a record at `timestamp` (ms); in a file: `{"heartbeat": 10}`."""
 
     timestamp: int
 
@@ -33,7 +33,7 @@ class Cut(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """Delivers the oldest message that waits on a route of an operator whose delivery is manual."""
+    """Delivers the oldest waiting message of a route, where the operator's delivery is manual."""
 
     channel: str
     foreign_key: str
@@ -43,9 +43,9 @@ class Delivery(NamedTuple):
 Line: TypeAlias = Record | ClockAdvance | Cut | Delivery
 CUT = Cut()
 ROUTES = {"subscription": ("foreign_key",), "response": ("foreign_key", "key")}
-"""The fields that identify a route of each channel."""
+"""The fields that identify a route, by channel."""
 LARGEST_TIMESTAMP_MS = 253_402_300_799_999
-"""The end of the year 9999, the last that Spark's Python workers can represent."""
+"""The end of the year 9999, the latest time that Spark's Python workers can represent."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class History:
 
     Attributes:
         operator: The operator's name.
-        options: Its options, as in a history file; durations in ms.
+        options: The operator's options, as in a history file; durations in ms.
         lines: Records, clock advances, deliveries and cuts, in order of arrival.
         clock: `stream_time` or `batch`.
-        name: Its name in reports: the file's name without its extension.
-        numbers: The number of each line in the file that it was read from, if it was read from a file.
+        name: The history's name in reports: the file's name without its extension.
+        numbers: The line numbers in the history's file, if it was read from a file.
     """
 
     operator: str
@@ -75,7 +75,7 @@ class History:
 
     @property
     def has_schedule(self) -> bool:
-        """Whether messages wait until a line delivers them."""
+        """Return whether messages wait until a line delivers them."""
         return self.options.get("delivery") == "manual"
 
     @property
@@ -90,11 +90,11 @@ class History:
         return batches
 
     def with_lines(self, lines: Iterable[Line]) -> History:
-        """Return the same history with other lines."""
+        """Return this history with other lines."""
         return replace(self, lines=tuple(lines), numbers=())
 
     def location(self, index: int) -> str:
-        """Return where a line (from 0) is, for messages: `history: line 3`, or its arrival where there is no file."""
+        """Return the place of a line (from 0), for messages: `history: line 3`, or the number of the arrival."""
         if self.numbers:
             return f"{self.name}: line {self.numbers[index]}"
         return f"{self.name}: arrival {sum(not isinstance(line, Cut) for line in self.lines[:index])}"
@@ -124,7 +124,7 @@ def read_history(path: Path) -> History:
     """Read a history file.
 
     Raises:
-        BadInput: The file can't be read, is larger than 64 MB or empty, or has a bad line; the message names the file
+        BadInput: The file is unreadable, larger than 64 MB or empty, or a line is invalid; the message names the file
             and the line.
     """
     return parse_history(read_text(path), name=path.stem, source=str(path))
@@ -139,7 +139,7 @@ def parse_history(text: str, name: str = "history", source: str = "history") -> 
         source: The name of the text in error messages, such as the file's path.
 
     Raises:
-        BadInput: The text is empty, or a line is bad; the message names the source, the line and the remedy.
+        BadInput: The text is empty, or a line is invalid; the message names the source, the line and the remedy.
     """
     reader = _Reader(source)
     lines_of_text = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
@@ -153,7 +153,7 @@ def parse_history(text: str, name: str = "history", source: str = "history") -> 
 
 
 def read_object(text: str, source: str, number: int) -> dict[str, Any]:
-    """Read a JSON object from one line of JSON Lines, as strictly as a line of a history file.
+    """Read a JSON object from one line of JSON Lines, as strictly as in a history file.
 
     Args:
         text: The line.
@@ -167,7 +167,7 @@ def read_object(text: str, source: str, number: int) -> dict[str, Any]:
 
 
 class _Reader:
-    """Turns the objects of a file into lines; every error names its line."""
+    """Converts the objects of a file to lines; every error names its line."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -183,7 +183,7 @@ class _Reader:
             names = [name for name, _ in found]
             for name in names:
                 if names.count(name) > 1:
-                    self.fail(number, f"{name!r} stands twice in one object: keep one of them")
+                    self.fail(number, f"{name!r} appears twice in one object: keep one of them")
             return dict(found)
 
         def number_of(text: str) -> float:
@@ -200,7 +200,7 @@ class _Reader:
         except json.JSONDecodeError as error:
             self.fail(number, f"not JSON: {error.msg} at column {error.colno}: write one JSON object a line")
         except UnicodeEncodeError:
-            self.fail(number, "half of a surrogate pair, which is no text: write the whole character")
+            self.fail(number, "half of a surrogate pair, which isn't text: write the whole character")
         except ValueError:
             self.fail(number, "a whole number with too many digits: write it as a string")
         except RecursionError:
@@ -248,7 +248,7 @@ class _Reader:
             )
             self.fail(number, f"unknown input {content['input']!r}: {operator} has {inputs}{more}")
         if not isinstance(content["key"], str | None):
-            self.fail(number, f"the key {content['key']!r} is no string: quote it, or use null for no key")
+            self.fail(number, f"the key {content['key']!r} isn't a string: quote it, or use null for no key")
         record = Record(
             content["input"],
             content["key"],
@@ -265,7 +265,7 @@ class _Reader:
         if not isinstance(definition, ForeignKeyJoin):
             self.fail(number, f"{operator} has no channels to deliver from: leave the line out")
         if definition.delivery != "manual":
-            self.fail(number, 'nothing waits to be delivered: say "delivery": "manual" in the options, or leave it out')
+            self.fail(number, 'no message waits: say "delivery": "manual" in the options, or leave it out')
         names = ROUTES.get(content["deliver"]) if isinstance(content["deliver"], str) else None
         if names is None:
             self.fail(number, f"unknown channel {content['deliver']!r}: deliver a subscription or a response")
@@ -279,7 +279,7 @@ class _Reader:
 
     def timestamp(self, number: int, value: Any, name: str) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            self.fail(number, f"the {name} {value!r} is no whole number: give milliseconds as an integer")
+            self.fail(number, f"the {name} {value!r} isn't a whole number: give milliseconds as an integer")
         if not 0 <= value <= LARGEST_TIMESTAMP_MS:
             self.fail(number, f"the {name} {value} is out of range: give milliseconds since 1970, up to the year 9999")
         return value

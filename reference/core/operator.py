@@ -32,52 +32,53 @@ from .records import Accepted, Bag, Output, Record, Table, bag, fold
 
 
 class Behaviour(Protocol):
-    """The state machine of an operator: it takes one arrival at a time and emits what changes.
+    """The state machine of an operator: it processes one arrival at a time and emits changes.
 
-    It is made of a definition and a clock, and keeps all its state itself. It never looks at batches, and knows the
-    time by `clock.now` alone.
+    It is made from a definition and a clock, and holds all its state. It never looks at batches, and reads the time
+    only from `clock.now`.
     """
 
     def arrive(self, record: Record) -> list[Output]:
-        """Process a record: return the changes that it sets off, and last a `Dropped` if the record isn't accepted.
+        """Process a record: return its changes, and last a `Dropped` if the record isn't accepted.
 
-        The behaviour calls `clock.observe(record.timestamp)` itself, because not every dropped record moves the clock.
+        The behaviour calls `clock.observe(record.timestamp)` itself, because some dropped records don't move the clock.
 
         Raises:
-            BadInput: A value that the definition's `check` can't see is wrong.
+            BadInput: A value is invalid in a way that the definition's `check` can't detect.
         """
         ...
 
     def advance(self) -> list[Output]:
-        """Emit what the clock has closed since the last call: it moves by an advance, at a cut and at the end too."""
+        """Emit the results that the clock has closed since the last call: after a clock advance, a cut, or the end."""
         ...
 
 
 class Meaning(Protocol):
-    """The meaning of an operator: a pure function, without state, of the records that its behaviour accepted."""
+    """The meaning of an operator: a pure function of the records that its behaviour accepted."""
 
     def __call__(self, definition: Any, accepted: Iterable[Accepted], clock: int, /) -> Table | Bag:
         """Return the table, or, if the result is a stream, the bag of its results.
 
-        The first law of every operator: the behaviour's changelog, folded, is this table at every end of a batch.
+        The first law of every operator: at the end of each batch, the folded changelog of the behaviour equals this
+        table.
 
         Args:
             definition: The operator's options.
-            accepted: The accepted records in order of arrival, each with the clock's time then (ms).
-            clock: The clock's time at the end (ms), where time closes something.
+            accepted: The accepted records in order of arrival, each with the clock's time at its arrival (ms).
+            clock: The clock's time at the end (ms), for operators that time closes.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of the reference, a *model*: its options, its behaviour and its meaning.
+    """An operator of the reference: its name, options, behaviour and meaning. Also called a *model*.
 
     Attributes:
-        name: Its name, the same everywhere.
-        definition: The class of its options, a frozen dataclass that checks them.
-        behaviour: Makes the state machine of a definition and a clock.
-        meaning: Computes the table that the behaviour's changelog must fold to.
+        name: The operator's name, the same everywhere.
+        definition: The class of the operator's options, a frozen dataclass that validates them.
+        behaviour: Returns the state machine for a definition and a clock.
+        meaning: Computes the table that equals the folded changelog of the behaviour.
     """
 
     name: str
@@ -86,10 +87,10 @@ class Operator:
     meaning: Meaning
 
     def declare(self, options: Mapping[str, Any]) -> Any:
-        """Turn options, as in a history file (durations in ms), into the definition that they declare.
+        """Convert options, as in a history file (durations in ms), to a definition.
 
         Raises:
-            BadInput: An option is unknown, missing or refused; the message names it and the remedy.
+            BadInput: An option is unknown, missing or invalid; the message names it and the remedy.
         """
         return declare(self.name, self.definition, options)
 

@@ -1,4 +1,4 @@
-"""Play a history on a behaviour; each output comes with the arrival and the batch that set it off."""
+"""Play a history on a behaviour; each output is labelled with its arrival and its batch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .records import Accepted, Bag, Dropped, Output, Record, Table
 
 
 class Entry(NamedTuple):
-    """An output, with the arrival and the batch that set it off.
+    """An output, with the arrival and the batch that caused it.
 
-    The output of a cut belongs to the batch after it, and to that batch's first arrival, if there is one; the output of
-    the end of the history belongs to the last batch and the last arrival. Both count from 0.
+    A cut's output belongs to the next batch, and to its first arrival, if any. Output at the end of the history belongs
+    to the last batch and the last arrival. Arrival and batch are counted from 0.
     """
 
     arrival: int
@@ -32,11 +32,11 @@ class Played:
     """The output of a behaviour for a history, and the records that it accepted.
 
     Attributes:
-        definition: The operator's definition, as the history declares it.
+        definition: The operator's definition, from the history.
         entries: Every output in order.
-        accepted: The accepted records in order of arrival, each with the clock's time then (ms).
+        accepted: The accepted records in order of arrival, each with the clock's time at its arrival (ms).
         clock: The clock's time at the end (ms).
-        steps: The numbers of entries and of accepted records after each batch, and the clock then (ms).
+        steps: The numbers of outputs and of accepted records after each batch, and the clock's time then (ms).
     """
 
     definition: Definition
@@ -52,10 +52,10 @@ class Played:
 
 
 def play(history: History, behaviour: Callable[[Any, Clock], Behaviour] | None = None) -> Played:
-    """Play a history on the behaviour of its operator, or on another behaviour made of a definition and a clock.
+    """Play a history on the behaviour of its operator, or on a behaviour made from a definition and a clock.
 
     Raises:
-        BadInput: The options are refused, or an arrival is; the message names its line.
+        BadInput: The options or an arrival are invalid; the message names the line.
     """
     operator = operator_named(history.operator)
     clock = make_clock(history.clock)
@@ -100,10 +100,10 @@ def play(history: History, behaviour: Callable[[Any, Clock], Behaviour] | None =
 
 
 def deliver(machine: Behaviour, delivery: Delivery) -> list[Output]:
-    """Deliver the oldest message of a route of a behaviour with channels.
+    """Deliver the oldest message of a route.
 
     Raises:
-        BadInput: No message waits there, or the behaviour has no channels.
+        BadInput: No message waits on the route, or the behaviour has no channels.
     """
     if not isinstance(machine, Protocol):
         raise BadInput("no message waits, because delivery is immediate: use the option delivery manual")

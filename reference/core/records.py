@@ -27,7 +27,7 @@ class Record(NamedTuple):
 class Change(NamedTuple):
     """An entry of a changelog: a value, or a tombstone (value None), for a key and its window.
 
-    The key is None only where an operator keeps records without one.
+    The key is None only for operators that accept records without a key.
     """
 
     key: Key | None
@@ -37,14 +37,14 @@ class Change(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """A record that the operator did not accept, and why: `late`, `null key`, `null value` or `filtered`."""
+    """A record that the operator did not accept, and the reason: `late`, `null key`, `null value` or `filtered`."""
 
     key: Key | None
     reason: str
 
 
 class Accepted(NamedTuple):
-    """A record that the operator accepted, and the clock's time then (ms)."""
+    """A record that the operator accepted, and the clock's time at its arrival (ms)."""
 
     record: Record
     clock: int
@@ -69,7 +69,7 @@ def fold(changes: Iterable[Output], table: Table | None = None) -> Table:
 
 
 def bag(changes: Iterable[Output]) -> Bag:
-    """Return the results of a stream as a bag: all of them, by key, timestamp, window and value."""
+    """Return the results of a stream as a bag: all results, sorted by key, timestamp, window and value."""
     return sorted((change for change in changes if isinstance(change, Change)), key=_bag_order)
 
 

@@ -1,7 +1,7 @@
 """Aggregates in KIP-94's form: an initializer, an aggregator and a session merger.
 
-The named ones are defined here in Python and Spark SQL. DuckDB has forms of its own, beside its statements.
-Source: KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
+The named aggregates are defined here in Python and Spark SQL. DuckDB's forms are beside its SQL statements. Source:
+KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class Aggregate:
     """The aggregate of the values of a session, a window or a group.
 
     Attributes:
-        name: Its name in options and messages.
-        initializer: Returns the aggregate of no values. An aggregate of values is never None, which is a tombstone.
+        name: The aggregate's name in options and messages.
+        initializer: Returns the aggregate of zero values. The aggregate of at least one value is never None, because
+            None is a tombstone.
         aggregator: `(key, value, aggregate) -> aggregate`: adds the value of a record.
         merger: `(key, one, two) -> aggregate`: merges the aggregates of two sessions, the earlier session first.
-        refuses: Returns the kind of value that the aggregate needs, such as `a number`; None for a value that it
-            accepts.
+        refuses: Returns the kind of value that the aggregate needs, such as `a number`; None if the value is valid.
         ordered: Whether the result depends on the order of arrival.
-        finish: Turns an aggregate into the emitted value; most are emitted unchanged.
-        subtractor: `(key, value, aggregate) -> aggregate`: removes a value again, where that is possible. Aggregates of
-            tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
-        spark: Its form in Spark SQL, over the column `value`; empty if it has none.
+        finish: Converts an aggregate to the emitted value; most are emitted unchanged.
+        subtractor: `(key, value, aggregate) -> aggregate`: removes a value, for aggregates that can subtract.
+            Aggregates of tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
+        spark: The aggregate in Spark SQL, over the column `value`; empty if Spark has no such function.
     """
 
     name: str
@@ -61,17 +61,17 @@ class Aggregate:
     spark: str = ""
 
     def of(self, key: Key, values: Iterable[Value]) -> Any:
-        """Return the finished aggregate of values, taken in their order."""
+        """Return the finished aggregate of the values, added in order."""
         aggregate = self.initializer()
         for value in values:
             aggregate = self.aggregator(key, value, aggregate)
         return self.finish(aggregate)
 
     def check(self, value: Value) -> None:
-        """Refuse a value that the aggregate can't take.
+        """Refuse a value that the aggregate doesn't accept.
 
         Raises:
-            BadInput: The value is of the wrong kind; the message names the aggregate, the value, and the kind that it
+            BadInput: The value has the wrong type; the message names the aggregate, the value, and the type that it
                 needs.
         """
         wanted = self.refuses(value)
@@ -82,10 +82,10 @@ class Aggregate:
 def reduce(
     reducer: Callable[[Any, Any], Any], name: str = "reduce", refuses: Callable[[Value], str | None] = _anything
 ) -> Aggregate:
-    """Return the aggregate of KIP-94's `reduce`: the first value is the aggregate, and the reducer merges sessions too.
+    """Return the aggregate of KIP-94's `reduce`: it starts from the first value, and its reducer merges sessions too.
 
     Args:
-        reducer: `(aggregate, value) -> aggregate`; a TypeError of it becomes `BadInput`.
+        reducer: `(aggregate, value) -> aggregate`; its TypeErrors become `BadInput`.
         name: The aggregate's name in messages.
         refuses: As in `Aggregate`.
     """
@@ -110,7 +110,7 @@ def reduce(
 
 
 def _without_first(key: Key, value: Value, members: list[Any]) -> list[Any]:
-    index = [repr(member) for member in members].index(repr(value))  # Python takes 1 and true for equal
+    index = [repr(member) for member in members].index(repr(value))  # Python treats 1 and True as equal
     return members[:index] + members[index + 1 :]
 
 
@@ -181,12 +181,13 @@ class TableAggregate(Definition):
     Attributes:
         group_by: The field of the value object that names the group: a string, or null for no group.
         aggregate: `count`, `sum` or `list`, the aggregates that can subtract.
-        field: The field of the value object that is aggregated; `sum` needs it, `list` can do without.
+        field: The field of the value object that is aggregated; `sum` needs it, and `list` stores whole values without
+            it.
 
-    A sum of fractions is updated by subtraction too, so it may differ in its last digits from a sum of all values.
+    A sum of fractions is also updated by subtraction, so its last digits may differ from a sum of all values.
 
     Raises:
-        BadInput: A field's name is no string, the aggregate can't subtract, or `sum` has no field.
+        BadInput: A field's name isn't a string, the aggregate can't subtract, or `sum` has no field.
 
     Source: Kafka Streams Join Semantics, "KTable Aggregate".
     """
@@ -210,7 +211,7 @@ class TableAggregate(Definition):
 
     @property
     def unordered(self) -> bool:
-        """A list's order depends on which of two equal members was removed."""
+        """The order of a list depends on which of two equal members was removed."""
         return self.aggregate.ordered
 
     def group(self, value: Value) -> Key | None:
@@ -222,6 +223,6 @@ class TableAggregate(Definition):
         return value if self.field is None else field_of(value, self.field, "what is aggregated", "add it")
 
     def check(self, record: Record) -> None:
-        """Refuse a value without its fields, or whose field the aggregate can't take."""
+        """Refuse a value without the declared fields, or with a field that the aggregate doesn't accept."""
         if record.key is not None and self.group(record.value) is not None:
             self.aggregate.check(self.member(record.value))

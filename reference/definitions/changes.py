@@ -1,4 +1,4 @@
-"""Change events of a table's rows, and the declarations of the dimensions that are kept from them."""
+"""Change events of a table's rows, and the declarations of the dimensions that they update."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..core.records import Record
 from .declarations import Definition, field_of, is_whole, not_negative
 
 OPEN = 253_402_300_799_999
-"""The end of a version that is current: the last millisecond of the year 9999."""
+"""The end of a current version: the last millisecond of the year 9999."""
 
 _text = json.JSONEncoder(sort_keys=True).encode
 
 
 @dataclass(frozen=True, repr=False)
 class Kept:
-    """A row as a dimension keeps it.
+    """A dimension's row.
 
     Attributes:
         value: Its value.
-        same: What equal rows have in common, and no others: Python takes 1 and true for equal.
+        same: The identity of a row: equal only for equal rows. Python alone treats 1 and True as equal.
     """
 
     value: Any = field(compare=False)
@@ -38,9 +38,9 @@ class Event(NamedTuple):
 
     Attributes:
         key: The row's key.
-        sequence: Its place among the events of its key: the largest is the newest.
-        order: What decides between events of equal sequence: the largest counts.
-        row: The row after the change; None: the change deletes it.
+        sequence: The event's position among the events of its key: the largest is the newest.
+        order: The tie-breaker between events of equal sequence: the largest counts.
+        row: The row after the change; None if the change deletes it.
     """
 
     key: Any
@@ -50,23 +50,23 @@ class Event(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The row's value; None: the change deletes it."""
+        """The row's value; None if the change deletes it."""
         return None if self.row is None else self.row.value
 
 
 def decisive(events: Collection[Event]) -> Event:
-    """Return the newest of several events of a key; events that come again count once.
+    """Return the newest of several events of a key; repeated events count once.
 
     Raises:
-        BadInput: Two events differ, and neither sequence nor order says which of them is newer.
+        BadInput: Two different events have equal sequence and order.
     """
     newest = max(events, key=lambda event: (event.sequence, event.order))
     for event in events:
         if event[:3] == newest[:3] and event.row != newest.row:
             raise BadInput(
                 f"two events of the key {event.key!r} have the sequence {event.sequence!r} and differ, "
-                f"{_shown(event)} and {_shown(newest)}: name what decides between them with ties, or give each event "
-                "of a key a sequence of its own"
+                f"{_shown(event)} and {_shown(newest)}: "
+                "name a field that orders them with ties, or give each event of a key its own sequence"
             )
     return newest
 
@@ -94,14 +94,14 @@ class Scd1(Definition):
     Attributes:
         sequence_by: The field that holds an event's sequence (ms); by default it is the record's timestamp.
         deletes: The field, and its value in an event that deletes the row; a null value deletes it, too.
-        columns: The fields that a row keeps; all by default.
-        ties: The field, a whole number, that decides between events of equal sequence; None: such events are refused
-            if they differ.
-        tombstone_ms: The time for which a deleted key is remembered, with which records are dropped that are further
-            behind the clock; None: for ever, and no record is late.
+        columns: The fields of a row; all by default.
+        ties: The field, a whole number, that orders events of equal sequence; if None, such events are refused when
+            they differ.
+        tombstone_ms: The time for which a deleted key is remembered. Records that are later than this are dropped.
+            If None, a deleted key is remembered for ever, and no record is late.
 
     Raises:
-        BadInput: `tombstone_ms` is negative, or the sequence isn't the timestamp that it goes by.
+        BadInput: `tombstone_ms` is negative, or is set although the sequence isn't the timestamp.
     """
 
     sequence_by: str | None = None
@@ -116,23 +116,23 @@ class Scd1(Definition):
             not_negative(self, "tombstone_ms")
             if self.sequence_by is not None:
                 raise BadInput(
-                    "tombstone_ms goes by timestamps, and events are in the order of "
+                    "tombstone_ms is measured in timestamps, but events are ordered by "
                     f"{self.sequence_by!r}: a deleted key could come back; leave one of the two out"
                 )
 
     def edge(self, clock: int) -> int:
-        """Return the time (ms) before which records are dropped, and tombstones forgotten, at that clock."""
+        """Return the time (ms) before which records are dropped and tombstones forgotten, for a clock."""
         return 0 if self.tombstone_ms is None else clock - self.tombstone_ms
 
     def is_nothing(self, record: Record) -> bool:
-        """Whether a null value has no sequence or order: it follows the delete that it repeats."""
+        """Return whether a null value has neither sequence nor order: it then repeats the last delete."""
         return record.value is None and (self.sequence_by or self.ties) is not None
 
     def event(self, record: Record) -> Event:
         """Return a record as a change event.
 
         Raises:
-            BadInput: Its value lacks a field, or a sequence isn't a whole number.
+            BadInput: The value lacks a field, or its sequence isn't a whole number.
         """
         sequence = record.timestamp if self.sequence_by is None else _number(record.value, self.sequence_by, "sequence")
         order = 0 if self.ties is None else _number(record.value, self.ties, "order of events of equal sequence")
@@ -149,7 +149,7 @@ class Scd1(Definition):
         return Kept(kept, _text(kept))
 
     def check(self, record: Record) -> None:
-        """Refuse a value without the fields that are read."""
+        """Refuse a value without the declared fields."""
         if record.key is not None and not self.is_nothing(record):
             self.event(record)
 
@@ -159,19 +159,19 @@ class Scd2(Scd1):
     """A dimension of type 2: every version of each row, with its interval.
 
     Attributes:
-        track: The fields whose change makes a new version; another change updates the version. All by default.
+        track: The fields whose change starts a new version; other changes update the version. All by default.
     """
 
     track: tuple[str, ...] | None = field(default=None, metadata={"read": _columns})
 
     def tracked(self, row: Kept) -> Any:
-        """Return what rows of one version have in common: the part whose change makes a new version."""
+        """Return the part of a row whose change starts a new version."""
         if self.track is None:
             return row.same
         return _text([field_of(row.value, name, "a tracked column") for name in self.track])
 
     def check(self, record: Record) -> None:
-        """Refuse a value without the fields that are read."""
+        """Refuse a value without the declared fields."""
         super().check(record)
         if record.key is not None and not self.is_nothing(record) and (row := self.event(record).row) is not None:
             self.tracked(row)

@@ -1,7 +1,7 @@
-"""Declarations: how the options of an operator become its definition, and are checked.
+"""Declarations: convert an operator's options to its definition, and validate them.
 
-A definition is a frozen dataclass, and its fields are the operator's options; `with_` is the
-option `with`, which is a keyword of Python. A field that can only be set from Python is marked `PYTHON_ONLY`.
+A definition is a frozen dataclass, and its fields are the operator's options; `with_` is the option `with`, a keyword
+of Python. A field that can only be set from Python is marked `PYTHON_ONLY`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNSET: Any = None
 
 @dataclass(frozen=True)
 class Definition:
-    """The base of all definitions, which hold the options of an operator; its methods have the most common answers."""
+    """The base class of definitions: an operator's options, with default methods."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -28,19 +28,19 @@ class Definition:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the result is a stream (a bag of all results) rather than a table."""
+        """Return whether the result is a stream (a bag of all results) rather than a table."""
         return False
 
     @property
     def unordered(self) -> bool:
-        """Whether the meaning leaves the order within a list value open."""
+        """Return whether the meaning doesn't define the order within a list value."""
         return False
 
     def check(self, record: Record) -> None:
         """Refuse a record that the operator can't process.
 
         Raises:
-            BadInput: The operator needs another value; the message names the value, and what the operator needs.
+            BadInput: The value is invalid; the message names the value and the type that the operator needs.
         """
 
 
@@ -48,15 +48,15 @@ Defined = TypeVar("Defined", bound=Definition)
 
 
 def declare(name: str, definition: type[Defined], options: Mapping[str, Any]) -> Defined:
-    """Make the definition that options declare.
+    """Make a definition from options.
 
     Args:
         name: The operator's name in messages.
-        definition: The class of the definition.
-        options: The options as they are in a history file; durations in ms.
+        definition: The definition's class.
+        options: The options as in a history file; durations in ms.
 
     Raises:
-        BadInput: An option is unknown or missing, or the definition refuses its value.
+        BadInput: An option is unknown, missing or invalid.
     """
     known = {
         field.name.removesuffix("_"): field for field in fields(definition) if not field.metadata.get("python_only")
@@ -94,7 +94,7 @@ def not_negative(definition: Definition, *names: str) -> None:
 
 
 def one_of(definition: Definition, name: str, *values: str | None) -> None:
-    """Refuse an option whose value isn't among the given values."""
+    """Refuse an option whose value isn't among the allowed values."""
     value = getattr(definition, name)
     if value not in values or isinstance(value, bool):
         shown = [str(value) for value in values if value is not None]
@@ -103,7 +103,7 @@ def one_of(definition: Definition, name: str, *values: str | None) -> None:
 
 
 def is_whole(number: object) -> bool:
-    """Whether this is a whole number; booleans aren't."""
+    """Return whether this is a whole number; booleans aren't."""
     return isinstance(number, int) and not isinstance(number, bool)
 
 
@@ -111,17 +111,17 @@ def field_of(value: Any, name: str, what: str, remedy: str = "use null for none"
     """Return a field of a value object.
 
     Args:
-        value: The value of a record.
+        value: A record's value.
         name: The field's name.
-        what: The content of the field, for messages, such as `the foreign key`.
-        remedy: The advice of the message if the field is missing.
+        what: The field's meaning for messages, such as `the foreign key`.
+        remedy: The remedy for a missing field, for the message.
 
     Raises:
-        BadInput: The value is no object, or has no such field.
+        BadInput: The value isn't an object, or lacks the field.
     """
     if not isinstance(value, Mapping):
         raise BadInput(
-            f'the value {value!r} is no object: {what} is read from its field {name!r}: write {{"{name}": …}}'
+            f'the value {value!r} is not an object: {what} is read from its field {name!r}: write {{"{name}": …}}'
         )
     if name not in value:
         raise BadInput(f"the value {value!r} has no field {name!r}: {what} is read from it; {remedy}")
@@ -129,14 +129,14 @@ def field_of(value: Any, name: str, what: str, remedy: str = "use null for none"
 
 
 def text_field(value: Any, name: str, what: str) -> str | None:
-    """Return a field of a value object that holds a key, a string or null; the arguments are those of `field_of`.
+    """Return a key (a string or null) from a field of a value object; the arguments are those of `field_of`.
 
     Raises:
-        BadInput: The value is no object, has no such field, or the field holds something else.
+        BadInput: The value isn't an object, lacks the field, or the field contains another type.
     """
     found = field_of(value, name, what)
     if not isinstance(found, str | None):
-        raise BadInput(f"the field {name!r} holds {found!r}, which is no string: {what} is a string, or null for none")
+        raise BadInput(f"the field {name!r} holds {found!r}, not a string: {what} is a string, or null for none")
     return found
 
 

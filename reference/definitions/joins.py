@@ -1,4 +1,4 @@
-"""Definitions of joins, and the matrix of the joins that exist.
+"""Definitions of joins, and the matrix of the supported joins.
 
 All durations are milliseconds.
 """
@@ -32,15 +32,15 @@ Source: Kafka Streams Join Semantics, "Join Types"; the inner stream-table join 
 
 
 def require_join(primary: str, secondary: str, join: Any) -> None:
-    """Refuse a join that the matrix doesn't have.
+    """Refuse a join that the matrix doesn't contain.
 
     Args:
-        primary: `KStream`, `KTable` or `WTable`, the kind of the left side.
+        primary: The kind of the left side: `KStream`, `KTable` or `WTable`.
         secondary: The kind of the right side.
         join: `inner`, `left` or `outer`.
 
     Raises:
-        BadInput: There is no such join; the message says why, and which joins there are.
+        BadInput: The join isn't supported; the message says why, and lists the supported joins.
     """
     if join not in JOINS:
         right = "; for a right join, swap the sides" if join == "right" else ""
@@ -52,11 +52,11 @@ def require_join(primary: str, secondary: str, join: Any) -> None:
         why = f"a {primary} can't look up a stream, which keeps no row for a key: make the stream the primary side"
     elif primary == "KStream":
         why = (
-            f"the stream alone drives its join with a {secondary}, whose rows are never emitted by themselves: "
+            f"the stream alone drives its join with a {secondary}, whose rows never emit by themselves: "
             f"use {' or '.join(kinds)}"
         )
     else:
-        why = f"a {primary} keeps its rows whether the {secondary} has one or not: use {' or '.join(kinds)}"
+        why = f"a {primary} emits its rows with or without a row of the {secondary}: use {' or '.join(kinds)}"
     raise BadInput(f"there is no {join} join of {primary} and {secondary}: {why}")
 
 
@@ -65,19 +65,20 @@ class StreamStreamJoin(Definition):
     """A join of two streams by key within time bounds: right.timestamp in [left - before_ms, left + after_ms].
 
     Attributes:
-        before_ms: The longest time before a left record at which its partners may be, inclusive.
-        after_ms: The longest time after a left record at which its partners may be, inclusive.
+        before_ms: The longest time before a left record within which a partner may be, inclusive.
+        after_ms: The longest time after a left record within which a partner may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace_ms: The time beyond its reach in which a record can still find partners. The reach of a left record is
-            `after_ms`, of a right record `before_ms`.
-        emit: The moment at which a row without a partner is emitted. `arrival` (left joins only): the left record alone
-            drives, and has one result; `eager`: with null at once, and the pair when it comes; `close`: once no partner
-            can come. By default `arrival` for left and `eager` for outer joins; it has no effect on inner joins.
-        null_key: `drop` records without a key, or `keep` them: left and outer emit such a row at once.
+        grace_ms: The extra time, beyond its reach, in which a record can still find partners. The reach of a left
+            record is `after_ms`, of a right record `before_ms`.
+        emit: When to emit a row without a partner: `arrival` (left joins only): with its arrival. Only the left record
+            drives the join, and has one result; `eager`: with null at once, and as a pair when a partner arrives;
+            `close`: once no partner can arrive any more. The default is `arrival` for left and `eager` for outer joins;
+                inner joins ignore it.
+        null_key: `drop` records without a key, or `keep` them: left and outer joins emit such a record at once.
 
     Raises:
-        BadInput: A bound is missing (an unbounded join is refused), a duration isn't a whole number of ms or is
-            negative, or there is no such join or option.
+        BadInput: A bound is missing (unbounded joins are refused), a duration isn't a whole number of ms or is
+            negative, or the join or option isn't supported.
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; Samza's window operator.
     """
@@ -90,7 +91,7 @@ class StreamStreamJoin(Definition):
     null_key: Literal["drop", "keep"] = "drop"
 
     def __post_init__(self) -> None:
-        """Check the declaration, and fill in when unmatched rows are emitted."""
+        """Validate the declaration, and set the default of `emit`."""
         require_join("KStream", "KStream", self.join)
         for name in ("before_ms", "after_ms"):
             if getattr(self, name) is UNSET:
@@ -113,20 +114,20 @@ class StreamStreamJoin(Definition):
 
     @property
     def is_stream(self) -> bool:
-        """Its result is a stream."""
+        """Return true: the result is a stream."""
         return True
 
     @property
     def right_drives(self) -> bool:
-        """Whether a right record has results when it arrives, rather than only being stored for left ones."""
+        """Return whether an arriving right record has results; otherwise it is only stored for left records."""
         return not (self.join == "left" and self.emit == "arrival")
 
     def emits_unmatched(self, side: str) -> bool:
-        """Whether a row of that side is emitted without a partner."""
+        """Return whether rows of that side are emitted without a partner."""
         return self.join == "outer" or (self.join == "left" and side == "left")
 
     def is_open(self, side: str, timestamp: int, clock: int) -> bool:
-        """Whether a row can still find a partner.
+        """Return whether a row can still find a partner.
 
         Args:
             side: `left` or `right`.
@@ -136,24 +137,24 @@ class StreamStreamJoin(Definition):
         return timestamp >= self.close_edge(side, clock)
 
     def close_edge(self, side: str, clock: int) -> int:
-        """Return the timestamp (ms) before which a row of that side can find no partner at that clock (ms)."""
+        """Return the timestamp (ms) before which rows of that side can find no partner, for a clock (ms)."""
         return clock - self.grace_ms - (self.after_ms if side == "left" else self.before_ms)
 
     def within(self, left: int, right: int) -> bool:
-        """Whether a left and a right timestamp (ms) lie within the bounds."""
+        """Return whether a left and a right timestamp (ms) are within the bounds."""
         return left - self.before_ms <= right <= left + self.after_ms
 
 
 @dataclass(frozen=True)
 class StreamTableJoin(Definition):
-    """A join in which a stream, the input `left`, looks up a table, the input `right`.
+    """A join in which a stream, `left`, looks up a table, `right`.
 
     Attributes:
         join: `left` or `inner`.
-        null_key: `drop` stream records without a key, or `keep` them: the left join emits such a row at once.
+        null_key: `drop` stream records without a key, or `keep` them: the left join emits them at once.
 
     Raises:
-        BadInput: There is no such join or option.
+        BadInput: The join or option isn't supported.
 
     Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
     """
@@ -173,19 +174,19 @@ class StreamTableJoin(Definition):
 
     @property
     def is_stream(self) -> bool:
-        """Its result is a stream."""
+        """Return true: the result is a stream."""
         return True
 
 
 @dataclass(frozen=True)
 class TableTableJoin(Definition):
-    """A join of two tables by key; both drive.
+    """A join of two tables by key; changes of both sides emit results.
 
     Attributes:
         join: `inner`, `left` or `outer`.
 
     Raises:
-        BadInput: There is no such join.
+        BadInput: The join isn't supported.
 
     Source: Kafka Streams Join Semantics, "KTable-KTable Join".
     """
@@ -204,22 +205,21 @@ class TableTableJoin(Definition):
 
 @dataclass(frozen=True)
 class OneToManyJoin(Definition):
-    """The first design of KIP-213: each left row refers to one right row, and the result has both keys.
+    """KIP-213's first design: each left row refers to one right row, and the result's key combines both keys.
 
     Attributes:
-        foreign_key: The field of the left value object that holds the right key: a string, or null.
+        foreign_key: The field of the left value object that contains the right key: a string, or null.
         join: `inner` or `left`.
-        null_foreign_key: `ignore`: a row without a foreign key joins nothing; `keep`: the left join emits it with null.
-        protocol: `kip` emits a change without a right row only if a result may have to be removed; `answer` always
-            emits.
+        null_foreign_key: `ignore`: a row without a foreign key joins nothing; `keep`: a left join emits it with null.
+        protocol: `kip` emits a change without a right row only if that may remove a result; `answer` always emits.
 
     Raises:
-        BadInput: `foreign_key` isn't a string, or there is no such join or option.
+        BadInput: `foreign_key` isn't a string, or the join or option isn't supported.
 
     Source: KIP-213, "Jan Filipiak's Original Proposal".
     """
 
-    foreign_key: str = field(metadata={"needed": 'the field that holds the right key, such as "foreign_key": "artist"'})
+    foreign_key: str = field(metadata={"needed": 'the field with the right key, such as "foreign_key": "artist"'})
     join: Literal["inner", "left"] = "inner"
     null_foreign_key: Literal["ignore", "keep"] = "ignore"
     protocol: Literal["kip", "answer"] = "kip"
@@ -230,8 +230,7 @@ class OneToManyJoin(Definition):
             raise BadInput(f"foreign_key is {self.foreign_key!r}: give the name of a field of the left value object")
         if self.join in ("outer", "right"):
             raise BadInput(
-                f"there is no {self.join} join by foreign key: a right row without left rows has no key to be emitted "
-                "under; use inner or left"
+                f"{self.join} joins by foreign key aren't supported: a right row alone has no key; use inner or left"
             )
         if self.join not in ("inner", "left"):
             raise BadInput(f"unknown join {self.join!r}: use inner or left")
@@ -245,12 +244,12 @@ class OneToManyJoin(Definition):
 
     @property
     def keeps_null(self) -> bool:
-        """Whether a row without a foreign key is emitted with null."""
+        """Return whether a row without a foreign key is emitted with null."""
         return self.join == "left" and self.null_foreign_key == "keep"
 
     @property
     def answers_all(self) -> bool:
-        """Whether every left change gets an answer, also where there is nothing to join."""
+        """Return whether every left change gets a response, even if there is no right row."""
         return self.join == "left" or self.protocol == "answer"
 
     def foreign_key_of(self, value: Value) -> Key | None:
@@ -268,15 +267,15 @@ class ForeignKeyJoin(OneToManyJoin):
     """The foreign-key join of KIP-213: each left row refers to one right row, and the result has the left key.
 
     Attributes:
-        foreign_key: The field of the left value object that holds the right key: a string, or null.
+        foreign_key: The field of the left value object that contains the right key: a string, or null.
         join: `inner` or `left`.
-        null_foreign_key: `ignore`: a row without a foreign key joins nothing: a tombstone if it had a result, else no
-            output; `keep`: the same for the inner join, while the left join emits it with null.
-        protocol: `kip`: the instructions of KIP-213; `answer`: in an inner join too every change gets an answer.
-        delivery: `immediate`, or `manual`: messages wait in their channels until a line of the history delivers them.
+        null_foreign_key: `ignore`: a row without a foreign key joins nothing. It emits a tombstone if it had a result,
+            else nothing; `keep`: inner joins do the same, while left joins emit it with null.
+        protocol: `kip`: the protocol of KIP-213; `answer`: every change gets a response, also in an inner join.
+        delivery: `immediate`, or `manual`: messages wait in their channels until a history line delivers them.
 
     Raises:
-        BadInput: `foreign_key` isn't a string, or there is no such join or option.
+        BadInput: `foreign_key` isn't a string, or the join or option isn't supported.
 
     Source: KIP-213, "Workflow", "Tombstones & Foreign Key Changes".
     """

@@ -36,18 +36,17 @@ class SessionWindows(Definition):
     """The session windows of KIP-94: records of a key no more than `gap_ms` apart share a session.
 
     Attributes:
-        gap_ms: The inactivity gap; records exactly one gap apart still merge.
-        grace_ms: The time beyond the gap in which a session stays open for late records.
-        retention_ms: The time for which a session is kept in the store after its end; gap + grace by default, and no
-            less.
+        gap_ms: The inactivity gap; records exactly one gap apart share a session.
+        grace_ms: The time after the gap in which a session still accepts late records.
+        retention_ms: The time for which a session stays in the store after its end; at least gap + grace, the default.
         aggregate: The aggregate of a session's values.
         emit: `update` emits every change of a session, `close` only its final value, once.
-        late: `merged` drops a record if the session that it would join is closed (Kafka Streams); `own` drops it by its
-            own timestamp, whatever session it would join (Spark).
+        late: `merged` drops a record if the session that it would join is closed (Kafka Streams); `own` drops a record
+            by its own timestamp, whatever session it would join (Spark).
 
     Raises:
         BadInput: A duration isn't a whole number of ms, the gap isn't positive, the grace is negative, the retention is
-            shorter than gap + grace, or `emit` or `late` has another value.
+            shorter than gap + grace, or `emit` or `late` is invalid.
 
     Source: KIP-94, "SessionWindows" and "Late arriving data"; KIP-633 for grace.
     """
@@ -62,12 +61,14 @@ class SessionWindows(Definition):
     late: Literal["merged", "own"] = "merged"
 
     def __post_init__(self) -> None:
-        """Check the declaration, and fill in the retention."""
+        """Validate the declaration, and set the default retention."""
         if self.retention_ms is UNSET and is_whole(self.gap_ms) and is_whole(self.grace_ms):
             object.__setattr__(self, "retention_ms", self.gap_ms + self.grace_ms)
         whole_milliseconds(self, "gap_ms", "grace_ms", "retention_ms")
         if not isinstance(self.aggregate, Aggregate):
-            raise BadInput(f"aggregate is {self.aggregate!r}: give an Aggregate; named_aggregate looks one up by name")
+            raise BadInput(
+                f"aggregate is {self.aggregate!r}: give an Aggregate; named_aggregate returns one by its name"
+            )
         if self.gap_ms <= 0:
             raise BadInput(f"gap_ms is {self.gap_ms}: a session's gap must be positive")
         if self.grace_ms < 0:
@@ -82,30 +83,30 @@ class SessionWindows(Definition):
 
     @property
     def unordered(self) -> bool:
-        """A session's values are in the order of its merges."""
+        """Return true: a list contains a session's values in the order of its merges."""
         return self.aggregate.ordered
 
     def check(self, record: Record) -> None:
-        """Refuse a value that the aggregate can't take."""
+        """Refuse a value that the aggregate doesn't accept."""
         if record.key is not None:
             self.aggregate.check(record.value)
 
     def close_edge(self, clock: int) -> int:
-        """Return the time (ms) before which a session must have ended to be closed at that clock."""
+        """Return the end (ms) before which sessions are closed, for a clock."""
         return clock - self.gap_ms - self.grace_ms
 
     def expiry_edge(self, clock: int) -> int:
-        """Return the time (ms) before which a session must have ended to be forgotten at that clock."""
+        """Return the end (ms) before which sessions are forgotten, for a clock."""
         return clock - self.retention_ms
 
 
 @dataclass(frozen=True)
 class Early:
-    """Samza's early-emission policy: the moments at which a window is emitted before it is complete.
+    """Samza's early-emission policy: when to emit a window before it is complete.
 
     Attributes:
-        every_tuples: The number of messages not emitted yet at which the window is emitted.
-        every_ms: The interval (ms): the window is emitted whenever the clock passes a multiple of it.
+        every_tuples: The window is emitted once it contains this many messages that it hasn't emitted.
+        every_ms: The window is emitted whenever the clock passes a multiple of this interval (ms).
     """
 
     every_tuples: int | None = None
@@ -116,7 +117,7 @@ class Early:
         """Read the option of a history file: `{"every_tuples": n}`, `{"every_ms": n}`, or null for none.
 
         Raises:
-            BadInput: It is neither, or n isn't a positive whole number.
+            BadInput: The option has another form, or n isn't a positive whole number.
         """
         if option is None:
             return None
@@ -133,28 +134,27 @@ class WindowAggregate(Definition):
     """Samza's stateful window operator.
 
     Attributes:
-        size: The length of a fixed window, in `unit`; for a session, its gap (ms).
-        type: `fixed` windows, or one `session` after another.
+        size: The length of a fixed window, in `unit`; for a session, the gap (ms).
+        type: `fixed` windows, or `session` windows.
         unit: `ms`, or `tuple`: windows of `size` messages of a key, in order of arrival.
-        step: The distance from one fixed window's start to the next start, in `unit`; at most the size, which is the
+        step: The distance between the starts of consecutive fixed windows, in `unit`; at most the size, which is the
             default.
-        retention_ms: The time for which a complete window is kept, for late messages and to be read.
+        retention_ms: The time for which a complete window is stored, for late messages and queries.
         storage: `aggregate` emits a window's aggregate; `full` stores its messages, and emits those not emitted before.
         aggregate: The aggregate of a window's messages, where the storage is `aggregate`.
-        early: The moments at which a window is emitted before it is complete.
-        late: `drop` leaves a message out of complete windows; `update` adds it to those that are retained.
-        before_process: A function that takes each record; returns the record to process instead, or None to leave it
-            out.
-        before_send: A function that takes each change; returns the change to emit instead, or None to emit nothing.
+        early: When to emit a window before it is complete.
+        late: `drop` ignores messages of complete windows; `update` adds them to windows that are still stored.
+        before_process: A function from each record to the record to process, or to None to ignore it.
+        before_send: A function from each change to the change to emit, or to None to emit nothing.
 
     Raises:
         BadInput: A size isn't positive, the step is larger than the size, a session has tuples or a step, or late
-            messages should update windows that aren't retained.
+            messages should update windows that aren't stored.
 
     Source: Samza's window operator (SAMZA-552), `WindowOperatorSpec` and `refresh`.
     """
 
-    size: int = field(metadata={"needed": 'how long a window is, such as "size": 10'})
+    size: int = field(metadata={"needed": 'the length of a window, such as "size": 10'})
     type: Literal["fixed", "session"] = "fixed"
     unit: Literal["ms", "tuple"] = "ms"
     step: int = field(default_factory=lambda: UNSET)
@@ -169,33 +169,33 @@ class WindowAggregate(Definition):
     before_send: Callable[[Change], Change | None] = field(default=_as_it_is, metadata=PYTHON_ONLY)
 
     def __post_init__(self) -> None:
-        """Check the declaration, and fill in the step."""
+        """Validate the declaration, and set the default step."""
         one_of(self, "type", "fixed", "session")
         one_of(self, "unit", "ms", "tuple")
         one_of(self, "storage", "aggregate", "full")
         one_of(self, "late", "drop", "update")
         if self.type == "session" and self.unit == "tuple":
-            raise BadInput("a session has a gap in time, no number of tuples: use unit ms")
+            raise BadInput("a session's gap is a time, not a number of tuples: use unit ms")
         if self.type == "session" and self.step is not UNSET:
             raise BadInput("a session has no step, because it begins at its first record: leave step out")
         _check_steps(self, "size", "step")
         not_negative(self, "retention_ms")
         if self.late == "update" and not self.retention_ms:
-            raise BadInput("late messages can't update windows that aren't kept: give retention_ms, or use late drop")
+            raise BadInput("late messages can't update windows that aren't stored: give retention_ms, or use late drop")
 
     @property
     def is_stream(self) -> bool:
-        """Whether a window's messages are emitted one by one."""
+        """Return whether a window's messages are emitted one by one."""
         return self.storage == "full"
 
     @property
     def unordered(self) -> bool:
-        """A session's messages are in the order of its merges."""
+        """Return true: a list contains a session's messages in the order of its merges."""
         return self.type == "session" and self.storage == "aggregate" and self.aggregate.ordered
 
     @property
     def late_ms(self) -> int:
-        """How long (ms) a complete window still accepts messages."""
+        """Return how long (ms) a complete window still accepts messages."""
         return self.retention_ms if self.late == "update" else 0
 
     def fixed(self, timestamp: int, index: int, clock: int) -> list[Window]:
@@ -203,7 +203,7 @@ class WindowAggregate(Definition):
 
         Args:
             timestamp: The message's timestamp (ms).
-            index: Its number among the messages of its key, from 0.
+            index: The message's index among the messages of its key, from 0.
             clock: The clock's time (ms).
         """
         at = index if self.unit == "tuple" else timestamp
@@ -211,14 +211,14 @@ class WindowAggregate(Definition):
         return [window for window in windows if self.unit == "tuple" or window[1] > clock - self.late_ms]
 
     def check(self, record: Record) -> None:
-        """Refuse a value that the aggregate can't take."""
+        """Refuse a value that the aggregate doesn't accept."""
         if record.key is not None and self.storage == "aggregate":
             self.aggregate.check(record.value)
 
 
 @dataclass(frozen=True)
 class RangeAggregate(Definition):
-    """`OVER (ORDER BY time RANGE … PRECEDING)`: for every record, the aggregate of its key's records up to it.
+    """`OVER (ORDER BY time RANGE … PRECEDING)`: each record's aggregate over the earlier records of its key.
 
     Attributes:
         preceding_ms: The length of the range, both ends included.
@@ -230,7 +230,7 @@ class RangeAggregate(Definition):
     Source: Samza's window operator, "Windowed Aggregation".
     """
 
-    preceding_ms: int = field(metadata={"needed": 'how far back a record looks, such as "preceding_ms": 600000'})
+    preceding_ms: int = field(metadata={"needed": 'the length of the range, such as "preceding_ms": 600000'})
     aggregate: Aggregate = field(
         default=COUNT, metadata={"read": lambda name: named_aggregate(name, AGGREGATES_OF_SAMZA)}
     )
@@ -241,43 +241,43 @@ class RangeAggregate(Definition):
 
     @property
     def is_stream(self) -> bool:
-        """Every record has one result."""
+        """Return true: every record has one result."""
         return True
 
     def check(self, record: Record) -> None:
-        """Refuse a value that the aggregate can't take."""
+        """Refuse a value that the aggregate doesn't accept."""
         if record.key is not None:
             self.aggregate.check(record.value)
 
 
 @dataclass(frozen=True)
 class WindowedTable(Definition):
-    """A windowed aggregate, whose result is a table by key and window (a WTable), and the joins of that table.
+    """A windowed aggregate, whose result is a table by key and window (a WTable), and its joins.
 
     Attributes:
         size_ms: The length of a window; its end is exclusive.
-        step_ms: The time from one window's start to the next start; at most the size, which is the default.
+        step_ms: The time between the starts of consecutive windows; at most the size, which is the default.
         grace_ms: The time after its end in which a window still accepts records.
         aggregate: The aggregate of a window's values.
         emit: `update` emits every change of a window, `close` only its final value, once.
-        with_: The kind of the input `right`: None for no join; a `table` by key; another `windowed_table` under the
-            same windows; or the primary side, a stream (`stream_lookup`) or table (`table_lookup`) that looks up
-            windows.
-        join: `left`, and between two windowed tables `inner` (the default there) and `outer` too.
-        shift_ms: The time by which the other table's window starts later than the window that it joins (earlier, if
-            negative).
-        window_start: For a look-up, the field of the primary value that holds the start (ms) of the window.
-        to_stream: The place of the windows in the result: by default beside the key; `window_in_key` (the key is
+        with_: The kind of the input `right`: None for no join; a `table` by key; another `windowed_table` with the same
+            windows; or a stream (`stream_lookup`) or table (`table_lookup`) that looks up windows, and is then the
+            primary side.
+        join: `left`; two windowed tables also support `inner` (their default) and `outer`.
+        shift_ms: How much later the other table's window starts than the window that it joins (earlier, if negative).
+        window_start: For a look-up, the field of the primary value that contains the start (ms) of the window.
+        to_stream: Where the result contains the windows: by default beside the key; `window_in_key` (the key is
             `key@start`, and the result still a table) or `window_in_value` (a stream by the key alone).
 
     Raises:
-        BadInput: A size isn't positive, the step is larger than the size, the grace is negative, there is no such join,
-            or an option doesn't belong to the join.
+        BadInput: A size isn't positive, the step is larger than the size, the grace is negative, the join isn't
+            supported, or an option doesn't belong to the join.
 
-    Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN operators"; closed at end + grace.
+    Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN operators"; a window closes at end +
+    grace.
     """
 
-    size_ms: int = field(metadata={"needed": 'how long a window is, in milliseconds, such as "size_ms": 10'})
+    size_ms: int = field(metadata={"needed": 'the length of a window in milliseconds, such as "size_ms": 10'})
     step_ms: int = field(default_factory=lambda: UNSET)
     grace_ms: int = 0
     aggregate: Aggregate = field(default=COUNT, metadata={"read": named_aggregate})
@@ -289,7 +289,7 @@ class WindowedTable(Definition):
     to_stream: Literal["window_in_key", "window_in_value"] | None = None
 
     def __post_init__(self) -> None:
-        """Check the declaration, and fill in the step and the join."""
+        """Validate the declaration, and set the default step and join."""
         _check_steps(self, "size_ms", "step_ms")
         not_negative(self, "grace_ms")
         one_of(self, "emit", "update", "close")
@@ -303,11 +303,11 @@ class WindowedTable(Definition):
         if self.with_ is not None:
             require_join(*_KINDS[self.with_], self.join)
         if self.shift_ms and self.with_ != "windowed_table":
-            raise BadInput("shift_ms shifts the windows of another windowed table: use it with windowed_table alone")
+            raise BadInput("shift_ms shifts the windows of another windowed table: use it only with windowed_table")
         if self.shift_ms % self.step_ms:
             raise BadInput(f"shift_ms is {self.shift_ms}: no window starts there; use a multiple of step_ms")
         if self.looked_up and not isinstance(self.window_start, str):
-            raise BadInput('a look-up needs window_start: the field that holds the start of the window, such as "day"')
+            raise BadInput('a look-up needs window_start: the field with the start of the window, such as "day"')
         if not self.looked_up and self.window_start is not None:
             raise BadInput("window_start belongs to a look-up: leave it out, or use with stream_lookup or table_lookup")
         if self.looked_up and self.to_stream is not None:
@@ -315,40 +315,40 @@ class WindowedTable(Definition):
 
     @property
     def looked_up(self) -> bool:
-        """Whether the windowed table is the secondary side, looked up by the window that a value names."""
+        """Return whether the windowed table is the secondary side, whose windows the other side looks up."""
         return self.with_ in ("stream_lookup", "table_lookup")
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """`events`, and `right` where something is joined."""
+        """Return `events`, and `right` if an input is joined."""
         return ("events",) if self.with_ is None else ("events", "right")
 
     @property
     def is_stream(self) -> bool:
-        """Whether a stream looks up, or the windows are moved into the values."""
+        """Return whether the result is a stream: of look-ups, or with the windows in the values."""
         return self.with_ == "stream_lookup" or self.to_stream == "window_in_value"
 
     def starts(self, timestamp: int) -> list[int]:
-        """Return the starts (ms) of the windows that a timestamp is in."""
+        """Return the starts (ms) of the windows that contain a timestamp."""
         return starts_of(timestamp, self.size_ms, self.step_ms)
 
     def is_closed(self, row: TableKey, clock: int) -> bool:
-        """Whether the window of a row accepts no more records at that clock (ms)."""
+        """Return whether the window of a row is closed, for a clock (ms)."""
         assert row[1] is not None
         return row[1][1] <= clock - self.grace_ms
 
     def joined_row(self, row: TableKey) -> TableKey | None:
-        """Return the row of the primary side that joins a row of the other windowed table, or None."""
+        """Return the primary row that joins a row of the other windowed table, or None."""
         key, window = row
         assert window is not None
         start = window[0] - self.shift_ms
         return (key, (start, start + self.size_ms)) if start >= 0 else None
 
     def looked_up_window(self, value: Any) -> Window | None:
-        """Return the window that a value looks up, or None where it names none.
+        """Return the window that a value looks up, or None if it refers to none.
 
         Raises:
-            BadInput: The value isn't an object, has no such field, or the field doesn't hold a whole number.
+            BadInput: The value isn't an object, lacks the field, or the field isn't a whole number.
         """
         assert self.window_start is not None
         start = field_of(value, self.window_start, "the window's start")
@@ -357,7 +357,7 @@ class WindowedTable(Definition):
         return None if start is None else (start, start + self.size_ms)
 
     def check(self, record: Record) -> None:
-        """Refuse a value that the aggregate can't take, or that doesn't say which window to look up."""
+        """Refuse a value that the aggregate doesn't accept, or whose window is missing."""
         if record.key is None:
             return
         if record.input == "events" or self.with_ == "windowed_table":
@@ -367,12 +367,12 @@ class WindowedTable(Definition):
 
 
 def starts_of(position: int, size: int, step: int) -> list[int]:
-    """Return the starts, in order and from 0 on, of the fixed windows that a position is in.
+    """Return the starts of the fixed windows that contain a position, in order, from 0 on.
 
     Args:
         position: A timestamp (ms), or the index of a message.
         size: The length of a window, in the same unit.
-        step: The distance from one window's start to the next start.
+        step: The distance between the starts of consecutive windows.
     """
     first = max(0, (position - size) // step * step + step)
     return list(range(first, position + 1, step))

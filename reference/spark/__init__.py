@@ -1,1 +1,1 @@
-"""Spark's own stateful operators as reference models: which rows are late, which are kept, and when they emit."""
+"""Spark's own stateful operators as reference models: late rows, accepted rows, and times of output."""

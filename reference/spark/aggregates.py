@@ -1,7 +1,7 @@
-"""Aggregate functions of Spark SQL over the rows of a group: all but `count(*)` ignore nulls.
+"""Aggregate functions of Spark SQL over the rows of a group. All except `count(*)` ignore nulls.
 
 Sources: `Count`, `Sum`, `Average`, `Min`, `Max` and `collect` in `org.apache.spark.sql.catalyst.expressions.aggregate`.
-A list or set has no order in Spark; here it is sorted, as by `sort_array`.
+Spark's lists and sets have no order; here they are sorted, as by `sort_array`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Row: TypeAlias = Mapping[str, Any]
-"""A row: its values by the names of the columns."""
+"""A row: values by column name."""
 Mode: TypeAlias = Literal["append", "update", "complete"]
 """The output modes of a query."""
 
@@ -50,4 +50,4 @@ FUNCTIONS: Mapping[str, Callable[[list[Any]], Any]] = {
     "collect_list": lambda values: sorted(values, key=_order),
     "collect_set": lambda values: sorted(set(values), key=_order),
 }
-"""Each function by its name in Spark SQL, of the values that aren't null."""
+"""The functions by their names in Spark SQL; nulls are already removed."""

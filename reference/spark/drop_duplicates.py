@@ -1,10 +1,10 @@
 """Deduplication: `dropDuplicates(columns)` and `dropDuplicatesWithinWatermark(columns)`.
 
-Sources: `StreamingDeduplicateExec` (an emitted row is forgotten by its event time, if that is among the columns,
-otherwise never), `StreamingDeduplicateWithinWatermarkExec` (an emitted row is forgotten a delay after its event time),
-`BaseStreamingDeduplicateExec` (late rows are dropped wherever there is a watermark).
+Sources: `StreamingDeduplicateExec` (without an event time among the columns, an emitted row is never forgotten),
+`StreamingDeduplicateWithinWatermarkExec` (an emitted row is forgotten a delay after its event time),
+`BaseStreamingDeduplicateExec` (with a watermark, late rows are dropped).
 
-Spark emits any of several duplicates in a batch; this model emits the first to arrive.
+Spark emits any of several duplicates in a batch; this model emits the first arrival.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class DropDuplicates:
     """The columns and watermark of a deduplication.
 
     Attributes:
-        columns: The columns in which duplicates are equal; nulls are equal too.
+        columns: The columns that identify duplicates; nulls are equal too.
         time: The column of the event time, in microseconds since 1970.
-        delay_us: The delay of the watermark in microseconds; None without a watermark.
+        delay_us: The watermark's delay in microseconds; None without a watermark.
         within_watermark: Whether an emitted row is forgotten a delay after its event time.
     """
 
@@ -40,19 +40,19 @@ class DropDuplicates:
         if self.within_watermark:
             return (
                 time_us or 0
-            ) + self.delay_us // 1_000 * 1_000  # a null is read as 1970, and a delay in milliseconds
+            ) + self.delay_us // 1_000 * 1_000  # Spark reads a null as 1970, and a delay in milliseconds
         return time_us if self.time in self.columns else None
 
 
 class DuplicatesState:
-    """The duplicates' columns of the rows emitted so far, each with the watermark at which it is forgotten."""
+    """The key columns of the rows emitted so far, each with the watermark at which they are forgotten."""
 
     def __init__(self, duplicates: DropDuplicates) -> None:
         self.duplicates = duplicates
         self.seen: dict[tuple[Any, ...], int | None] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch, and return the emitted rows."""
+        """Process the rows of a micro-batch, and return the emitted rows."""
         duplicates, emitted = self.duplicates, []
         for row in rows:
             time_us = row[duplicates.time]

@@ -1,9 +1,9 @@
 """The execution of a plan: its micro-batches, the query's watermark, and the watermarks of each operator.
 
 Sources, of Spark 3.5 and 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker`
-(each watermark's own progress, and the query's, which never goes back), `PropagateWatermarkSimulator` (the watermark of
-an operator's input is the least of those below it; rows are late by the watermark of the micro-batch before),
-`IncrementalExecution.shouldRunAnotherBatch` (batches without data).
+(the progress of each watermark and of the query's watermark, which never goes back), `PropagateWatermarkSimulator` (an
+operator's input has the smallest watermark of the nodes below it; rows are late by the previous micro-batch's
+watermark), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from .aggregates import Row
 from .plans import Node, Scan, WithWatermark
 
 Batch: TypeAlias = Mapping[str, Sequence[Row]]
-"""The rows of each input by its name, event times in microseconds since 1970; one without new data is missing."""
+"""The rows of each input by its name, event times in microseconds since 1970; inputs without new data are missing."""
 
 
 class ExecutedBatch(NamedTuple):
-    """A micro-batch that a query has run.
+    """A micro-batch of a query.
 
     Attributes:
-        batch: The ordinal of the batch with data that it is, or that it follows.
-        has_data: Whether it has that batch's rows.
-        watermark_ms: The query's watermark in it (milliseconds since 1970).
-        rows: The rows that it emits.
+        batch: The ordinal of this batch with data, or of the last one before it.
+        has_data: Whether this batch contains data.
+        watermark_ms: The query's watermark during the batch (milliseconds since 1970).
+        rows: The rows that the batch emits.
     """
 
     batch: int
@@ -35,17 +35,16 @@ class ExecutedBatch(NamedTuple):
 
 
 class Execution:
-    """A query that runs a plan.
+    """A query that executes a plan.
 
     Args:
         plan: The plan.
-        policy: Whether the query's watermark is the least or the largest of several.
+        policy: Whether the query's watermark is the smallest or the largest of several watermarks.
         without_data: Whether batches without data run.
-        starts: The batches before which the query starts anew, and forgets which times its watermarks have reached: by
-            definition it doesn't.
+        starts: The batches before which the query starts anew, and forgets its watermarks' progress; none by default.
 
     Attributes:
-        watermark_ms: The query's watermark of the next micro-batch; no watermark is ever less than 1970.
+        watermark_ms: The query's watermark of the next micro-batch, never less than 1970.
         before_ms: The watermark of the last micro-batch.
     """
 
@@ -58,7 +57,7 @@ class Execution:
         starts: Collection[int] = (),
     ) -> None:
         self.choose, self.without_data, self.starts = min if policy == "min" else max, without_data, starts
-        self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each with the places of those below it
+        self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each with the indexes of the nodes below
         self._place(plan)
         self.steps = [None if isinstance(node, Scan) else node.start() for node, _ in self.nodes]
         self.largest_ms = {place: 0 for place, (node, _) in enumerate(self.nodes) if isinstance(node, WithWatermark)}
@@ -70,22 +69,22 @@ class Execution:
         return len(self.nodes) - 1
 
     def run(self, batches: Iterable[Batch]) -> list[ExecutedBatch]:
-        """Run batches, each followed by the batches without data that the operators ask for."""
+        """Run batches, each followed by the batches without data that its operators ask for."""
         done: list[ExecutedBatch] = []
         for number, batch in enumerate(batches):
             if number in self.starts:
                 self.largest_ms = dict.fromkeys(self.largest_ms, 0)
-            if batch:  # without any new data Spark runs nothing
+            if batch:  # Spark runs no batch without new data
                 done.append(self.micro_batch(number, batch))
             while self.without_data and done and self.asks_for_batch_without_data():
                 done.append(self.micro_batch(number, None))
         return done
 
     def run_at(self, watermarks_ms: Sequence[tuple[bool, int]], batches: Sequence[Batch]) -> list[ExecutedBatch]:
-        """Run batches under watermarks that the rows don't move.
+        """Run batches under given watermarks; the rows don't move them.
 
         Args:
-            watermarks_ms: Of each micro-batch whether it has data, and the query's watermark in it.
+            watermarks_ms: For each micro-batch: whether it contains data, and the query's watermark in it.
             batches: The batches.
         """
         left = [(number, batch) for number, batch in enumerate(batches) if batch]
@@ -116,7 +115,7 @@ class Execution:
         return done
 
     def inputs_ms(self, watermark_ms: int) -> list[int]:
-        """Return the watermark of each node's inputs, by the query's watermark; 0 where no watermark is below."""
+        """Return the watermark of each node's inputs for the query's watermark; 0 if no node below has a watermark."""
         of_inputs: list[int] = []
         of_outputs: list[int | None] = []
         for node, below in self.nodes:
@@ -129,11 +128,11 @@ class Execution:
         return of_inputs
 
     def least_ms(self, watermarks_ms: Iterable[int | None]) -> int | None:
-        """Return the least of several watermarks; None if there is none among them."""
+        """Return the smallest of several watermarks; None if there is no watermark."""
         return min((each for each in watermarks_ms if each is not None), default=None)
 
     def asks_for_batch_without_data(self) -> bool:
-        """Whether an operator asks for a batch without data, because the watermark of its input has moved."""
+        """Return whether an operator asks for a batch without data, because its input's watermark has moved."""
         before, now = self.inputs_ms(self.before_ms), self.inputs_ms(self.watermark_ms)
         return any(
             node.asks_for_batch_without_data and now[place] > before[place]

@@ -1,7 +1,7 @@
 """Expressions of Spark SQL over a row: columns, constants, comparisons and a few functions, with Spark's nulls.
 
-Source: "NULL Semantics" in Spark's SQL reference: a comparison with a null is null, `and` and `or` have three values,
-and a filter keeps the rows for which its condition is true.
+Source: "NULL Semantics" in Spark's SQL reference. A comparison with a null is null, `and` and `or` have three values,
+and a filter keeps the rows whose condition is true.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .aggregates import Row
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression: an operator or function and what it takes.
+    """An expression: an operator or function with its arguments.
 
     Attributes:
         function: `column`, `constant`, or one of `FUNCTIONS`.
-        inputs: The expressions that it takes.
+        inputs: The arguments, as expressions.
         name: The name of a column.
-        value: The value of a constant: None, a number, a text or a truth value.
+        value: The value of a constant: None, a number, a string or a boolean.
     """
 
     function: str
@@ -32,7 +32,7 @@ class Expression:
     value: Any = None
 
     def of(self, row: Row) -> Any:
-        """Return its value for a row; None for null."""
+        """Return the expression's value for a row; None for null."""
         if self.function == "column":
             return row[self.name]
         if self.function == "constant":
@@ -41,7 +41,7 @@ class Expression:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that it refers to."""
+        """The columns that the expression refers to."""
         return frozenset({self.name} if self.function == "column" else ()).union(*(one.columns for one in self.inputs))
 
 
@@ -56,7 +56,7 @@ def constant(value: Any) -> Expression:
 
 
 def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is null where one of its values is."""
+    """Return a function that returns null if an argument is null."""
     return lambda *values: None if None in values else function(*values)
 
 
@@ -73,7 +73,7 @@ def _and(*values: bool | None) -> bool | None:
 
 
 def _case(*values: Any) -> Any:
-    """Return the value behind the first condition that is true, otherwise the last value."""
+    """Return the value after the first condition that is true, otherwise the last value."""
     *pairs, other = values
     return next((then for when, then in zip(pairs[::2], pairs[1::2], strict=True) if when), other)
 
@@ -97,4 +97,4 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "upper": _strict(str.upper),
     "lower": _strict(str.lower),
 }
-"""Each function by its name in SQL; `case` takes conditions and values in turn, and then the value of `else`."""
+"""The functions by their names in SQL; `case` has alternating conditions and values, and last the value of `else`."""

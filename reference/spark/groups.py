@@ -1,8 +1,8 @@
-"""Aggregation by columns: `groupBy(columns)`, one of which may be the event time, or by none at all.
+"""Aggregation by columns: `groupBy(columns)`, with or without the event time, or without any columns.
 
-Sources: `StateStoreSaveExec` (a group is late, and closed, by its event time, if that is among its columns; output by
-mode), `StateStoreRestoreExec` and `HashAggregateExec` (an aggregate without columns has its one group from the first
-batch on, and emits it in each batch).
+Sources: `StateStoreSaveExec` (a group with an event time is late, and closed, by that time; output by mode),
+`StateStoreRestoreExec` and `HashAggregateExec` (an aggregate without columns has one group from the first batch on, and
+emits it in each batch).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Groups:
     """An aggregation by columns.
 
     Attributes:
-        columns: The columns of a group; nulls are equal. Empty: all rows are one group.
-        time: The one of them that is the event time, in microseconds since 1970; None: none is.
+        columns: The columns of a group; nulls are equal. If empty, all rows form one group.
+        time: The event time's column among them, in microseconds since 1970; None: none is.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode; Spark refuses `append` without an event time among the columns.
     """
@@ -32,14 +32,14 @@ class Groups:
 
 
 class GroupsState:
-    """The rows of each group that hasn't been closed."""
+    """The rows of each open group."""
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
         self.rows: dict[tuple[Any, ...], list[Row]] = {} if groups.columns else {(): []}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch, and return the emitted rows: columns and aggregates."""
+        """Process the rows of a micro-batch, and return the emitted rows: columns and aggregates."""
         groups, updated = self.groups, dict[tuple[Any, ...], None]() if self.groups.columns else {(): None}
         for row in rows:
             group = tuple(row[column] for column in groups.columns)
@@ -55,11 +55,11 @@ class GroupsState:
         return emitted
 
     def is_closed(self, group: tuple[Any, ...], watermark_ms: int) -> bool:
-        """Whether a group's event time is at or behind a watermark."""
+        """Return whether a group's event time is at or before a watermark."""
         time_us = dict(zip(self.groups.columns, group, strict=True)).get(self.groups.time or "")
         return time_us is not None and time_us <= watermark_ms * 1_000
 
     def result(self, group: tuple[Any, ...]) -> Row:
-        """Return the row of a group."""
+        """Return the output row of a group."""
         aggregates = {name: aggregate.of(self.rows[group]) for name, aggregate in self.groups.aggregates.items()}
         return dict(zip(self.groups.columns, group, strict=True)) | aggregates

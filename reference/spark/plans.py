@@ -1,11 +1,11 @@
 """Plans: trees of Spark's streaming operators, from the inputs up to the result.
 
-A node knows the columns of its output, which of them is the event time, and the watermark of its output. Every stateful
-operator is a reference model of its own; a plan only says what they are given.
+A node knows its output's columns, its event-time columns, and its output's watermark. Every stateful operator is a
+separate reference model; a plan only connects them.
 
 Sources: `Attribute.metadata` (an event time keeps its delay through aliases and joins, and loses it in any other
-expression), `Union.output` (the metadata are those of its first side), `WindowTime` (a window's time is 1 microsecond
-before its end).
+expression), `Union.output` (the metadata of the first side), `WindowTime` (a window's time is 1 microsecond before its
+end).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .expressions import Expression, column
 from .static_join import StaticJoin
 
 StepFunction: TypeAlias = Callable[[Sequence[Sequence[Row]], int, int], Sequence[Row]]
-"""Takes the rows of each input, and the watermarks for late rows and for eviction (ms); returns the rows."""
+"""Processes each input's rows, with the watermarks for late rows and for eviction (ms); returns the output rows."""
 
 
 class EventTime(NamedTuple):
@@ -38,10 +38,10 @@ class EventTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a plan; as it stands a node that leaves columns and times as they are.
+    """A node of a plan; the base class passes columns and times through unchanged.
 
     Attributes:
-        inputs: The nodes below it.
+        inputs: The input nodes.
     """
 
     inputs: tuple[Node, ...]
@@ -49,39 +49,39 @@ class Node:
 
     @property
     def input(self) -> Node:
-        """The first node below it."""
+        """The first input node."""
         return self.inputs[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of its output."""
+        """The output's columns."""
         return self.input.columns
 
     @property
     def event_times(self) -> tuple[EventTime, ...]:
-        """The columns of its output that have a watermark."""
+        """The output's columns that have a watermark."""
         return self.input.event_times
 
     @property
     def needs(self) -> frozenset[str]:
-        """The columns of its inputs on which its rows depend, whichever columns are taken from it."""
+        """The input columns that decide which rows are emitted, regardless of the columns selected above."""
         return frozenset()
 
     @property
     def asks_for_batch_without_data(self) -> bool:
-        """Whether a batch without data follows where the watermark of its input has moved."""
+        """Return whether a batch without data follows if the input's watermark has moved."""
         return False
 
     def start(self) -> StepFunction:
-        """Return the operator without any state."""
+        """Return the operator with empty state."""
         raise NotImplementedError
 
     def watermark_ms(self, of_input_ms: int) -> int:
-        """Return the watermark of the output by the watermark of the inputs (milliseconds since 1970)."""
+        """Return the output's watermark for the inputs' watermarks (milliseconds since 1970)."""
         return of_input_ms
 
     def walk(self) -> Iterator[Node]:
-        """Yield the node and all below it, those below first."""
+        """Yield the nodes of the subtree, inputs first."""
         for one in self.inputs:
             yield from one.walk()
         yield self
@@ -111,7 +111,7 @@ class Scan(Node):
 
 @dataclass(frozen=True)
 class WithWatermark(Node):
-    """`withWatermark(column, delay)`: its rows move the query's watermark, and no row is dropped here."""
+    """`withWatermark(column, delay)`: the rows move the query's watermark, and none is dropped here."""
 
     column: str
     delay_us: int
@@ -126,10 +126,10 @@ class WithWatermark(Node):
 
 @dataclass(frozen=True)
 class Project(Node):
-    """`select`: each column of the output is an expression.
+    """`select`: each output column is an expression.
 
     Attributes:
-        made: The name and the expression of each column.
+        made: The output columns' names and expressions.
     """
 
     made: tuple[tuple[str, Expression], ...]
@@ -150,7 +150,7 @@ class Project(Node):
 
 @dataclass(frozen=True)
 class Filter(Node):
-    """`where`: keeps the rows for which the condition is true."""
+    """`where`: keeps the rows whose condition is true."""
 
     condition: Expression
 
@@ -164,7 +164,7 @@ class Filter(Node):
 
 @dataclass(frozen=True)
 class Explode(Node):
-    """A column that is replaced by `explode(array(…))`: a row for each of the values.
+    """A column replaced by `explode(array(…))`: one row for each element.
 
     Attributes:
         column: The column.
@@ -198,7 +198,7 @@ class Union(Node):
 
 @dataclass(frozen=True)
 class Lookup(Node):
-    """The join of a stream with a table that doesn't change."""
+    """The join of a stream with a static table."""
 
     join: StaticJoin
 
@@ -217,7 +217,7 @@ class Lookup(Node):
 
 @dataclass(frozen=True)
 class Limit(Node):
-    """`limit`: the first rows of the whole query, whichever arrive first.
+    """`limit`: the first rows of the whole query, in order of arrival.
 
     Attributes:
         rows: How many.
@@ -240,12 +240,12 @@ class Limit(Node):
 
 @dataclass(frozen=True)
 class Stateful(Node):
-    """An operator whose rows can be late: by the watermark of its input, if that has a column with one."""
+    """An operator that drops late rows by its input's watermark, if a column of the input has a watermark."""
 
     is_stateful: ClassVar[bool] = True
 
     def timed(self, batch: Callable[[Sequence[Row], int, int], list[Row]]) -> StepFunction:
-        """Return the step of an operator with one input; without a column with a watermark nothing is ever late."""
+        """Return the step of an operator with one input; without a watermark no row is late."""
         has_time = bool(self.input.event_times)
 
         def step(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
@@ -260,8 +260,8 @@ class Aggregation(Stateful):
 
     Attributes:
         by: The reference model of the aggregation.
-        time: The column of a window's `window_time`; empty: it is dropped.
-        bounds: Whether a window's `start` and `end` are columns, too.
+        time: The column of a window's `window_time`; if empty, the window has no such column.
+        bounds: Whether a window's `start` and `end` are columns.
     """
 
     by: windows.Windows | session_windows.SessionAggregation | groups.Groups
@@ -313,7 +313,7 @@ class Deduplication(Stateful):
     """`dropDuplicates(columns)` or `dropDuplicatesWithinWatermark(columns)`.
 
     Attributes:
-        by: The columns in which duplicates are equal.
+        by: The columns that identify duplicates.
         within_watermark: Whether an emitted row is forgotten a delay after its event time.
     """
 
@@ -338,10 +338,10 @@ class Deduplication(Stateful):
 
 @dataclass(frozen=True)
 class Processing(Stateful):
-    """`groupBy(keys).transformWithState(…)` with timers of event time, of a processor that counts.
+    """`groupBy(keys).transformWithState(…)` with event-time timers, for a processor that counts.
 
     Attributes:
-        by: The reference model of the processor; rows are late by the event time of the input.
+        by: The reference model of the processor; the input's event time decides which rows are late.
     """
 
     by: processor.Processor
@@ -369,7 +369,7 @@ class Processing(Stateful):
 
 @dataclass(frozen=True)
 class Join(Stateful):
-    """The join of two streams with different names of columns; its rows have the columns of both.
+    """The join of two streams with different column names; its rows have the columns of both.
 
     Attributes:
         by: The reference model of the join.
@@ -379,7 +379,7 @@ class Join(Stateful):
 
     @cached_property
     def model(self) -> stream_join.StreamJoin:
-        """The reference model, by the sides that have their event time."""
+        """Return the reference model for the sides that have an event time."""
         timed = zip(stream_join.LEFT_FIRST, self.inputs, self.by.times, strict=True)
         sides = (side for side, one, time in timed if time in dict(one.event_times))
         return replace(self.by, watermarks=frozenset(sides))
@@ -404,7 +404,7 @@ class Join(Stateful):
         return self.model.asks_for_batch_without_data
 
     def watermark_ms(self, of_input_ms: int) -> int:
-        # A semi join has the rows of its left side alone.
+        # A semi join has only the rows of its left side.
         sides = stream_join.LEFT_FIRST[:1] if self.by.join == "left_semi" else stream_join.LEFT_FIRST
         kept = [self.model.state_watermark_ms(side, of_input_ms) for side in sides]
         return min([of_input_ms, *(each for each in kept if each is not None)])
@@ -423,14 +423,14 @@ class Join(Stateful):
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a plan in which each node is changed, those below first; the same plan if none is."""
+    """Return a plan in which each node is transformed, inputs first; the same plan if no node changes."""
     below = tuple(rebuilt(one, change) for one in node.inputs)
     same = all(one is other for one, other in zip(below, node.inputs, strict=True))
     return change(node if same else replace(node, inputs=below))
 
 
 def with_joins(node: Node, **changes: Any) -> Node:
-    """Return a plan whose joins of streams have other attributes of `StreamJoin`, such as another `dialect`."""
+    """Return a plan whose stream joins have other attributes of `StreamJoin`, such as another `dialect`."""
 
     def change(one: Node) -> Node:
         return replace(one, by=replace(one.by, **changes)) if isinstance(one, Join) else one
@@ -439,13 +439,13 @@ def with_joins(node: Node, **changes: Any) -> Node:
 
 
 def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
-    """Return a plan without the columns that no node above needs, as Spark plans it.
+    """Return a plan without the columns that no node above needs, like Spark's optimizer.
 
-    An operator that doesn't need the event time for its rows then has none, and drops no late row: SPARK-58979.
+    An operator whose rows don't depend on the event time then loses it, and drops no late row: SPARK-58979.
 
     Args:
         node: The plan.
-        wanted: The columns that are taken from it; None: all.
+        wanted: The columns that the node above needs; None: all.
     """
     wanted = frozenset(node.columns) if wanted is None else wanted
     if isinstance(node, Scan):
@@ -460,7 +460,7 @@ def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
     elif isinstance(node, Deduplication):
         below = wanted | frozenset(node.by)
     elif isinstance(node, Processing):
-        below = frozenset(node.input.columns)  # a function of Python gets all
+        below = frozenset(node.input.columns)  # a Python function needs all
     elif isinstance(node, WithWatermark):
         below = wanted | {node.column}
     else:

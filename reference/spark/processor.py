@@ -1,7 +1,8 @@
-"""`transformWithState` of a fixed processor, which counts the rows of a key until a timer takes the count away.
+"""`transformWithState` of a fixed processor: it counts the rows of a key until a timer removes the count.
 
-Sources: `TransformWithStateExec` (late rows are dropped if the input has an event time; the rows of a batch come before
-its timers; a timer at or behind the watermark fires, also in the batch that registers it) and `StatefulProcessor`.
+Sources: `TransformWithStateExec` (late rows are dropped if the input has an event time; a batch processes its rows
+before its timers; a timer at or before the watermark fires, even in the batch that registers it) and
+`StatefulProcessor`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from .aggregates import Row
 class Processor:
     """A processor with a count and a timer for each key.
 
-    The first rows of a key register a timer; the rows of each batch emit the new count; the timer emits the count below
-    zero, and forgets it.
+    The first rows of a key register a timer, and each batch emits the new count. The timer emits the negative count,
+    and forgets it.
 
     Attributes:
         keys: The columns of the key; nulls are equal.
-        time: The column by which rows are late, in microseconds since 1970; None: no row is.
-        count: The column of the count in the output, which otherwise has the keys.
-        wait_ms: How long the timer waits, from the watermark of the batch that registers it.
+        time: The column that decides which rows are late, in microseconds since 1970; if None, no row is late.
+        count: The output column of the count; the other columns are the keys.
+        wait_ms: The timer's delay after the watermark of the batch that registers it.
     """
 
     keys: tuple[str, ...]
@@ -42,7 +43,7 @@ class ProcessorState:
         self.timers_ms: dict[tuple[Any, ...], int] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch, and return the emitted rows: key and count."""
+        """Process the rows of a micro-batch, and return the emitted rows: key and count."""
         keys = [tuple(row[one] for one in self.processor.keys) for row in rows if not self.is_late(row, late_ms)]
         for key in keys:
             self.counts[key] = self.counts.get(key, 0) + 1
@@ -54,10 +55,10 @@ class ProcessorState:
         return emitted
 
     def is_late(self, row: Row, late_ms: int) -> bool:
-        """Whether a row's event time is at or behind the watermark."""
+        """Return whether a row's event time is at or before the watermark."""
         time_us = row[self.processor.time] if self.processor.time else None
         return time_us is not None and time_us <= late_ms * 1_000
 
     def row(self, key: tuple[Any, ...], count: int) -> Row:
-        """Return a row of the output."""
+        """Return an output row."""
         return dict(zip(self.processor.keys, key, strict=True)) | {self.processor.count: count}

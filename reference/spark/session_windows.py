@@ -1,7 +1,7 @@
 """Aggregation by session windows: `groupBy(keys, session_window(time, gap))`.
 
-Sources: `SessionWindowing` (each row is a session of its own, from its time to a gap later),
-`SessionWindowStateStoreRestoreExec` (a row is late by the end of that session, before it is merged),
+Sources: `SessionWindowing` (each row starts as a session from its time to a gap later),
+`SessionWindowStateStoreRestoreExec` (lateness is tested on the end of that session, before merging),
 `MergingSessionsIterator` (sessions that overlap or touch are merged), `SessionWindowStateStoreSaveExec` (eviction by
 the end, which is exclusive; output by mode).
 """
@@ -27,8 +27,8 @@ class SessionAggregation:
         gap_us: The gap: a session ends this long after its last row.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode; Spark refuses `update`.
-        merges_early: Whether a batch's rows are merged before any is late, as
-            `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` does to those of a partition.
+        merges_early: Whether a batch's rows are merged before the test for lateness, like the rows of a partition with
+            `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition`.
     """
 
     time: str
@@ -40,14 +40,14 @@ class SessionAggregation:
 
 
 class SessionsState:
-    """The sessions that haven't been evicted: by key, each session's rows in order of time."""
+    """The open sessions: by key, each session's rows in order of time."""
 
     def __init__(self, windows: SessionAggregation) -> None:
         self.windows = windows
         self.sessions: dict[GroupKey, list[list[Row]]] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch; return the emitted rows: key, `start`, `end` (exclusive) and aggregates."""
+        """Process a micro-batch's rows; return the emitted rows: key, `start`, `end` (exclusive) and aggregates."""
         windows = self.windows
         arrived: dict[GroupKey, list[Row]] = {}
         for row in rows:
@@ -67,7 +67,7 @@ class SessionsState:
         return emitted
 
     def merged(self, rows: Iterable[Row]) -> list[list[Row]]:
-        """Return the sessions of a key's rows: a row up to a gap after the one before it joins it."""
+        """Return the sessions of a key's rows: a row at most one gap after the previous row joins its session."""
         sessions: list[list[Row]] = []
         for row in sorted(rows, key=lambda row: row[self.windows.time]):
             if sessions and row[self.windows.time] <= self.end(sessions[-1]):
@@ -77,11 +77,11 @@ class SessionsState:
         return sessions
 
     def end(self, session: list[Row]) -> int:
-        """Return the end of a session: a gap after its last row."""
+        """Return the end of a session: one gap after its last row."""
         return int(session[-1][self.windows.time]) + self.windows.gap_us
 
     def result(self, key: GroupKey, session: list[Row]) -> Row:
-        """Return the row of a session."""
+        """Return the output row of a session."""
         windows = self.windows
         aggregates = {name: aggregate.of(session) for name, aggregate in windows.aggregates.items()}
         times = {"start": session[0][windows.time], "end": self.end(session)}

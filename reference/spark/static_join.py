@@ -1,7 +1,7 @@
-"""The join of a stream with a table that doesn't change: each row of the stream looks up the table when it arrives.
+"""The join of a stream with a static table: each stream row looks up the table when it arrives.
 
-Source: the Structured Streaming guide, "Stream-static Joins": they are stateless, so that nothing is late to them. A
-null key matches nothing (`EqualTo`).
+Source: the Structured Streaming guide, "Stream-static Joins": they are stateless, so no row is late. A null key matches
+nothing (`EqualTo`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StaticJoin:
         join: `inner` or `left`; or `left_semi` or `left_anti`, which keep only the stream's columns.
         keys: The columns of the stream's key.
         table_keys: The table's key columns, in the same order.
-        added: The columns of the table that the output has, beside all of the stream.
+        added: The table's columns in the output, beside all columns of the stream.
         table: The rows of the table.
     """
 
@@ -34,7 +34,7 @@ class StaticJoin:
     table: tuple[Row, ...]
 
     def batch(self, rows: Iterable[Row]) -> list[Row]:
-        """Take the rows of a micro-batch, and return the emitted rows."""
+        """Process the rows of a micro-batch, and return the emitted rows."""
         emitted: list[Row] = []
         for row in rows:
             matches = [of_table for of_table in self.table if self.matches(row, of_table)]
@@ -47,6 +47,6 @@ class StaticJoin:
         return emitted
 
     def matches(self, row: Row, table_row: Row) -> bool:
-        """Whether the keys are equal, and none is null."""
+        """Return whether the keys are equal and not null."""
         pairs = [(row[one], table_row[two]) for one, two in zip(self.keys, self.table_keys, strict=True)]
         return all(one is not None and one == two for one, two in pairs)

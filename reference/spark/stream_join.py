@@ -1,15 +1,15 @@
 """The join of two streams: equal keys, and `right.time BETWEEN left.time - before AND left.time + after`.
 
-Sources: `StreamingSymmetricHashJoinExec` (whose rows are joined first, lateness, output at eviction, state of semi
-joins), `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which side's state is evicted) and
-`StreamingJoinHelper.getStateValueWatermark` (at which watermark).
+Sources: `StreamingSymmetricHashJoinExec` (the order of the sides, lateness, output at eviction, state of semi joins),
+`StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which side's state is evicted) and
+`StreamingJoinHelper.getStateValueWatermark` (the watermark of the eviction).
 
-A null key matches nothing, but in a full join, where Spark looks rows up by their key as it is kept and infers no
-`IsNotNull` for either side (`InferFiltersFromConstraints`): there nulls are equal. A batch query has no such pairs.
+A null key matches nothing, except in a full join. There nulls are equal: Spark looks rows up by their stored key, and
+infers no `IsNotNull` for either side (`InferFiltersFromConstraints`). A batch query has no such pairs.
 
-Versions differ in the pairs that a batch loses when it evicts rows of its own: see `Dialect`, and `dialect_of` for each
-version. Since SPARK-55973 a semi join takes the right rows first, but doesn't keep a right row that the same batch
-evicts: a left row in that batch loses its partner.
+Versions of Spark differ in the pairs that a batch loses when it evicts its own rows: see `Dialect`, and `dialect_of`
+for each version. Since SPARK-55973 a semi join processes the right rows first, but doesn't store a right row that the
+same batch evicts: a left row in that batch loses its partner.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ RIGHT_FIRST: tuple[Side, Side] = ("right", "left")
 
 @dataclass(frozen=True)
 class Dialect:
-    """A behaviour that differs between versions of Spark.
+    """A behaviour that differs between Spark versions.
 
     Attributes:
-        semi_takes: The side whose rows of a batch a semi join takes first: since SPARK-55973 (4.2.0) the right side.
-        keeps_evicted: Whether a row is kept for the rest of the batch that evicts it: since SPARK-49829 (3.5.4, 4.0.0).
-            Before, it isn't joined with other rows of that batch, and an outer join doesn't emit it alone.
-        semi_keeps_evicted: Whether a semi join that takes the right rows first keeps those, too: no version does.
+        semi_takes: The side whose rows a semi join processes first in each batch: the right side since SPARK-55973
+            (4.2.0).
+        keeps_evicted: Whether a row stays joinable for the rest of the batch that evicts it: since SPARK-49829 (3.5.4,
+            4.0.0). In earlier versions other rows of the batch don't find it, and an outer join doesn't emit it alone.
+        semi_keeps_evicted: Whether a semi join that processes the right rows first stores evicted right rows too: no
+            version does.
     """
 
     semi_takes: Side = "right"
@@ -45,7 +47,7 @@ class Dialect:
 
 NEWEST = Dialect()
 AS_WRITTEN = Dialect(semi_keeps_evicted=True)
-"""The behaviour that a join's definition asks for: no pair is lost by an eviction in its own batch."""
+"""The behaviour that a join's definition requires: an eviction loses no pair of its own batch."""
 
 
 def dialect_of(version: Sequence[int]) -> Dialect:
@@ -61,11 +63,11 @@ class StreamJoin:
         join: `inner`, `left`, `right`, `full`, or `left_semi`, whose pairs have no right row.
         keys: The columns of the key on each side, in the same order.
         times: The column of the event time on each side.
-        before_us: The right row's time may be this long before the left row's; None for no limit.
-        after_us: The right row's time may be this long after the left row's; None for no limit.
+        before_us: The largest time by which the right row may precede the left row; None for no limit.
+        after_us: The largest time by which the right row may follow the left row; None for no limit.
         watermarks: The sides that have a watermark.
-        dialect: The behaviour of the version of Spark; by default of the newest.
-        null_keys: Whether null keys are equal; None: in a full join alone.
+        dialect: The behaviour of a Spark version; by default the newest version's.
+        null_keys: Whether null keys are equal; if None, only in a full join.
     """
 
     join: StreamJoinKind
@@ -78,37 +80,37 @@ class StreamJoin:
     null_keys: bool | None = None
 
     def reach_us(self, side: Side) -> int | None:
-        """Return how far behind the watermark a side's state is kept (microseconds); None if it is kept forever."""
+        """Return how long behind the watermark a side's state is stored (microseconds); None for ever."""
         reach = self.after_us if side == "left" else self.before_us
         return reach if len(self.watermarks) == 2 else None
 
     def state_watermark_ms(self, side: Side, watermark_ms: int) -> int | None:
-        """Return the time at or behind which a side's state can't be joined any more (ms); None if it always can."""
+        """Return the latest time (ms) at which a side's state can't be joined any more; None if it always can."""
         reach_us = self.reach_us(side)
         if reach_us is None:
             return None
-        # Spark cuts the bound to milliseconds towards 1970, and subtracts 1, because the range includes its ends.
+        # Spark truncates the bound to milliseconds, and subtracts 1, because the range includes its ends.
         return int((watermark_ms * 1_000 - reach_us) / 1_000) - 1
 
     @property
     def order(self) -> tuple[Side, Side]:
-        """The sides in the order in which a batch joins their rows."""
+        """The order in which a batch joins the rows of the sides."""
         return RIGHT_FIRST if self.join == "left_semi" and self.dialect.semi_takes == "right" else LEFT_FIRST
 
     @property
     def asks_for_batch_without_data(self) -> bool:
-        """Whether a batch without data follows where the watermark has moved: yes, if state can be evicted."""
+        """Return whether a batch without data follows if the watermark has moved: only if state can be evicted."""
         return self.reach_us("left") is not None or self.reach_us("right") is not None
 
     def matches(self, left: Row, right: Row) -> bool:
-        """Whether two rows join."""
+        """Return whether two rows join."""
         keys = [(left[one], right[two]) for one, two in zip(*self.keys, strict=True)]
         nulls_equal = self.join == "full" if self.null_keys is None else self.null_keys
         equal = all(one == two and (one is not None or nulls_equal) for one, two in keys)
         if not equal or (self.before_us is None and self.after_us is None):
             return equal
         times = left[self.times[0]], right[self.times[1]]
-        if None in times:  # compared with a null, no time is within the bounds
+        if None in times:  # compared with a null, a time is never within the bounds
             return False
         after = times[1] - times[0]
         return not (
@@ -118,7 +120,7 @@ class StreamJoin:
 
 
 class _Kept:
-    """A row in the state, and whether it has been joined."""
+    """A stored row, and whether it has been joined."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -126,14 +128,14 @@ class _Kept:
 
 
 class JoinState:
-    """The rows of both sides that may still be joined, by their key."""
+    """The rows of both sides that may still be joined, by key."""
 
     def __init__(self, join: StreamJoin) -> None:
         self.join = join
         self.kept: dict[Side, dict[tuple[Any, ...], list[_Kept]]] = {"left": {}, "right": {}}
 
     def batch(self, left: Iterable[Row], right: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Pair]:
-        """Take the rows of a micro-batch; return the emitted pairs of left and right row, None for a missing side."""
+        """Process a micro-batch's rows; return the emitted pairs of left and right row, None for a missing side."""
         arriving: dict[Side, Iterable[Row]] = {"left": left, "right": right}
         emitted: list[Pair] = []
         for side in self.join.order:
@@ -142,14 +144,14 @@ class JoinState:
         return emitted + self.evict("left", eviction_ms) + self.evict("right", eviction_ms)
 
     def in_time(self, side: Side, rows: Iterable[Row], late_ms: int) -> list[Row]:
-        """Return the rows that aren't late: without a watermark, no row of a side is late."""
+        """Return the rows that aren't late; without a watermark, no row of a side is late."""
         time = self.join.times[side == "right"]
         return [
             row for row in rows if side not in self.join.watermarks or row[time] is None or row[time] > late_ms * 1_000
         ]
 
     def arrive(self, side: Side, row: Row, eviction_ms: int) -> list[Pair]:
-        """Join a row with the rows of the other side that are kept, and keep it."""
+        """Join a row with the stored rows of the other side, and store it."""
         new, other, emitted = _Kept(row), self.other(side), list[Pair]()
         for kept in self.kept[other].get(self.key(side, row), ()):
             left, right = (new, kept) if side == "left" else (kept, new)
@@ -164,12 +166,12 @@ class JoinState:
         return emitted
 
     def keeps_evicted(self, side: Side) -> bool:
-        """Whether a row is kept though the same batch evicts it."""
+        """Return whether a row is stored although the same batch evicts it."""
         dialect = self.join.dialect
         return dialect.keeps_evicted and (side == "left" or self.join.order == LEFT_FIRST or dialect.semi_keeps_evicted)
 
     def evict(self, side: Side, eviction_ms: int) -> list[Pair]:
-        """Forget the rows that can't be joined any more; return the rows that an outer join then emits alone."""
+        """Forget the rows that can't be joined any more; return the rows that an outer join emits alone."""
         outer, emitted = self.join.join in (side, "full"), list[Pair]()
         for key, rows in [*self.kept[side].items()]:
             old = [kept for kept in rows if self.is_old(side, kept.row, eviction_ms)]
@@ -180,7 +182,7 @@ class JoinState:
         return emitted
 
     def is_old(self, side: Side, row: Row, eviction_ms: int) -> bool:
-        """Whether a row can't be joined any more once the batch with this watermark is done."""
+        """Return whether a row can't be joined any more after the batch with this watermark."""
         until_ms, time_us = self.join.state_watermark_ms(side, eviction_ms), row.get(self.join.times[side == "right"])
         return until_ms is not None and time_us is not None and time_us <= until_ms * 1_000
 

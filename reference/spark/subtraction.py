@@ -1,4 +1,4 @@
-"""`subtract`, SQL's EXCEPT: the different rows of a stream that aren't in a table that doesn't change.
+"""`subtract`, SQL's EXCEPT: the distinct rows of a stream that a static table doesn't contain.
 
 Sources: `Dataset.except` ("rows in this Dataset but not in another", each once), `ReplaceExceptWithAntiJoin` and
 `ReplaceDistinctWithAggregate`: a streaming query runs it as an aggregation by all columns, above an anti join.
@@ -20,7 +20,7 @@ class Subtraction(Node):
     """`subtract` of a table; nulls are equal.
 
     Attributes:
-        table: The rows of the table, which has the columns of the input.
+        table: The table's rows, with the columns of the input.
     """
 
     table: tuple[Row, ...]
@@ -28,11 +28,11 @@ class Subtraction(Node):
 
     @property
     def needs(self) -> frozenset[str]:
-        """All columns: rows are alike in all of them."""
+        """All columns, because rows are compared in full."""
         return frozenset(self.columns)
 
     def start(self) -> StepFunction:
-        """Return the operator before any row: each row that isn't in the table is emitted once."""
+        """Return the operator with empty state: each row that the table doesn't contain is emitted once."""
         seen = {tuple(row[name] for name in self.columns) for row in self.table}
 
         def batch(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
@@ -48,7 +48,7 @@ class Subtraction(Node):
 
 
 def as_aggregation(plan: Node) -> Node:
-    """Return a plan whose subtractions are aggregations, which in update mode emit a row in each batch that has it."""
+    """Return a plan whose subtractions are aggregations: in update mode each batch emits its rows again."""
 
     def change(node: Node) -> Node:
         if not isinstance(node, Subtraction):
@@ -60,7 +60,7 @@ def as_aggregation(plan: Node) -> Node:
 
 @dataclass(frozen=True)
 class _Anti(Node):
-    """The rows of a stream that aren't in a table."""
+    """The rows of a stream that a table doesn't contain."""
 
     table: tuple[Row, ...]
 

@@ -1,8 +1,8 @@
 """The micro-batches that Spark executes, and their watermarks.
 
 Sources, of Spark 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker` (the
-watermark of each input and of the query), `PropagateWatermarkSimulator` (since SPARK-40925 in 3.5 late rows are tested
-against the watermark of the batch before), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
+watermark of each input and of the query), `PropagateWatermarkSimulator` (since SPARK-40925 in 3.5 lateness is tested
+against the previous batch's watermark), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class MicroBatch(NamedTuple):
     """A micro-batch that Spark executes.
 
     Attributes:
-        data: The ordinal, from 0, of the batch with data that it is, or that it follows.
-        has_data: Whether it has that batch's rows; otherwise it only emits the results that the watermark has closed.
-        late_ms: Rows at or behind this watermark are late (milliseconds since 1970).
-        eviction_ms: State at or behind this watermark is emitted and forgotten.
+        data: The ordinal, from 0, of this batch with data, or of the last one before it.
+        has_data: Whether it contains data; otherwise it only emits the results that the watermark has closed.
+        late_ms: Rows at or before this watermark are late (milliseconds since 1970).
+        eviction_ms: State at or before this watermark is emitted and forgotten.
     """
 
     data: int
@@ -43,16 +43,16 @@ def micro_batches(
     """Return the micro-batches that Spark executes, in order.
 
     Args:
-        largest_us: For each batch with data, the largest event time of each input in it (microseconds since 1970); None
-            or nothing for an input without rows.
-        delays_us: The delay of each input that has a watermark, in microseconds; Spark cuts it to milliseconds.
-        policy: Whether the query's watermark is the least or the largest of its inputs' watermarks.
-        trigger: `default`: a batch starts when the batch before it is done, and the batch without data that follows
-            that. `available_now`: all data is there from the beginning, so a batch without data comes at the end alone.
-        follows: Whether the query's operators ask for a batch without data where the watermark has moved.
+        largest_us: For each batch with data, the largest event time of each input (microseconds since 1970); None, or
+            no entry, for an input without rows.
+        delays_us: The delay of each input that has a watermark, in microseconds; Spark truncates it to milliseconds.
+        policy: Whether the query's watermark is the smallest or the largest of its inputs' watermarks.
+        trigger: `default`: a batch starts when the previous batch, and its batch without data, are done.
+            `available_now`: all data is available from the start, so the only batch without data is the last.
+        follows: Whether the query's operators ask for a batch without data if the watermark has moved.
     """
     of_inputs: dict[str, int] = {}
-    watermark = before = 0  # no watermark is ever less than 1970
+    watermark = before = 0  # the watermark is never less than 1970
     executed = []
     for number, largest in enumerate(largest_us):
         executed.append(MicroBatch(number, True, before, watermark))
@@ -72,43 +72,43 @@ def micro_batches(
 
 
 class Watermark:
-    """A query's watermark under the default trigger, for a model of a job: which rows are late, and what is closed.
+    """A query's watermark under the default trigger, for a model of a job: it decides which rows are late or closed.
 
-    Spark floors event times and delays to milliseconds where it moves the watermark, and compares rows' times, in
-    microseconds, with that. It moves the watermark between batches alone.
+    Spark floors event times and delays to milliseconds when it moves the watermark, and compares rows' times in
+    microseconds with it. Spark moves the watermark only between batches.
 
     Args:
-        delay: The delay of `withWatermark`, the longest of several.
+        delay: The delay of `withWatermark`, or the longest of several delays.
 
     Attributes:
-        now_ms: Where it is, in milliseconds since 1970.
+        now_ms: The current watermark, in milliseconds since 1970.
 
     Raises:
-        BadInput: The delay is no duration.
+        BadInput: The delay isn't a duration.
     """
 
     def __init__(self, delay: Duration) -> None:
         self._delay_ms = microseconds_of("delay", delay) // 1_000
-        self.now_ms = 0  # no watermark is ever less than 1970
+        self.now_ms = 0  # the watermark is never less than 1970
 
     def advance(self, clock: datetime) -> None:
-        """Move it at the end of a batch.
+        """Move the watermark at the end of a batch.
 
         Args:
-            clock: The largest event time so far; without a zone it is in UTC.
+            clock: The largest event time so far; UTC if it has no zone.
         """
         self.now_ms = max(self.now_ms, _microseconds(clock) // 1_000 - self._delay_ms)
 
     def is_late(self, time: datetime) -> bool:
-        """Return whether Spark drops a row: `time` is its event time, its window's end, or its time and the gap."""
+        """Return whether Spark drops a row: `time` is its event time, its window's end, or its time plus the gap."""
         return _microseconds(time) <= 1_000 * self.now_ms
 
     def has_closed(self, end: datetime) -> bool:
-        """Return whether a window, a session or a join is done with by its end, or a timer of its time has fired."""
+        """Return whether a window, session or join is closed by its end, or a timer of that time has fired."""
         return _microseconds(end) <= 1_000 * self.now_ms
 
     def has_timed_out(self, timeout: datetime) -> bool:
-        """Return whether a timeout of `applyInPandasWithState` has come: Spark waits until the watermark is later."""
+        """Return whether a timeout of `applyInPandasWithState` has fired: Spark waits until the watermark is later."""
         return _microseconds(timeout) // 1_000 < self.now_ms
 
 

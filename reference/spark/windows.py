@@ -1,7 +1,7 @@
 """Aggregation by tumbling or hopping windows: `groupBy(keys, window(time, size, slide, start))`.
 
-Sources: `TimeWindowing` (which windows a row falls into), `StateStoreSaveExec` (lateness, eviction and output by mode),
-`WatermarkSupport.watermarkExpression` (a window is at or behind the watermark by its end, which is exclusive).
+Sources: `TimeWindowing` (the windows of a row), `StateStoreSaveExec` (lateness, eviction and output by mode),
+`WatermarkSupport.watermarkExpression` (a window's end, which is exclusive, is compared with the watermark).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Windows:
         time: The column of the event time.
         keys: The columns of the key.
         size_us: The length of a window.
-        slide_us: The time from one window's start to the next; at most the size.
-        start_us: The start of one window; all other starts are a multiple of the slide away.
+        slide_us: The time between the starts of consecutive windows; at most the size.
+        start_us: The start of one window; all other starts differ by multiples of the slide.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode.
     """
@@ -38,20 +38,20 @@ class Windows:
     mode: Mode = "append"
 
     def starts(self, time_us: int) -> list[int]:
-        """Return the starts of the windows that a time falls into, the last first."""
+        """Return the starts of the windows that contain a time, the last first."""
         last = time_us - (time_us - self.start_us) % self.slide_us
         return [*range(last, time_us - self.size_us, -self.slide_us)]
 
 
 class WindowsState:
-    """The windows that haven't been evicted."""
+    """The open windows."""
 
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
         self.rows: dict[Group, list[Row]] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch; return the emitted rows: key, `start`, `end` (exclusive) and aggregates."""
+        """Process a micro-batch's rows; return the emitted rows: key, `start`, `end` (exclusive) and aggregates."""
         windows, updated = self.windows, dict[Group, None]()
         for row in rows:
             if row[windows.time] is None:
@@ -71,7 +71,7 @@ class WindowsState:
         return emitted
 
     def result(self, group: Group) -> Row:
-        """Return the row of a window."""
+        """Return the output row of a window."""
         windows, (key, start) = self.windows, group
         aggregates = {name: aggregate.of(self.rows[group]) for name, aggregate in windows.aggregates.items()}
         return dict(zip(windows.keys, key, strict=True)) | {"start": start, "end": start + windows.size_us} | aggregates

@@ -218,11 +218,11 @@ class ReceiverLogic(Logic[LeftState]):
         return [] if asked or not self.owes_an_answer(state) else [self.emit(state, row, None, timestamp)]
 
     def owes_an_answer(self, state: LeftState) -> bool:
-        """Whether a change without a subscription is emitted: it gets no response."""
+        """Return whether a change without a subscription is emitted: it gets no response."""
         return self.join.answers_all and (state.shown or (state.value is not None and self.join.keeps_null))
 
     def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
-        """Whether a response is to an earlier value of the row."""
+        """Return whether a response is to an earlier value of the row."""
         return digest != state.digest
 
     def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> LogicOutput:

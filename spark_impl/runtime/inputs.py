@@ -223,7 +223,7 @@ def joined_type(left: T.DataType, right: T.DataType) -> T.StructType:
 
 
 def any_null(columns: list[Column]) -> Column:
-    """Whether one of the columns is null."""
+    """Return whether one of the columns is null."""
     null = F.lit(False)
     for column in columns:
         null = null | column.isNull()

@@ -332,7 +332,7 @@ def declaration_of(operator: str, definition: Definition, **further: Any) -> str
 
 
 def _has_clock(source: OperatorInput) -> bool:
-    """Whether an input comes from a timed operator, whose clock is then the query's.
+    """Return whether an input comes from a timed operator, whose clock is then the query's.
 
     Raises:
         BadInput: The input has a watermark of its own after that operator.
@@ -341,7 +341,7 @@ def _has_clock(source: OperatorInput) -> bool:
 
 
 def _clocks(node: Any, side: str) -> tuple[bool, bool]:
-    """Whether there is a watermark in a logical plan, and whether there is a stateful operator after one."""
+    """Return whether there is a watermark in a logical plan, and whether there is a stateful operator after one."""
     children = node.children()
     below = [_clocks(children.apply(number), side) for number in range(children.size())]
     watermark, clock = any(one[0] for one in below), any(one[1] for one in below)

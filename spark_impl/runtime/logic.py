@@ -29,15 +29,15 @@ class NotANumber(float):
         return super().__new__(cls, "nan")
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is a NaN, too."""
+        """Return whether the other is a NaN, too."""
         return isinstance(other, float) and isnan(other)
 
     def __ne__(self, other: object) -> bool:
-        """Whether the other is another value."""
+        """Return whether the other is another value."""
         return not self == other
 
     def __gt__(self, other: float) -> bool:
-        """Whether the other is no NaN."""
+        """Return whether the other is no NaN."""
         return self != other
 
     def __lt__(self, other: float) -> bool:

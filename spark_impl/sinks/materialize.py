@@ -261,7 +261,7 @@ def all_changes(changelog: DataFrame, keys: tuple[str, ...], batch: int) -> Data
 
 
 def follows(before: Included | None, now: Included) -> bool:
-    """Whether a target that contains `before` needs a batch; False for a batch that it contains already.
+    """Return whether a target that contains `before` needs a batch; False for a batch that it contains already.
 
     Raises:
         BadInput: Batches would be lost, or written twice; the message says which, and the remedy.

@@ -236,7 +236,7 @@ def _each_named(formulas: Iterable[tuple[str, TlaExpression]]) -> dict[str, TlaE
 
 
 def _is_list_of_names(formula: TlaExpression) -> bool:
-    """Whether a formula is a conjunction of definitions."""
+    """Return whether a formula is a conjunction of definitions."""
     return (
         isinstance(formula, Apply)
         and formula.operator in ("\\land", "$ConjList")

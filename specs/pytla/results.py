@@ -118,7 +118,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether every property holds."""
+        """Return whether every property holds."""
         return self.outcome == "passed"
 
 

@@ -160,7 +160,7 @@ def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]
 
 
 def is_stuttering(before: Step, after: Step) -> bool:
-    """Whether a step does nothing, as at the end of a behaviour: TLC calls it Finished, or doesn't name it."""
+    """Return whether a step does nothing, as at the end of a behaviour: TLC calls it Finished, or doesn't name it."""
     return after.action in (None, "Finished") and after.state == before.state
 
 

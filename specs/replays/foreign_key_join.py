@@ -88,7 +88,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
     @property
     def is_right(self) -> bool:
-        """Whether the code is right: no mutant, not Kafka's, and every left change is answered."""
+        """Return whether the code is right: no mutant, not Kafka's, and every left change is answered."""
         return self.code == "none" and self.join.answers_all
 
     def machine(self) -> ProtocolMachine:

@@ -120,7 +120,7 @@ class MatchForgotten(Behaviour):
         return emitted
 
     def joins(self, left: Record, right: Record) -> bool:
-        """Whether two records are partners."""
+        """Return whether two records are partners."""
         return left.key == right.key and self.join.within(left.timestamp, right.timestamp)
 
 

@@ -109,7 +109,7 @@ def _program(folder: Path) -> Path:
 
 
 def _is_whole(folder: Path, wanted: str) -> bool:
-    """Whether an environment has what is wanted, and its Python still exists."""
+    """Return whether an environment has what is wanted, and its Python still exists."""
     written = folder / _WRITTEN
     return _program(folder).is_file() and written.is_file() and written.read_text(encoding="utf-8") == wanted + _NOTE
 

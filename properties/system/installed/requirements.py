@@ -63,7 +63,7 @@ class Diagnosis:
 
     @property
     def blocks(self) -> bool:
-        """Whether streamproof can't run until this is fixed."""
+        """Return whether streamproof can't run until this is fixed."""
         return self.status in ("missing", "wrong")
 
 

@@ -38,7 +38,7 @@ def checkpoint_file_manager() -> str:
 
 
 def has_unix_sockets() -> bool:
-    """Whether the JVM and its Python workers can speak over Unix sockets (SPARK-51156, 4.1)."""
+    """Return whether the JVM and its Python workers can speak over Unix sockets (SPARK-51156, 4.1)."""
     return spark_version() >= (4, 1)
 
 

@@ -61,7 +61,7 @@ class KafkaDivergence:
     fixed_in: tuple[str, ...] = ()
 
     def is_in(self, version: str) -> bool:
-        """Whether a release is known to show it: a repair is in its minor release from then on, and in all later."""
+        """Return whether a release shows the divergence: a fix is in all later releases, and later patches of its minor."""
         asked = release(version)
         fixes = [release(fixed) for fixed in self.fixed_in]
         is_fixed = any(fix <= asked and (fix[:2] == asked[:2] or fix == fixes[-1]) for fix in fixes)
@@ -376,7 +376,7 @@ class KafkaStreamStreamJoin:
         return sorted(found, key=lambda row: row.timestamp)
 
     def _is_stored(self, row: Record) -> bool:
-        """Whether a side's store still shows a row; it knows only that side's own records."""
+        """Return whether a side's store still shows a row; it knows only that side's own records."""
         if (ZERO_WINDOW in self.without and not self.retention_ms) or LATE_JOINS in self.without:
             return True
         return row.timestamp > self.stored_until[row.input] - self.retention_ms

@@ -189,7 +189,7 @@ class KafkaJvm:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """Return whether it still runs."""
         return self._process.poll() is None
 
     def stop(self) -> None:

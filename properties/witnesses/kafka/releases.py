@@ -37,7 +37,7 @@ class ReleaseAnswer:
 
     @property
     def shows(self) -> bool | None:
-        """Whether it shows the divergence; None if it couldn't be asked."""
+        """Return whether it shows the divergence; None if it couldn't be asked."""
         return None if self.kafka is None else bool(differences(self.reference, self.kafka))
 
 

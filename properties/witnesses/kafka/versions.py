@@ -65,7 +65,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def asks_as_3_9_0(version: str) -> bool:
-    """Whether a release's foreign-key join asks for answers as before KAFKA-16407's change in 3.9.1 and 4.0.1."""
+    """Return whether a release's foreign-key join lacks KAFKA-16407's change (in 3.9.1 and 4.0.1)."""
     return release(version) < (3, 9, 1) or version == "4.0.0"
 
 
@@ -101,7 +101,7 @@ def name_in_use() -> str:
 
 
 def ignores_stream_joins(version: str) -> bool:
-    """Whether a release's joins of streams ignore the settings of the stores."""
+    """Return whether a release's joins of streams ignore the settings of the stores."""
     return release(version) < (3, 7)
 
 

@@ -64,12 +64,12 @@ class Checkpoint:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has the logs of all micro-batches; Spark removes all but the last 100."""
+        """Return whether it has the logs of all micro-batches; Spark removes all but the last 100."""
         return self.batches[0].number == 0
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether it says which rows each batch has read: it is whole, or has one file source, with its own log."""
+        """Return whether the checkpoint shows each batch's rows: it is complete, or has one file source with its own log."""
         end = self.batches[-1].ends.get(self.sources[0]) if len(self.sources) == 1 else None
         return self.is_whole or (isinstance(end, dict) and "logOffset" in end)
 

@@ -122,7 +122,7 @@ class _Table:
         return metadata
 
     def takes(self, add: DeltaAction) -> bool:
-        """Whether the query has read a file: it may exclude files by their names."""
+        """Return whether the query has read a file: it may exclude files by their names."""
         return self.exclude is None or self.exclude.search(add["path"]) is None
 
     def files(self) -> Iterator[tuple[int, DeltaAction]]:

@@ -44,7 +44,7 @@ class Written:
 
     @property
     def has_batches(self) -> bool:
-        """Whether the micro-batch of each row is known for sure."""
+        """Return whether the micro-batch of each row is known for sure."""
         return not self.about and None not in self.batches
 
 

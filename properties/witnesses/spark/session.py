@@ -319,7 +319,7 @@ def _changed(spark: SparkSession, name: str, value: str) -> str | None:
 
 
 def is_own_session() -> bool:
-    """Whether the session that runs is ours: then further sessions have the same settings."""
+    """Return whether the session that runs is ours: then further sessions have the same settings."""
     return _is_own(spark_session(any_provider=True))
 
 

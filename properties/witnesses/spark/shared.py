@@ -110,17 +110,17 @@ class Play:
 
     @property
     def is_staged(self) -> bool:
-        """Whether it runs in stages."""
+        """Return whether it runs in stages."""
         return self.shared.hops is not None
 
     @property
     def by_clock(self) -> bool:
-        """Whether it depends on the clock."""
+        """Return whether it depends on the clock."""
         return self.registration.by_clock(self.definition)
 
 
 def can_share(history: History) -> bool:
-    """Whether a history can run in a shared query: its operator declares how, and it has no schedule of delivery."""
+    """Return whether a history can run in a shared query: its operator declares one, and its delivery isn't manual."""
     binding = registration_of(history.operator).spark
     return binding is not None and binding.shared is not None and not history.has_schedule
 

@@ -129,7 +129,7 @@ class AtEndOf:
 
 
 def is_same(read: Any, stored: Any) -> bool:
-    """Whether a value from Arrow equals a value from MessagePack without types: texts, or numbers of ms."""
+    """Return whether a value from Arrow equals a value from MessagePack without types: texts, or numbers of ms."""
     match read:
         case datetime() if isinstance(stored, int):
             return read == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=stored)

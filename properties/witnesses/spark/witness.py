@@ -132,11 +132,11 @@ class QueryWitness(Witness):
         return of_query(*self.run(one_cohort(histories), run), self.is_left)
 
     def shares(self, histories: Sequence[History]) -> bool:
-        """Whether `answers` takes the histories together, whatever their operators, options, clocks and keys."""
+        """Return whether `answers` takes the histories together, whatever their operators, options, clocks and keys."""
         return False
 
     def is_left(self, fields: Sequence[Any]) -> bool:
-        """Whether a key's stored fields at the end count as left."""
+        """Return whether a key's stored fields at the end count as left."""
         return True
 
     def settings(self) -> dict[str, str]:
@@ -197,7 +197,7 @@ class SparkWitness(QueryWitness):
         return run_shared([Play(*each) for each in zip(histories, logics, strict=True)], run)
 
     def shares(self, histories: Sequence[History]) -> bool:
-        """Whether they can run in shared queries."""
+        """Return whether they can run in shared queries."""
         return all(map(can_share, histories))
 
 
@@ -264,7 +264,7 @@ class JobWitness(QueryWitness):
         return self.job
 
     def is_left(self, fields: Sequence[Any]) -> bool:
-        """Whether a key's stored fields at the end count as left."""
+        """Return whether a key's stored fields at the end count as left."""
         return self.counts(fields)
 
     def refuses(self, history: History) -> str | None:

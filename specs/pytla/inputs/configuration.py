@@ -288,7 +288,7 @@ def _check(model: Model, name: str, value: TlaValue) -> None:
 
 
 def _is_simple(value: TlaValue) -> bool:
-    """Whether a configuration file can write the value."""
+    """Return whether a configuration file can write the value."""
     match value:
         case bool() | ModelValue():
             return True

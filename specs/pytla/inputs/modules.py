@@ -54,7 +54,7 @@ class Modules:
 
     @property
     def complete(self) -> bool:
-        """Whether every module that is named was found; if not, names may be missing here."""
+        """Return whether every module that is named was found; if not, names may be missing here."""
         return not self.missing
 
     def take_in(self, module: str, text: str) -> None:

@@ -29,7 +29,7 @@ from streamproof.specs.races import RACES as NAMED_RACES
 
 
 def test_a_delivery_from_an_empty_route_is_refused_with_its_line(spark: SparkSession) -> None:
-    with pytest.raises(BadInput, match=r"^history: arrival 1: nothing waits to be delivered on subscription r2"):
+    with pytest.raises(BadInput, match=r"^history: arrival 1: no message waits on subscription r2"):
         SPARK.evaluate([history_of("L l=a|r1 >r2", "foreign_key_join", delivery="manual")])
 
 

@@ -91,7 +91,7 @@ def test_one_and_true_are_two_values_and_the_order_of_fields_is_none() -> None:
 
 def test_a_value_without_a_field_is_refused() -> None:
     for definition in (Scd1(sequence_by="seq"), Scd1(columns=("v",)), Scd2(track=("v",)), Scd1(deletes={"op": "D"})):
-        with pytest.raises(BadInput, match=r"has no field|is no object"):
+        with pytest.raises(BadInput, match=r"has no field|is not an object"):
             definition.check(Record("events", "a", {"x": 1}, 0))
     with pytest.raises(BadInput, match="the sequence is a whole number"):
         Scd1(sequence_by="seq").check(Record("events", "a", {"seq": None}, 0))

@@ -108,9 +108,9 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"unit": "s"}, "unit is 's': use ms or tuple"),
         ({"storage": "disk"}, "storage is 'disk': use aggregate or full"),
         ({"late": "keep"}, "late is 'keep': use drop or update"),
-        ({"late": "update"}, "late messages can't update windows that aren't kept: give retention_ms, or use late dr"),
+        ({"late": "update"}, "late messages can't update windows that aren't stored: give retention_ms, or use"),
         ({"retention_ms": -1}, f"retention_ms is -1: {NOT_NEGATIVE}"),
-        ({"type": "session", "unit": "tuple"}, "a session has a gap in time, no number of tuples: use unit ms"),
+        ({"type": "session", "unit": "tuple"}, "a session's gap is a time, not a number of tuples: use unit ms"),
         ({"type": "session", "step": 5}, "a session has no step, because it begins at its first record: leave step"),
         ({"aggregate": "median"}, f"unknown aggregate 'median': {FIVE_AGGREGATES}, average"),
         ({"early": 5}, f"early is 5: {EARLY}"),
@@ -160,11 +160,11 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"to_stream": "key"}, "to_stream is 'key': use window_in_key or window_in_value"),
         ({"join": "left"}, "join is 'left', but no input is joined: give the option with, or leave join out"),
         ({"with": "windowed_table", "join": "cross"}, "unknown join 'cross': use inner, left or outer"),
-        ({"shift_ms": 10}, "shift_ms shifts the windows of another windowed table: use it with windowed_table alone"),
+        ({"shift_ms": 10}, "shift_ms shifts the windows of another windowed table: use it only with windowed_table"),
         ({"with": "table", "shift_ms": 10}, "shift_ms shifts the windows of another windowed table"),
         ({"with": "windowed_table", "shift_ms": 5}, "shift_ms is 5: no window starts there; use a multiple of step"),
         ({"with": "windowed_table", "shift_ms": 1.5}, f"shift_ms is 1.5: {NO_NUMBER}"),
-        ({"with": "stream_lookup"}, "a look-up needs window_start: the field that holds the start of the window"),
+        ({"with": "stream_lookup"}, "a look-up needs window_start: the field with the start of the window"),
         ({"window_start": "day"}, "window_start belongs to a look-up: leave it out, or use with stream_lookup or"),
         (
             {"with": "table_lookup", "window_start": "day", "to_stream": "window_in_key"},
@@ -186,7 +186,7 @@ for dimension in ("scd1", "scd2"):
     ]
 for by_foreign_key in ("foreign_key_join", "one_to_many_join"):
     REFUSED[by_foreign_key] += [
-        ({"join": "outer"}, "there is no outer join by foreign key: a right row "),
+        ({"join": "outer"}, "outer joins by foreign key aren't supported: a right row "),
         ({"join": "cross"}, "unknown join 'cross': use inner or left"),
         ({"foreign_key": 1}, "foreign_key is 1: give the name of a field of the left value object"),
         ({"null_foreign_key": "drop"}, "null_foreign_key is 'drop': use ignore or keep"),

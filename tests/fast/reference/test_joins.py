@@ -30,20 +30,20 @@ ALLOWED: dict[tuple[str, str], tuple[str, dict[str, Any], str]] = {
 REFUSED: dict[tuple[str, str, str], str] = {
     ("KStream", "KTable", "outer"): (
         "there is no outer join of KStream and KTable: the stream alone drives its join with a KTable, "
-        "whose rows are never emitted by themselves: use left or inner"
+        "whose rows never emit by themselves: use left or inner"
     ),
     ("KStream", "WTable", "inner"): (
         "there is no inner join of KStream and WTable: the stream alone drives its join with a WTable, "
-        "whose rows are never emitted by themselves: use left"
+        "whose rows never emit by themselves: use left"
     ),
     ("KStream", "WTable", "outer"): (
         "there is no outer join of KStream and WTable: the stream alone drives its join with a WTable, "
-        "whose rows are never emitted by themselves: use left"
+        "whose rows never emit by themselves: use left"
     ),
     **{
         (primary, secondary, join): (
-            f"there is no {join} join of {primary} and {secondary}: a {primary} keeps its rows whether "
-            f"the {secondary} has one or not: use left"
+            f"there is no {join} join of {primary} and {secondary}: a {primary} emits its rows "
+            f"with or without a row of the {secondary}: use left"
         )
         for primary, secondary in (("KTable", "WTable"), ("WTable", "KTable"))
         for join in ("inner", "outer")

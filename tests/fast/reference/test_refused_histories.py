@@ -43,8 +43,8 @@ BAD_LINES = {
     "an empty object": ("{}", "without 'input': it needs input, key, value and timestamp"),
     "NaN": (RECORD.replace('"x"', "NaN"), "NaN is no JSON value: use null or leave the record out"),
     "-Infinity deep inside": (RECORD.replace('"x"', '{"a": [-Infinity]}'), "-Infinity is no JSON value"),
-    "a field twice": (RECORD[:-1] + ', "key": "b"}', "'key' stands twice in one object: keep one of them"),
-    "a field twice deep inside": (RECORD.replace('"x"', '[{"a": 1, "a": 2}]'), "'a' stands twice"),
+    "a field twice": (RECORD[:-1] + ', "key": "b"}', "'key' appears twice in one object: keep one of them"),
+    "a field twice deep inside": (RECORD.replace('"x"', '[{"a": 1, "a": 2}]'), "'a' appears twice"),
     "an unknown field": (record(offset=1), "a record has no 'offset': it takes input, key, timestamp, value"),
     **{
         f"no {name}": (
@@ -54,13 +54,13 @@ BAD_LINES = {
         for name in ("input", "key", "value", "timestamp")
     },
     "an unknown input": (record(input="left"), "unknown input 'left': session_windows has events"),
-    "an int key": (record(key=1), "the key 1 is no string: quote it, or use null"),
-    "a fraction timestamp": (record(timestamp=0.5), "the timestamp 0.5 is no whole number"),
+    "an int key": (record(key=1), "the key 1 isn't a string: quote it, or use null"),
+    "a fraction timestamp": (record(timestamp=0.5), "the timestamp 0.5 isn't a whole number"),
     "a negative timestamp": (record(timestamp=-1), "the timestamp -1 is out of range: give milliseconds since 1970"),
     "a timestamp too large": (record(timestamp=LATEST + 1), "is out of range: .* up to the year 9999"),
     "cut false": ('{"cut": false}', 'a cut is written {"cut": true}'),
     "cut and more": ('{"cut": true, "at": 5}', "a cut has no 'at': it takes cut"),
-    "a bool heartbeat": ('{"heartbeat": true}', "the heartbeat True is no whole number: give milliseconds"),
+    "a bool heartbeat": ('{"heartbeat": true}', "the heartbeat True isn't a whole number: give milliseconds"),
     "heartbeat and more": ('{"heartbeat": 5, "key": "a"}', "a heartbeat has no 'key': it takes heartbeat"),
     "a second header": (HEADER, "a second header: a history file has one, on its first line"),
     "a delivery": (
@@ -100,12 +100,12 @@ def on(side: str, value: Any, key: str | None = "a") -> str:
 
 BAD_VALUES = {
     "a foreign key missing": (BY_ARTIST, on("left", {"title": "x"}), "has no field 'artist': the foreign key is read"),
-    "one to many, no string": (ONE_TO_MANY, on("left", {"artist": []}), r"holds \[\], which is no string"),
+    "one to many, no string": (ONE_TO_MANY, on("left", {"artist": []}), r"holds \[\], not a string"),
     "a group missing": (COUNT_BY, on("events", {"amount": 1}), "has no field 'country': the group is read from it"),
     "a row no object": (
         COUNT_BY,
         on("events", 5),
-        "the value 5 is no object: the group is read from its field 'country'",
+        "the value 5 is not an object: the group is read from its field 'country'",
     ),
     "a summed field missing": (
         SUM_BY,
@@ -228,7 +228,7 @@ def test_a_delivery_is_read_and_written_with_its_route() -> None:
 
 def test_a_delivery_from_an_empty_channel_is_refused_when_it_is_played() -> None:
     lines = (on("left", {"artist": "r"}), '{"deliver": "subscription", "foreign_key": "s"}')
-    with pytest.raises(BadInput, match=r"^h: line 3: nothing waits .* on subscription s: .* \(subscription r\)"):
+    with pytest.raises(BadInput, match=r"^h: line 3: no message waits on subscription s: .* \(subscription r\)"):
         play(parse_history(text_of(MANUAL, *lines), name="h"))
 
 
@@ -250,7 +250,7 @@ def test_an_integer_of_thousands_of_digits_is_refused() -> None:
 
 @pytest.mark.parametrize("field", ["key", "value"])
 def test_half_a_surrogate_pair_is_refused(field: str) -> None:
-    with pytest.raises(BadInput, match="line 2: half of a surrogate pair, which is no text: write the whole character"):
+    with pytest.raises(BadInput, match="line 2: half of a surrogate pair, which isn't text: write the whole character"):
         parse_history(text_of(HEADER, record(**{field: "\ud800"})))
 
 

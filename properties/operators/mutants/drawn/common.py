@@ -29,27 +29,27 @@ def plain(value: Any) -> Any:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two values are equal in Python, as 1, 1.0 and true are."""
+    """Return whether two values are equal in Python, as 1, 1.0 and true are."""
     return bool(plain(one) == plain(two))
 
 
 def is_falsy(value: Any) -> bool:
-    """Whether a value that isn't null is false, 0, or empty."""
+    """Return whether a value that isn't null is false, 0, or empty."""
     return value is not None and not plain(value)
 
 
 def is_empty_text(value: Any) -> bool:
-    """Whether a value is the empty text."""
+    """Return whether a value is the empty text."""
     return isinstance(value, str) and plain(value) == ""
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number; true and false are none."""
+    """Return whether a value is a number; true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_whole_number(value: Any) -> bool:
-    """Whether a value is a whole number; true and false are none."""
+    """Return whether a value is a whole number; true and false are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -160,7 +160,7 @@ def key_after_bug(key: Key, bug: Bug) -> Key:
 
 
 def is_empty_key(key: Key) -> bool:
-    """Whether a part of a key is the empty text."""
+    """Return whether a part of a key is the empty text."""
     return any(own_part(part)[1] == "" for part in key)
 
 

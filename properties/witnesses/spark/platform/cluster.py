@@ -63,7 +63,7 @@ def checked_master(master: str) -> str:
 
 
 def is_cluster(master: str) -> bool:
-    """Whether the workers of a master are processes of their own, on this machine or another."""
+    """Return whether the workers of a master are processes of their own, on this machine or another."""
     return not re.match(r"local(\[|$)", master)
 
 

@@ -44,7 +44,7 @@ _changed = contextlib.ExitStack()
 
 
 def is_asked() -> bool:
-    """Whether jobs are to be run over Connect."""
+    """Return whether jobs are to be run over Connect."""
     return bool(_hidden) or REMOTE in os.environ or IS_REMOTE in os.environ
 
 

@@ -65,7 +65,7 @@ def test_an_empty_route_is_an_error_that_names_the_arrival_and_what_waits():
     lines = [left("a", "r", 0), CUT, ask("s")]
     with pytest.raises(
         BadInput,
-        match=r"^late: arrival 1: nothing waits to be delivered on subscription s: deliver from "
+        match=r"^late: arrival 1: no message waits on subscription s: deliver from "
         r"a route with messages \(subscription r\)$",
     ):
         KafkaWitness().evaluate([history(INNER, *lines, name="late")])
@@ -73,7 +73,7 @@ def test_an_empty_route_is_an_error_that_names_the_arrival_and_what_waits():
 
 def test_an_empty_route_is_an_error_that_names_the_line_of_the_file():
     from_file = History("foreign_key_join", INNER, (answer("r", "l"),), name="file", numbers=(7,))
-    with pytest.raises(BadInput, match=r"^file: line 7: nothing waits .* response r l: .*\(none\)$"):
+    with pytest.raises(BadInput, match=r"^file: line 7: no message waits on response r l: .*\(none\)$"):
         KafkaWitness().evaluate([from_file])
 
 
