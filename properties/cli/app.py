@@ -33,6 +33,7 @@ from .commands.races import races
 from .commands.regress import regress
 from .commands.replay import replay
 from .commands.run import run
+from .commands.sinks import sinks
 from .commands.upgrade import upgrade
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages, results
@@ -63,7 +64,7 @@ def _options(
     """Take the options of `streamproof` itself."""
 
 
-for command in (check, upgrade, replay, run, compare, mutants, fuzz, divergences, mcp, doctor):
+for command in (check, upgrade, replay, run, compare, mutants, fuzz, divergences, sinks, mcp, doctor):
     app.command()(command)
 app.command("broker-races")(races)
 app.add_typer(specs, name="spec")

@@ -16,12 +16,15 @@ from ...laws.variation import Variation
 from ...system.time_limit import seconds_left
 from ...witnesses.job.witness import EmittedBatches
 from ...witnesses.run_options import OF_SINKS, Moment
+from ..sinks.faults import FAULTS
 from .arguments import CheckOptions
 from .conclusion import limits, notes_on, unfinished
 from .job_check import JobCheck
 from .reports import JobReport
 from .verdicts import Violated
 
+NOT_ASKED = [fault.name.replace("-", " ") for fault in FAULTS if not fault.in_invariants]
+"""The faults that are played on the sinks of the table alone."""
 HISTORIES = 100
 """The number of histories of a check, unless the caller says: each runs in many ways."""
 
@@ -117,6 +120,8 @@ class Invariants:
             raise unfinished(before.judge.name, held, unrun)
         if before.judge.is_sink and before.judge.met.plan.has_function and RowsOneAtATime.of_jobs not in self.without:
             unsure.append(f"{RowsOneAtATime.of_jobs}: a sink may rely on a key's rows coming once in a batch")
+        if before.judge.is_sink:
+            unsure.append(f"{', '.join(NOT_ASKED)}: `streamproof sinks` plays these faults on sinks of its own")
         return JobReport(
             job=before.judge.name,
             says=f"{before.judge.name}: the output doesn't change with",

@@ -110,7 +110,7 @@ def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str])
         stdout=log,
         stderr=log,
         env=environment,
-        preexec_fn=_ending_with_parent(),
+        preexec_fn=ending_with_parent(),
         start_new_session=True,  # this process handles Ctrl-C
     )
     return _process
@@ -129,7 +129,7 @@ def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int,
         return read_int(file), UTF8Deserializer().loads(file)
 
 
-def _ending_with_parent() -> Callable[[], None] | None:
+def ending_with_parent() -> Callable[[], None] | None:
     """Return the function by which the child lets the system kill it when this process ends; only Linux has that.
 
     The end of the starting thread counts, so only the main thread may ask for it.

@@ -16,7 +16,7 @@ def test_an_option_is_read_as_one_whatever_is_in_it(folder: str) -> None:
 
 def test_only_the_main_thread_asks_for_the_end_of_the_jvm_with_its_own() -> None:
     asked = []
-    thread = threading.Thread(target=lambda: asked.append(spark_jvm._ending_with_parent()))
+    thread = threading.Thread(target=lambda: asked.append(spark_jvm.ending_with_parent()))
     thread.start()
     thread.join()
     assert asked == [None]

@@ -1,0 +1,89 @@
+"""A sink of the table: what it promises and by which document, how it writes, how its readers read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from ....reference.core.errors import install_command
+from ...generators.columns.forms.rows import Row
+from ...system.installed.requirements import installed
+from ...system.installed.spark_versions import arrow_table_of
+from .places import AFTER, BEFORE, DyingPlace, Places
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+Promise: TypeAlias = Literal["exactly once", "at least once", "nothing"]
+SinkResult: TypeAlias = Literal["rows", "totals"]
+WriteBatch: TypeAlias = "Callable[[DataFrame | pa.Table, int, str, Places], None]"
+Own: TypeAlias = "Callable[[DataStreamWriter, str, Places], StreamingQuery]"
+Writer: TypeAlias = Literal["spark", "python"]
+GUIDE = "https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html"
+
+
+@dataclass(frozen=True)
+class SinkContract:
+    """A sink.
+
+    Attributes:
+        name: Its name on the command line.
+        says: How it writes, in one sentence.
+        promises: What becomes of each row when the query's process dies.
+        document: Where this is promised.
+        read: Returns the rows that a reader finds in a target.
+        write: The function of `foreachBatch`, which stops at its places; None: it is a sink of Spark's own.
+        own: Starts a sink of Spark's own.
+        file: The name of its target.
+        result: Whether its rows are those of the input, or a total for each key.
+        places: The places at which it can stop.
+        writer: Whether Spark's tasks write, or this process.
+        library: The Python package that it needs; empty: none.
+        extra: The extra of streamproof that installs the package.
+        settings: Settings of the session.
+        memory: Whether the target lives in Spark's memory.
+    """
+
+    name: str
+    says: str
+    promises: Promise
+    document: str
+    read: Callable[[str], list[Row]]
+    write: WriteBatch | None = None
+    own: Own | None = None
+    file: str = "result"
+    result: SinkResult = "rows"
+    places: Sequence[DyingPlace] = (BEFORE, AFTER)
+    writer: Writer = "python"
+    library: str = ""
+    extra: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+    memory: bool = False
+
+    @property
+    def missing(self) -> str:
+        """Why it can't be played here; empty if it can."""
+        if not self.library or installed(self.library):
+            return ""
+        return f"{self.library} isn't installed: {install_command(self.extra)}"
+
+
+def table_of(rows: Any) -> pa.Table:
+    """Return the rows of a micro-batch."""
+    return rows if isinstance(rows, pa.Table) else arrow_table_of(rows)
+
+
+def halves(rows: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return the rows of a micro-batch in order, in two parts: of most histories with several rows each has some."""
+    found = sorted(tuple(row.values()) for row in table_of(rows).to_pylist())
+    second = [row for row in found if _parity(row)]
+    return [row for row in found if not _parity(row)], second
+
+
+def _parity(row: tuple[Any, ...]) -> int:
+    """Return a row's half: by its number, or of a total by its key."""
+    return (row[3] if len(row) > 3 else ord(row[1][0])) % 2

@@ -1,0 +1,78 @@
+"""A process of its own that is killed: it starts the queries that it is told of, and waits; or writes one batch.
+
+Its argument is a file of JSON: the queries, each with its sink, folder and target and where it stops. For one write it
+is the name of the sink, its target, the batch and the file with its rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from . import tracing
+from .cohorts import SinkCohort
+from .places import NOWHERE, Places
+from .sinks import sink_named
+
+
+def start_all(told: Path) -> None:
+    """Start the queries, say so, and wait; a query that ends leaves a file that says why."""
+    from ...system.visible import first_line
+    from ...witnesses.spark.session import spark_session
+    from .playing import FaultedQuery
+
+    asked: list[dict[str, Any]] = json.loads(told.read_text())
+    spark = spark_session(cores=2 + 2 * len(asked), any_provider=True)
+    jvm: Any = spark._jvm
+    told.with_suffix(".pids").write_text(f"{os.getpid()} {jvm.java.lang.ProcessHandle.current().pid()}")
+    watched = []
+
+    def watch(query: Any, marker: str) -> None:
+        why = ""
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            why = first_line(error)
+        Path(f"{marker}.ended").write_text(why)
+
+    for one in asked:
+        sink = sink_named(one["sink"])
+        play = FaultedQuery(spark, Path(one["folder"]), sink, SinkCohort(()), one["target"])
+        play.at = Places(one["place"], one["batch"], one["marker"], waits=True)
+        try:
+            query = play.start()
+        except Exception as error:
+            Path(f"{one['marker']}.ended").write_text(first_line(error))
+            continue
+        thread = threading.Thread(target=watch, args=(query, one["marker"]), daemon=True)
+        thread.start()
+        watched.append(thread)
+    for thread in watched:
+        thread.join()
+    spark.stop()
+
+
+def write_once(name: str, target: str, batch: int, rows: str) -> None:
+    """Write a batch, as the function of `foreachBatch` does, and be traced from then on."""
+    import pyarrow.parquet as pq
+
+    sink = sink_named(name)
+    assert sink.write is not None
+    if sink.library:
+        importlib.import_module(sink.library)  # to import it traced would take seconds
+    tracing.begin()
+    sink.write(pq.read_table(rows), batch, target, NOWHERE)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        if len(sys.argv) == 2:
+            start_all(Path(sys.argv[1]))
+        else:
+            write_once(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -1,0 +1,378 @@
+"""The faults of the table: what is done, and at which step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...witnesses.job.dying.checkpoints import remove, undo_commit
+from ...witnesses.job.sinks.files import LOG
+from .contracts import SinkContract
+from .judging import Seen
+from .places import AFTER, BEFORE, BETWEEN, CHECKED, NOWHERE, WITHIN, DyingPlace
+from .playing import ROWS, FaultedQuery
+
+AT = 1
+"""The batch in which the fault happens: batches are before it and behind it."""
+_FULL = {"spark": 2_600, "python": 600}
+"""The size in bytes that files may have on the full disk: the checkpoint's are smaller, the sink's larger."""
+_JOINED_S = 30
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault.
+
+    Attributes:
+        name: Its name on the command line.
+        says: What is done, in one sentence.
+        play: Plays it in the session of this process; None: it has no such way.
+        place: Where the query's process is killed, for the real way; None: it has no such way.
+        batch: The batch in which it is killed.
+        is_of_process: Whether the documents promise something for it: the death of a process on its own checkpoint.
+        unfit: Returns why it can't be played on a sink; empty if it can.
+        traced: Whether a process is killed at its operations on files.
+        waits: Whether the process isn't killed where it stands still, but goes on beside its successor.
+        in_invariants: Whether `invariants` plays it on a sink of the user's.
+    """
+
+    name: str
+    says: str
+    play: Callable[[FaultedQuery], Seen] | None
+    place: DyingPlace | None = None
+    batch: int = AT
+    is_of_process: bool = False
+    unfit: Callable[[SinkContract], str] = lambda sink: ""
+    traced: bool = False
+    waits: bool = False
+    in_invariants: bool = False
+
+
+def death_at(place: DyingPlace, batch: int = AT) -> Callable[[FaultedQuery], Seen]:
+    """Return a fault by which the query dies at a place: by an exception, or by files that are put back."""
+
+    def play(query: FaultedQuery) -> Seen:
+        if query.sink.own is not None and place != WITHIN and not query.sink.memory:
+            return _put_back(query, place, batch)
+        query.stops(place, batch)
+        if not query.dies(batch + 1):
+            return query.seen
+        query.observe()
+        return query.finish()
+
+    return play
+
+
+def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
+    """Put target and checkpoint back as they are at a place of a sink of Spark's own, which calls no function."""
+    query.run_until(batch)
+    target = Path(query.target)
+    before = query.save(target, "target before")
+    query.run_until(batch + 1)
+    if place == BEFORE:
+        query.restore(before, target)
+    undo_commit(query.checkpoint)
+    query.observe()
+    return query.finish()
+
+
+def in_commit(query: FaultedQuery) -> Seen:
+    """Take a batch out of the log of Spark's file sink: its files lie there, and no log names them."""
+    if not query.sink.name.startswith("file-"):
+        query.seen.unmet = "only Spark's file sink commits by a log that can be put back"
+        return query.seen
+    query.run_until(AT + 1)
+    logged = [*Path(query.target).rglob(f"{LOG}/{AT}*")]
+    remove(*logged)
+    undo_commit(query.checkpoint)
+    query.observe()
+    return query.finish()
+
+
+def repeated(query: FaultedQuery) -> Seen:
+    """Take the batch's commit entry away, twice."""
+    for _ in range(2):
+        query.run_until(AT + 1)
+        undo_commit(query.checkpoint)
+    query.observe()
+    return query.finish()
+
+
+def lost_connection(query: FaultedQuery) -> Seen:
+    """Raise an error once within a write, and once behind it; the process goes on, and starts the query again."""
+    for place in (WITHIN, AFTER):
+        if place in query.sink.places and (place == WITHIN or query.sink.own is None):
+            query.stops(place, AT)
+            if not query.dies(AT + 1):
+                return query.seen
+            query.observe()
+    return query.finish()
+
+
+def zombie(query: FaultedQuery) -> Seen:
+    """Let the write of a query go on that waits while its successor repeats the batch, and commits the next."""
+    if query.sink.write is None:
+        query.seen.unmet = "Spark's own sink has no function to call"
+        return query.seen
+    query.kept = query.folder / "kept"
+    query.stops(BEFORE, AT)
+    if not query.dies(AT + 1):
+        return query.seen
+    table, errors = query.kept / f"{AT}.parquet", []
+    at = query.stops(zombies_place(query.sink), AT, waits=True)
+    query.at, query.kept = NOWHERE, None
+
+    def write() -> None:
+        try:
+            rows = query.spark.read.parquet(str(table))
+            columns = (
+                ["history", "key", "total"] if query.sink.result == "totals" else ["history", "key", "amount", "id"]
+            )
+            query.write(rows.select(*columns), AT, at)
+        except Exception as error:
+            errors.append(str(error))
+
+    old = threading.Thread(target=write, daemon=True)
+    old.start()
+    while not at.is_met and old.is_alive():
+        old.join(0.05)
+    why = query.run_until(AT + 2)
+    query.observe()
+    Path(f"{at.marker}.go").touch()
+    old.join(_JOINED_S)
+    query.seen.refusals += [f"the zombie: {one}" for one in errors] + [f"its successor: {why}"] * bool(why)
+    query.observe()
+    return query.finish()
+
+
+def zombies_place(sink: SinkContract) -> DyingPlace:
+    """Return the place at which a zombie waits: where it has seen what it goes by."""
+    if CHECKED in sink.places:
+        return CHECKED
+    return BEFORE if sink.own is None or WITHIN not in sink.places else WITHIN
+
+
+def two_queries(query: FaultedQuery) -> Seen:
+    """Let a second query write to the same target, with a checkpoint and rows of its own."""
+    folder = query.folder / "second"
+    folder.mkdir()
+    other = FaultedQuery(query.spark, folder, query.sink, query.cohort, query.target, second=True)
+    for batches in (2, 4):
+        for one, name in ((query, "first"), (other, "second")):
+            if why := one.run_until(batches):
+                query.seen.refusals.append(f"the {name} query: {why}")
+    query.seen.second = True
+    return query.finish()
+
+
+def full_disk(query: FaultedQuery) -> Seen:
+    """Let files grow to a small size only, while the batch is written; then there is room again."""
+    if sys.platform != "linux":
+        query.seen.unmet = "Linux alone limits the files of another process"
+        return query.seen
+    query.filling = True
+    query.run_until(AT)
+    query.make_available(AT + 1)
+    with _small_files(query):
+        why = query.run_until(AT + 1)
+    if not why:
+        query.seen.unmet = "the batch has room on the disk"
+        return query.seen
+    query.observe()
+    return query.finish()
+
+
+@contextlib.contextmanager
+def _small_files(query: FaultedQuery) -> Iterator[None]:
+    """Limit the size of files, for the process whose writes are the sink's."""
+    import resource
+
+    pid = os.getpid()
+    if query.sink.writer == "spark":
+        pid = int(query.spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FULL[query.sink.writer], before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+def retention(query: FaultedQuery) -> Seen:
+    """Remove the files of the target that are as old as the first batch, as the rule of a bucket does."""
+    query.run_until(AT)
+    target = Path(query.target)
+    old = {path: path.stat().st_mtime_ns for path in target.rglob("*") if path.is_file()}
+    query.run_until(AT + 1)
+    gone = [path for path, time in old.items() if path.exists() and path.stat().st_mtime_ns == time]
+    if not gone:
+        query.seen.unmet = "each of its files is written to again"
+        return query.seen
+    for path in gone:
+        path.unlink()
+    query.seen.batches = range(AT, len(query.batches))
+    return query.finish()
+
+
+def old_checkpoint(query: FaultedQuery) -> Seen:
+    """Put back the checkpoint of the first batch after three; what has come since is one micro-batch."""
+    query.run_until(AT)
+    saved = query.save(query.checkpoint, "yesterday")
+    query.run_until(AT + 2)
+    query.restore(saved, query.checkpoint)
+    query.files_per_batch = len(query.batches)
+    return query.finish()
+
+
+def deleted_checkpoint(query: FaultedQuery) -> Seen:
+    """Delete the checkpoint after three batches; the source is read again from its start, in one micro-batch."""
+    query.run_until(AT + 2)
+    shutil.rmtree(query.checkpoint)
+    query.files_per_batch = len(query.batches)
+    return query.finish()
+
+
+def deleted_checkpoint_latest(query: FaultedQuery) -> Seen:
+    """Delete the checkpoint after three batches; the source goes on with what is new."""
+    query.run_until(AT + 2)
+    shutil.rmtree(query.checkpoint)
+    for path in query.folders[ROWS].glob("*.parquet"):
+        path.unlink()
+    return query.finish()
+
+
+def _lacks(place: DyingPlace) -> Callable[[SinkContract], str]:
+    why = {
+        WITHIN: "its write is one call of a library",
+        BETWEEN: "it writes once",
+    }
+    return lambda sink: "" if place in sink.places else why.get(place, f"it can't be stopped {place}")
+
+
+def _needs_state(sink: SinkContract) -> str:
+    return "" if sink.result == "totals" else "its query keeps no state"
+
+
+def _has_files(sink: SinkContract) -> str:
+    return {
+        "memory": "it is in memory",
+        "jdbc": "its files are a database's, in the JVM of Spark",
+        "foreach": "its files are written by Spark's Python workers, and each batch appends to all",
+    }.get(sink.name, "")
+
+
+def _is_kept(sink: SinkContract) -> str:
+    return "its table is lost with its process" if sink.memory else ""
+
+
+def _commits(sink: SinkContract) -> str:
+    if (sink.own is None and sink.writer == "python") or sink.name.startswith("file-"):
+        return ""
+    return "its tasks commit in Spark's JVM" if not sink.memory else "it commits nothing"
+
+
+FAULTS = [
+    Fault(
+        "death-before-write",
+        "SIGKILL before the sink's first write",
+        death_at(BEFORE),
+        BEFORE,
+        is_of_process=True,
+        in_invariants=True,
+        unfit=_lacks(BEFORE),
+    ),
+    Fault(
+        "death-within-write",
+        "SIGKILL within a write, with some of the batch's rows written",
+        death_at(WITHIN),
+        WITHIN,
+        is_of_process=True,
+        in_invariants=True,
+        unfit=_lacks(WITHIN),
+    ),
+    Fault(
+        "death-between-writes",
+        "SIGKILL between two writes",
+        death_at(BETWEEN),
+        BETWEEN,
+        is_of_process=True,
+        in_invariants=True,
+        unfit=_lacks(BETWEEN),
+    ),
+    Fault(
+        "death-in-commit",
+        "SIGKILL at the n-th operation on the target's files",
+        in_commit,
+        is_of_process=True,
+        unfit=_commits,
+        traced=True,
+    ),
+    Fault(
+        "death-before-commit",
+        "SIGKILL after the sink's commit, before Spark's",
+        death_at(AFTER),
+        AFTER,
+        is_of_process=True,
+        in_invariants=True,
+        unfit=_lacks(AFTER),
+    ),
+    Fault(
+        "death-before-upload",
+        "SIGKILL after Spark's commit, before a snapshot of the state is written",
+        death_at(BEFORE, AT + 1),
+        BEFORE,
+        AT + 1,
+        is_of_process=True,
+        in_invariants=True,
+        unfit=_needs_state,
+    ),
+    Fault(
+        "repeated-batch",
+        "the batch's commit entry is taken away, twice",
+        repeated,
+        is_of_process=True,
+        in_invariants=True,
+        unfit=_is_kept,
+    ),
+    Fault(
+        "lost-connection",
+        "an error once within the write, and once behind it; the process lives",
+        lost_connection,
+        is_of_process=True,
+    ),
+    Fault(
+        "full-disk",
+        "files can't grow while the batch is written",
+        full_disk,
+        is_of_process=True,
+        unfit=_has_files,
+    ),
+    Fault(
+        "zombie",
+        "a query goes on beside its successor, and writes last",
+        zombie,
+        AFTER,
+        waits=True,
+        unfit=lambda sink: "each process has its own" if sink.memory else "",
+    ),
+    Fault(
+        "two-queries",
+        "two queries with a checkpoint each write to one target",
+        two_queries,
+        unfit=lambda sink: "each query has its own" if sink.memory else "",
+    ),
+    Fault("retention", "the target's old files are removed by their age", retention, unfit=_has_files),
+    Fault("old-checkpoint", "the checkpoint is restored from yesterday", old_checkpoint),
+    Fault("deleted-checkpoint", "the checkpoint is deleted; the source is read from its start", deleted_checkpoint),
+    Fault(
+        "deleted-checkpoint-latest",
+        "the checkpoint is deleted; the source goes on with what is new",
+        deleted_checkpoint_latest,
+    ),
+]

@@ -1,0 +1,223 @@
+"""Real deaths: queries in a process that is killed while they stand still, and go on in this process's session."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....reference.core.errors import StreamproofError
+from ...witnesses.job.sinks.files import LOG
+from ...witnesses.spark.platform.jvm import ending_with_parent
+from . import dying, tracing
+from .contracts import SinkContract
+from .faults import AT, Fault, zombies_place
+from .judging import Seen
+from .places import AFTER, BEFORE, DyingPlace
+from .playing import FaultedQuery
+
+WAIT_S = 120.0
+"""How long queries may take to come to their places."""
+TRACED = 4
+"""The most operations at which a process is killed in its commit."""
+_LOOKS_S = 0.002
+
+
+@dataclass
+class Dying:
+    """A query that is to die.
+
+    Attributes:
+        play: The query, as it goes on after the death.
+        fault: The fault.
+        marker: The file that says that it stands still.
+    """
+
+    play: FaultedQuery
+    fault: Fault
+    marker: Path
+
+    @property
+    def place(self) -> DyingPlace:
+        """Where it stands still."""
+        if self.fault.waits:
+            return zombies_place(self.play.sink)
+        assert self.fault.place is not None
+        return self.fault.place
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it is stopped when a file of its log is there; see `is_watched`."""
+        return is_watched(self.play.sink, self.fault)
+
+    @property
+    def ended(self) -> str | None:
+        """Why its query has ended; None: it hasn't."""
+        path = Path(f"{self.marker}.ended")
+        return path.read_text() if path.exists() else None
+
+    def told(self) -> dict[str, Any]:
+        """Return what the process is told that starts the query."""
+        return {
+            "sink": self.play.sink.name,
+            "folder": str(self.play.folder),
+            "target": self.play.target,
+            "place": None if self.is_watched else self.place,
+            "batch": self.fault.batch,
+            "marker": str(self.marker),
+        }
+
+
+def is_watched(sink: SinkContract, fault: Fault) -> bool:
+    """Return whether a sink calls nothing at a fault's place, and so is stopped when a file of its log is there."""
+    return fault.place == AFTER and not fault.waits and sink.name.startswith("file-")
+
+
+def dying_of(play: FaultedQuery, fault: Fault) -> Dying:
+    """Return a query that is to die by a fault; its first batches are handed over."""
+    play.make_available(fault.batch + 1)
+    return Dying(play, fault, play.folder / f"stands still {play.sink.name}")
+
+
+def kill_together(queries: Sequence[Dying], folder: Path) -> None:
+    """Let queries come to their places in one process, kill it, and note those that haven't come there."""
+    with _process(queries, folder) as pids:
+        _await(queries, pids)
+    for query in queries:
+        if not query.marker.exists():
+            query.play.seen.unmet = f"its query doesn't come to this place: {query.ended or 'in time'}"
+
+
+def seen_after_death(query: Dying) -> Seen:
+    """Read what the death has left, and let the query go on in this process."""
+    if not query.play.seen.unmet:
+        query.play.observe()
+        query.play.finish()
+    return query.play.seen
+
+
+def zombies(queries: Sequence[Dying], folder: Path) -> None:
+    """Let queries stand still in another process while their successors write, and then go on and write last."""
+    with _process(queries, folder) as pids:
+        _await(queries, pids)
+        successors = [query for query in queries if query.marker.exists()]
+        for query in successors:
+            if why := query.play.run_until(AT + 2):
+                query.play.seen.refusals.append(f"its successor: {why}")
+            query.play.observe()
+            Path(f"{query.marker}.go").touch()
+        end = time.monotonic() + WAIT_S
+        while any(query.ended is None for query in successors) and time.monotonic() < end:
+            time.sleep(0.05)
+    for query in queries:
+        if query not in successors:
+            query.play.seen.unmet = f"its query doesn't come to this place: {query.ended or 'in time'}"
+            continue
+        if query.ended:
+            query.play.seen.refusals.append(f"the zombie: {query.ended}")
+        query.play.observe()
+        query.play.finish()
+
+
+@contextlib.contextmanager
+def _process(queries: Sequence[Dying], folder: Path) -> Iterator[list[int]]:
+    """Start queries in a process of its own, and kill it and its JVM at the end."""
+    told = folder / "queries.json"
+    told.write_text(json.dumps([query.told() for query in queries]))
+    pids: list[int] = []
+    with (folder / "process.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", dying.__name__, str(told)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=ending_with_parent(),
+        )
+        try:
+            end = time.monotonic() + WAIT_S
+            while not (said := told.with_suffix(".pids")).exists() or len(said.read_text().split()) < 2:
+                if process.poll() is not None or time.monotonic() > end:
+                    tail = (folder / "process.log").read_text(errors="replace").strip().splitlines()[-1:]
+                    raise StreamproofError(f"the process that is to be killed didn't start: {''.join(tail)}")
+                time.sleep(0.05)
+            pids += [int(one) for one in reversed(said.read_text().split())]
+            yield pids
+        finally:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+            for pid in pids:
+                _await_end(pid)
+
+
+def _await_end(pid: int) -> None:
+    """Wait until a killed process has ended: until then it holds its files and locks."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return
+        except OSError:
+            return
+        time.sleep(_LOOKS_S)
+
+
+def _await(queries: Sequence[Dying], pids: Sequence[int]) -> None:
+    """Wait until each query stands still or has ended; stop the JVM where a query is watched and its log is there."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        waiting = [query for query in queries if not query.marker.exists() and query.ended is None]
+        if not waiting:
+            return
+        for query in waiting:
+            if query.is_watched and (Path(query.play.target) / LOG / str(query.fault.batch)).exists():
+                os.kill(pids[0], signal.SIGSTOP)
+                if not (query.play.checkpoint / "commits" / str(query.fault.batch)).exists():
+                    query.marker.touch()
+                return
+        time.sleep(_LOOKS_S)
+
+
+def killed_in_commit(play: FaultedQuery) -> Iterator[tuple[str, FaultedQuery]]:
+    """Kill a process at some of its operations on the target's files; yield each, and the query that goes on.
+
+    Raises:
+        StreamproofError: No process can be traced here.
+    """
+    play.kept = play.folder / "kept"
+    play.stops(BEFORE, AT)
+    if not play.dies(AT + 1):
+        return
+    before, rows = play.save(Path(play.target).parent, "target before"), play.kept / f"{AT}.parquet"
+    play.kept, checkpoint = None, play.save(play.checkpoint, "checkpoint before")
+    count = _traced(0, play, rows)["operations"]
+    for number in [count * (2 * part + 1) // (2 * TRACED) + 1 for part in range(min(TRACED, count))]:
+        play.restore(before, Path(play.target).parent)
+        play.restore(checkpoint, play.checkpoint)
+        play.seen = Seen(play.seen.batches)
+        said = _traced(number, play, rows)
+        yield f"operation {number} of {count}, {said.get('killed at', 'behind its end')}", play
+
+
+def _traced(number: int, play: FaultedQuery, rows: Path) -> dict[str, Any]:
+    target = str(Path(play.target).parent)
+    write = [sys.executable, "-m", dying.__name__, play.sink.name, play.target, str(AT), str(rows)]
+    command = [sys.executable, tracing.__file__, str(number), target, *write]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_S)
+    try:
+        found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        why = (ended.stderr.strip().splitlines() or ["it prints nothing"])[-1]
+        raise StreamproofError(f"no process can be killed in its commit here: {why}") from None
+    return found

@@ -1,0 +1,214 @@
+"""Sinks that write to a database in a function of `foreachBatch`: by appending, by key, and with a guard."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...generators.columns.forms.rows import Row
+from ...witnesses.job.sinks.databases import DuckDBStore, SQLiteTable
+from .contracts import GUIDE, SinkContract, WriteBatch, halves
+from .places import AFTER, BEFORE, BETWEEN, CHECKED, WITHIN, Places
+
+ROWS = "CREATE TABLE IF NOT EXISTS result (history BIGINT, key VARCHAR(9), amount BIGINT, id BIGINT)"
+TOTALS = "CREATE TABLE IF NOT EXISTS result (history BIGINT, key VARCHAR(9), total BIGINT, PRIMARY KEY (history, key))"
+GUARD = "CREATE TABLE IF NOT EXISTS done (batch BIGINT PRIMARY KEY)"
+INSERT = "INSERT INTO result VALUES (?, ?, ?, ?)"
+UPSERT = "INSERT INTO result VALUES (?, ?, ?) ON CONFLICT (history, key) DO UPDATE SET total = excluded.total"
+NO_PROMISE = "no document: seen in articles"
+Database = Any
+"""A connection of SQLite or DuckDB."""
+
+
+@contextlib.contextmanager
+def sqlite(target: str) -> Iterator[Database]:
+    """Open an SQLite database whose transactions are those that are asked for."""
+    with contextlib.closing(sqlite3.connect(target, timeout=2, isolation_level=None)) as database:
+        yield database
+
+
+@contextlib.contextmanager
+def duckdb(target: str) -> Iterator[Database]:
+    """Open a DuckDB database."""
+    from ...witnesses.duckdb.connection import open_file
+
+    with open_file(target) as database:
+        yield database
+
+
+@contextlib.contextmanager
+def transaction(database: Database) -> Iterator[None]:
+    """Commit what is done within it, or nothing."""
+    database.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):  # the database may have rolled back by itself
+            database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def insert(database: Database, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows, if there are any."""
+    if rows:
+        database.executemany(statement, rows)
+
+
+def at_once(
+    opened: Callable[[str], contextlib.AbstractContextManager[Database]], create: str, statement: str
+) -> WriteBatch:
+    """Return a function that writes a micro-batch in one transaction."""
+
+    def write(rows: Any, batch: int, target: str, at: Places) -> None:
+        first, second = halves(rows)
+        with opened(target) as database:
+            database.execute(create)
+            with transaction(database):
+                insert(database, statement, first)
+                at.reach(WITHIN, batch)
+                insert(database, statement, second)
+
+    return write
+
+
+def by_row(rows: Any, batch: int, target: str, at: Places) -> None:
+    """Write each half of a micro-batch in a transaction of its own, as a driver with autocommit does each row."""
+    first, second = halves(rows)
+    with sqlite(target) as database:
+        database.execute(ROWS)
+        with transaction(database):
+            insert(database, INSERT, first)
+        at.reach(WITHIN, batch)
+        with transaction(database):
+            insert(database, INSERT, second)
+
+
+def is_done(database: Database, batch: int) -> bool:
+    """Return whether the guard table has a micro-batch."""
+    database.execute(ROWS)
+    database.execute(GUARD)
+    return bool(database.execute("SELECT 1 FROM done WHERE batch = ?", [batch]).fetchall())
+
+
+def guard_after(rows: Any, batch: int, target: str, at: Places) -> None:
+    """Write a micro-batch that the guard table hasn't, then note it there."""
+    first, second = halves(rows)
+    with sqlite(target) as database:
+        if is_done(database, batch):
+            return
+        at.reach(CHECKED, batch)
+        with transaction(database):
+            insert(database, INSERT, first)
+            at.reach(WITHIN, batch)
+            insert(database, INSERT, second)
+        at.reach(BETWEEN, batch)
+        database.execute("INSERT OR IGNORE INTO done VALUES (?)", [batch])
+
+
+def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
+    """Note a micro-batch in the guard table, then write it."""
+    first, second = halves(rows)
+    with sqlite(target) as database:
+        if is_done(database, batch):
+            return
+        at.reach(CHECKED, batch)
+        database.execute("INSERT OR IGNORE INTO done VALUES (?)", [batch])
+        at.reach(BETWEEN, batch)
+        with transaction(database):
+            insert(database, INSERT, first)
+            at.reach(WITHIN, batch)
+            insert(database, INSERT, second)
+
+
+def guard_within(rows: Any, batch: int, target: str, at: Places) -> None:
+    """Write a micro-batch and its number in one transaction, which the number's key lets commit once."""
+    first, second = halves(rows)
+    with sqlite(target) as database:
+        if is_done(database, batch):
+            return
+        at.reach(CHECKED, batch)
+        with transaction(database):
+            database.execute("INSERT INTO done VALUES (?)", [batch])
+            insert(database, INSERT, first)
+            at.reach(WITHIN, batch)
+            insert(database, INSERT, second)
+
+
+def rows_of_sqlite(target: str) -> list[Row]:
+    """Return the rows of the table `result`; none where it isn't yet."""
+    return SQLiteTable(table="result").rows(target)
+
+
+_GUARDED = (BEFORE, CHECKED, WITHIN, BETWEEN, AFTER)
+_USING = f"{GUIDE}#foreachbatch"
+SINKS = [
+    SinkContract(
+        "sqlite-append",
+        "foreachBatch inserts the batch into SQLite, in one transaction",
+        "at least once",
+        _USING,
+        rows_of_sqlite,
+        at_once(sqlite, ROWS, INSERT),
+        places=(BEFORE, WITHIN, AFTER),
+    ),
+    SinkContract(
+        "sqlite-by-row",
+        "foreachBatch inserts the batch into SQLite in two commits, as with autocommit",
+        "at least once",
+        _USING,
+        rows_of_sqlite,
+        by_row,
+        places=(BEFORE, WITHIN, AFTER),
+    ),
+    SinkContract(
+        "sqlite-upsert",
+        "foreachBatch upserts the total of each key into SQLite, in one transaction",
+        "exactly once",
+        "https://sqlite.org/lang_upsert.html",
+        rows_of_sqlite,
+        at_once(sqlite, TOTALS, UPSERT),
+        result="totals",
+        places=(BEFORE, WITHIN, AFTER),
+    ),
+    SinkContract(
+        "duckdb-upsert",
+        "foreachBatch upserts the total of each key into DuckDB, in one transaction",
+        "exactly once",
+        "https://duckdb.org/docs/stable/sql/statements/insert#on-conflict-clause",
+        DuckDBStore(table="result").rows,
+        at_once(duckdb, TOTALS, UPSERT),
+        result="totals",
+        places=(BEFORE, WITHIN, AFTER),
+        library="duckdb",
+    ),
+    SinkContract(
+        "guard-after",
+        "foreachBatch writes a batch that a table of batches lacks, then notes it there",
+        "nothing",
+        NO_PROMISE,
+        rows_of_sqlite,
+        guard_after,
+        places=_GUARDED,
+    ),
+    SinkContract(
+        "guard-before",
+        "foreachBatch notes a batch in a table of batches, then writes it",
+        "nothing",
+        NO_PROMISE,
+        rows_of_sqlite,
+        guard_before,
+        places=_GUARDED,
+    ),
+    SinkContract(
+        "transaction",
+        "foreachBatch writes a batch and its number, a primary key, in one transaction",
+        "exactly once",
+        _USING,
+        rows_of_sqlite,
+        guard_within,
+        places=(BEFORE, CHECKED, WITHIN, AFTER),
+    ),
+]

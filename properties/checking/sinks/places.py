@@ -1,0 +1,91 @@
+"""The places within a sink's write at which its process dies, or waits for its death."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ...witnesses.spark.failures import PlannedCrash
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DyingPlace: TypeAlias = Literal[
+    "before its write", "behind its check", "within a write", "between two writes", "after its write"
+]
+BEFORE: DyingPlace = "before its write"
+CHECKED: DyingPlace = "behind its check"
+WITHIN: DyingPlace = "within a write"
+BETWEEN: DyingPlace = "between two writes"
+AFTER: DyingPlace = "after its write"
+PER_BATCH = 100
+"""The rows of batch 2 have numbers from 200 on."""
+SETTLES_S = 1.0
+"""How long the task of one partition waits within a write, so that the task of the other can end."""
+_LOOKS_S = 0.02
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where one query stops, once.
+
+    Tasks of Spark have a memory of their own, so a file says that the query has stopped.
+
+    Attributes:
+        place: The place; None: it doesn't stop.
+        batch: The number of the micro-batch.
+        marker: The file that is made there.
+        waits: Whether it waits there, until a file with `.go` behind the marker's name is made; else it fails.
+    """
+
+    place: DyingPlace | None = None
+    batch: int = -1
+    marker: str = ""
+    waits: bool = False
+
+    def reach(self, place: DyingPlace, batch: int) -> None:
+        """Stop, if the query stops at this place.
+
+        Raises:
+            RuntimeError: It dies there.
+        """
+        if (place, batch) == (self.place, self.batch) and not self.is_met:
+            self.stop()
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the query has stopped."""
+        return bool(self.marker) and Path(self.marker).exists()
+
+    def stop(self) -> None:
+        """Stop here.
+
+        Raises:
+            RuntimeError: It dies here.
+        """
+        marker = Path(self.marker)
+        marker.touch()
+        if not self.waits:
+            raise RuntimeError(PlannedCrash.__name__)
+        while marker.exists() and not Path(f"{marker}.go").exists():
+            time.sleep(_LOOKS_S)
+
+    def frame(self, rows: DataFrame) -> DataFrame:
+        """Return rows that Spark writes: their tasks stop before the first row, or within a write in one partition."""
+        if self.place not in (BEFORE, WITHIN):
+            return rows
+        from pyspark.sql import functions as F
+
+        def passes(number: int) -> bool:
+            is_second = bool(number % 2)
+            if number // PER_BATCH == self.batch and (self.place == BEFORE or is_second) and not self.is_met:
+                time.sleep(SETTLES_S * is_second)
+                self.stop()
+            return True
+
+        return rows.where(F.udf(lambda number: passes(number), "boolean")("id"))  # without hints, of which it warns
+
+
+NOWHERE = Places()

@@ -1,0 +1,192 @@
+"""Plays a fault on a sink: a query over the batches of a cohort, stopped, restarted and read as the fault asks."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from ....reference.core.errors import StreamproofError
+from ...system.visible import first_line
+from ...witnesses.run_options import PLAIN
+from ...witnesses.spark.engine import PreparedQuery, hand_over, wait
+from ...witnesses.spark.failures import MachineTooBusy, PlannedCrash, reported_failures
+from ...witnesses.spark.session import why_jvm_died
+from .cohorts import BATCHES, SCHEMA, SinkCohort
+from .contracts import SinkContract, table_of
+from .judging import FoundRows, Seen, found_in
+from .places import AFTER, BEFORE, NOWHERE, DyingPlace, Places
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamReader, StreamingQuery
+
+ATTEMPTS = 3
+"""How often a query is started again before it counts as stuck."""
+QUERY_S = 45.0
+ROWS = "rows"
+
+
+class FaultedQuery(PreparedQuery):
+    """One sink's query under one fault.
+
+    Args:
+        spark: The session.
+        folder: The folder of the query.
+        sink: The sink.
+        cohort: The histories.
+        target: The target; by default one in the folder.
+        second: Whether it is a second query, with rows of its own.
+
+    Attributes:
+        at: Where the query stops.
+        seen: What is seen.
+        files_per_batch: The number of files that a micro-batch reads.
+        filling: Whether its second batch has rows that fill a disk.
+    """
+
+    refused = ("", {})
+    seconds = QUERY_S
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        sink: SinkContract,
+        cohort: SinkCohort,
+        target: str = "",
+        second: bool = False,
+    ) -> None:
+        super().__init__(spark, folder, [{ROWS: SCHEMA.empty_table()}] * BATCHES, PLAIN)
+        self.sink, self.cohort, self.second, self.folder = sink, cohort, second, folder
+        self.target = target or str(folder / "target" / sink.file)
+        Path(self.target).parent.mkdir(exist_ok=True)
+        if sink.name.startswith("iceberg"):
+            Path(self.target).mkdir(exist_ok=True)
+        self.at: Places = NOWHERE
+        self.seen = Seen(range(BATCHES))
+        self.files_per_batch, self.filling = 1, False
+        self.kept: Path | None = None
+
+    def reader(self, name: str) -> DataStreamReader:
+        """Return the reader of the rows, which reads so many files in a micro-batch."""
+        return super().reader(name).option("maxFilesPerTrigger", self.files_per_batch)
+
+    def place(self, batch_id: int) -> tuple[int, bool]:
+        """Return the batch of a micro-batch: each has one."""
+        return batch_id, True
+
+    def make_available(self, count: int) -> None:
+        """Write the files of the first batches, those of the cohort."""
+        for batch in range(self.available, count):
+            table = self.cohort.table(batch, self.second, self.filling and batch == 1)
+            hand_over(table, batch, self.folders[ROWS])
+        self.available = max(self.available, count)
+
+    def start(self) -> StreamingQuery:
+        """Start the sink's query; rows that Spark's tasks write are in two partitions."""
+        from pyspark.sql import functions as F
+
+        rows, sink, at = self.stream(ROWS), self.sink, self.at
+        if sink.writer == "spark":
+            rows = rows.where("id % 2 = 0").union(rows.where("id % 2 = 1"))
+        if sink.result == "totals":
+            rows = rows.groupBy("history", "key").agg(F.sum("amount").alias("total"))
+        elif sink.own is not None:
+            rows = at.frame(rows)
+        for name, value in sink.settings:
+            self.spark.conf.set(name, value)
+        writer = rows.writeStream.outputMode("update" if sink.result == "totals" else "append")
+        writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
+        try:
+            if sink.own is not None:
+                return sink.own(writer, self.target, at)
+            return writer.foreachBatch(self.callbacks.noted(self.written)).start()
+        finally:
+            for name, _ in sink.settings:
+                self.spark.conf.unset(name)
+
+    def written(self, rows: DataFrame, batch: int) -> None:
+        """Write a micro-batch, as the function of `foreachBatch`."""
+        self.write(rows, batch, self.at)
+
+    def write(self, rows: Any, batch: int, at: Places) -> None:
+        """Write rows as a micro-batch, and stop before it or behind it if it is the place."""
+        assert self.sink.write is not None
+        if self.kept is not None:
+            self.kept.mkdir(exist_ok=True)
+            pq.write_table(table_of(rows), self.kept / f"{batch}.parquet")
+        at.reach(BEFORE, batch)
+        self.sink.write(rows, batch, self.target, at)
+        at.reach(AFTER, batch)
+
+    def stops(self, place: DyingPlace, batch: int, waits: bool = False) -> Places:
+        """Let the query stop at a place, once; it fails there, or waits."""
+        number = len([*self.folder.glob("stopped *")])
+        self.at = Places(place, batch, str(self.folder / f"stopped {number} {self.sink.name}"), waits)
+        return self.at
+
+    def run_until(self, batches: int) -> str:
+        """Start the query until it has written the first batches; return why it failed, empty if it hasn't."""
+        self.make_available(batches)
+        try:
+            with self.running() as query:
+                wait(query, self.seconds, self.callbacks)
+        except MachineTooBusy:
+            raise
+        except StreamproofError as error:
+            if why_jvm_died(error) is not None:
+                raise
+            return str(getattr(error, "cause", "") or error.message)
+        return ""
+
+    def dies(self, batches: int) -> bool:
+        """Run until the query dies where it is to; note that the fault wasn't met if it doesn't."""
+        why = self.run_until(batches)
+        if not self.at.is_met:
+            self.seen.unmet = f"the query doesn't come to this place{f': {why}' if why else ''}"
+        elif why and PlannedCrash.__name__ not in why:
+            self.seen.refusals.append(why)
+        self.at = NOWHERE
+        return not self.seen.unmet
+
+    def observe(self) -> None:
+        """Read what a reader finds in between, if it can read."""
+        with contextlib.suppress(Exception):  # a reader of any library
+            self.seen.readings.append(self.found())
+
+    def found(self) -> FoundRows:
+        """Return what a reader finds."""
+        with reported_failures():
+            return found_in(self.sink.read(self.target), self.sink.result == "totals")
+
+    def finish(self) -> Seen:
+        """Start the query until all batches are written, and read the target."""
+        why = ""
+        for _ in range(ATTEMPTS):
+            if not (why := self.run_until(BATCHES)):
+                break
+        if why:
+            self.seen.stuck = why
+        else:
+            try:
+                self.seen.end = self.found()
+            except Exception as error:
+                self.seen.stuck = f"its readers fail: {getattr(error, 'cause', '') or first_line(error)}"
+        return self.seen
+
+    def restore(self, saved: Path, to: Path) -> None:
+        """Put a folder back as it was saved."""
+        shutil.rmtree(to, ignore_errors=True)
+        if saved.exists():
+            shutil.copytree(saved, to)
+
+    def save(self, folder: Path, name: str) -> Path:
+        """Save a folder, and return where."""
+        saved = self.folder / name
+        if folder.is_dir():
+            shutil.copytree(folder, saved)
+        return saved

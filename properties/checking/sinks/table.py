@@ -1,0 +1,292 @@
+"""The table of sinks and faults: each cell played by hand and by a real death, judged, and explained."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.progress import doing
+from ...system.work import temporary_folder
+from ...witnesses.spark.session import spark_session, work_folder
+from . import tracing
+from .causes import cause_of
+from .cohorts import SinkCohort, payments
+from .contracts import SinkContract
+from .faults import FAULTS, Fault
+from .judging import BAD, BROKEN_BY, Seen, SinkVerdict, judged
+from .killing import dying_of, is_watched, kill_together, killed_in_commit, seen_after_death, zombies
+from .playing import FaultedQuery
+from .sinks import SINKS
+
+HISTORIES = 60
+TOGETHER = 8
+"""The most queries that die in one process."""
+
+
+@dataclass(frozen=True)
+class PlayedFault:
+    """A fault as it was played in one way.
+
+    Attributes:
+        counts: The number of histories with each bad verdict.
+        smallest: The smallest history with each, in words.
+        refusals: What was refused, and why.
+        why: Why the query or its readers can't go on; empty if they can.
+        unmet: Why it wasn't played; empty if it was.
+        seconds: How long it took.
+    """
+
+    counts: Mapping[SinkVerdict, int] = field(default_factory=dict)
+    smallest: Mapping[SinkVerdict, str] = field(default_factory=dict)
+    refusals: Sequence[str] = ()
+    why: str = ""
+    unmet: str = ""
+    seconds: float = 0.0
+
+    @property
+    def verdicts(self) -> tuple[SinkVerdict, ...]:
+        """The verdicts, the worst first."""
+        if self.unmet:
+            return ("not played",)
+        refused: list[SinkVerdict] = ["refused"] if self.refusals else []
+        return (*(one for one in BAD if one in self.counts), *refused) or ("kept",)
+
+    def with_other(self, other: PlayedFault) -> PlayedFault:
+        """Return the worst of both, for a fault that is played at several places."""
+        if self.unmet or other.unmet:
+            return self if other.unmet else other
+        counts = {one: max(self.counts.get(one, 0), other.counts.get(one, 0)) for one in BAD}
+        return PlayedFault(
+            {one: count for one, count in counts.items() if count},
+            {**other.smallest, **self.smallest},
+            [*self.refusals, *other.refusals],
+            self.why or other.why,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A sink under a fault.
+
+    Attributes:
+        sink: The sink.
+        fault: The fault.
+        by_hand: As played in one process: by an exception, or by files that are put back.
+        killed: As played by a process that is killed, or goes on beside its successor.
+        unfit: Why the fault has no place on the sink; empty if it has one.
+    """
+
+    sink: SinkContract
+    fault: Fault
+    by_hand: PlayedFault | None = None
+    killed: PlayedFault | None = None
+    unfit: str = ""
+
+    @property
+    def ways(self) -> Mapping[str, PlayedFault]:
+        """The ways in which it was played."""
+        both = {"by hand": self.by_hand, "killed": self.killed}
+        return {name: way for name, way in both.items() if way is not None and not way.unmet}
+
+    @property
+    def played(self) -> PlayedFault:
+        """Both ways together, the worst of each."""
+        found = PlayedFault(unmet=self.unfit or self._unmet)
+        for way in self.ways.values():
+            found = found.with_other(way) if not found.unmet else way
+        return found
+
+    @property
+    def _unmet(self) -> str:
+        return "; ".join(dict.fromkeys(way.unmet for way in (self.by_hand, self.killed) if way and way.unmet))
+
+    @property
+    def verdicts(self) -> tuple[SinkVerdict, ...]:
+        """The verdicts of both ways, the worst first."""
+        return self.played.verdicts
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the sink's document promises otherwise."""
+        return self.fault.is_of_process and bool({*self.verdicts} & {*BROKEN_BY[self.sink.promises]})
+
+    @property
+    def differs(self) -> bool:
+        """Whether both ways were played and have other verdicts."""
+        return len({way.verdicts for way in self.ways.values()}) > 1
+
+    @property
+    def cause(self) -> tuple[str, str]:
+        """The cause of a bad verdict, and the document or source that says so; empty where nothing is bad."""
+        bad = [one for one in self.verdicts if one in BAD]
+        return cause_of(self.sink, self.fault.name, bad[0]) if bad else ("", "")
+
+    @property
+    def command(self) -> str:
+        """The command that plays the cell again."""
+        return f"streamproof sinks {self.sink.name} --fault {self.fault.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cell as plain data."""
+        cause, source = self.cause
+        return {
+            "sink": self.sink.name,
+            "fault": self.fault.name,
+            "of a process": self.fault.is_of_process,
+            "verdicts": [*self.verdicts],
+            "breaks its promise": self.is_broken,
+            "counts": dict(self.played.counts),
+            "smallest": dict(self.played.smallest),
+            "cause": cause,
+            "source": source,
+            "why": self.played.why,
+            "refusals": [*self.played.refusals],
+            "not played": self.played.unmet,
+            "ways": {name: [*way.verdicts] for name, way in self.ways.items()},
+            "seconds": round(self.played.seconds, 1),
+            "command": self.command,
+        }
+
+
+def fault_named(name: str) -> Fault:
+    """Return a fault.
+
+    Raises:
+        BadInput: There is none of that name.
+    """
+    known = {fault.name: fault for fault in FAULTS}
+    if name not in known:
+        raise BadInput(f"there is no fault {name!r}: name one of {', '.join(known)}")
+    return known[name]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be played.
+
+    Attributes:
+        sinks: The sinks.
+        faults: The faults.
+        histories: The number of histories that share each query.
+        seed: The seed of those that are drawn.
+        folder: The folder below which everything is written.
+    """
+
+    sinks: Sequence[SinkContract] = tuple(SINKS.values())
+    faults: Sequence[Fault] = tuple(FAULTS)
+    histories: int = HISTORIES
+    seed: int = 0
+    folder: Path | None = None
+
+    def cohort(self, sink: SinkContract) -> SinkCohort:
+        """Return the histories of a sink's queries."""
+        return SinkCohort(payments(self.histories, self.seed), sink.result == "totals")
+
+
+def play(asked: Asked, found: list[Cell], show: Callable[[str], None] = doing) -> None:
+    """Play all cells: by hand first, then by real deaths.
+
+    Args:
+        asked: What is to be played.
+        found: Where the cells are put, so that they aren't lost when it is interrupted.
+        show: Shows what is played next.
+
+    Raises:
+        BadInput: None of the sinks is installed.
+        StreamproofError: Spark couldn't be started, or a process that is to be killed.
+    """
+    _require_installed(asked.sinks)
+    for sink in asked.sinks:
+        for fault in asked.faults:
+            if why := sink.missing or fault.unfit(sink):
+                found.append(Cell(sink, fault, unfit=why))
+                continue
+            by_hand = None
+            if fault.play is not None:
+                show(f"{sink.name}: {fault.says}")
+                by_hand = _by_hand(asked, sink, fault)
+            found.append(Cell(sink, fault, by_hand))
+    killed = [index for index, cell in enumerate(found) if not cell.unfit and cell.fault.place is not None]
+    for group in _groups(found, killed):
+        names = dict.fromkeys(found[index].fault.name for index in group)
+        show(f"a process dies: {len(group)} queries, {', '.join(names)}")
+        for index, way in zip(group, _killed(asked, [found[index] for index in group]), strict=True):
+            found[index] = replace(found[index], killed=way)
+    for index, cell in enumerate(found):
+        if cell.fault.traced and not cell.unfit and cell.sink.write is not None:
+            show(f"{cell.sink.name}: {cell.fault.says}")
+            found[index] = replace(cell, killed=_traced(asked, cell))
+
+
+def _require_installed(sinks: Sequence[SinkContract]) -> None:
+    missing = [sink for sink in sinks if sink.missing]
+    if missing and len(missing) == len(sinks):
+        raise BadInput(f"the sink {missing[0].name} can't be played: {missing[0].missing}")
+
+
+def _groups(found: Sequence[Cell], indexes: Sequence[int]) -> Iterator[list[int]]:
+    """Divide cells into those that can die in one process: zombies apart, and each of Spark's own log alone."""
+    watched = [index for index in indexes if is_watched(found[index].sink, found[index].fault)]
+    for is_zombie in (False, True):
+        some = [one for one in indexes if found[one].fault.waits == is_zombie and one not in watched]
+        yield from (some[start : start + TOGETHER] for start in range(0, len(some), TOGETHER))
+    yield from ([index] for index in watched)
+
+
+def _by_hand(asked: Asked, sink: SinkContract, fault: Fault) -> PlayedFault:
+    assert fault.play is not None
+    began, cohort = time.monotonic(), asked.cohort(sink)
+    with _play(asked, sink, cohort) as play:
+        return _judged(cohort, fault.play(play), began)
+
+
+@contextlib.contextmanager
+def _play(asked: Asked, sink: SinkContract, cohort: SinkCohort) -> Iterator[FaultedQuery]:
+    """Make a query in a folder of its own."""
+    spark = spark_session(any_provider=True)
+    with temporary_folder(asked.folder or work_folder()) as folder:
+        yield FaultedQuery(spark, folder, sink, cohort)
+
+
+def _killed(asked: Asked, group: Sequence[Cell]) -> list[PlayedFault]:
+    with contextlib.ExitStack() as open_:
+        plays = [open_.enter_context(_play(asked, cell.sink, asked.cohort(cell.sink))) for cell in group]
+        queries = [dying_of(play, cell.fault) for play, cell in zip(plays, group, strict=True)]
+        folder = open_.enter_context(temporary_folder())
+        began = time.monotonic()
+        if group[0].fault.waits:
+            zombies(queries, folder)
+            return [_judged(one.play.cohort, one.play.seen, began) for one in queries]
+        kill_together(queries, folder)
+        return [_judged(one.play.cohort, seen_after_death(one), began) for one in queries]
+
+
+def _traced(asked: Asked, cell: Cell) -> PlayedFault:
+    cohort, found = asked.cohort(cell.sink), PlayedFault(unmet=tracing.why_not())
+    if found.unmet:
+        return found
+    with _play(asked, cell.sink, cohort) as play:
+        try:
+            for where, query in killed_in_commit(play):
+                began = time.monotonic()
+                query.observe()
+                way = _judged(cohort, query.finish(), began)
+                way = replace(way, smallest={name: f"{text}; {where}" for name, text in way.smallest.items()})
+                found = way if found == PlayedFault() else found.with_other(way)
+        except StreamproofError as error:
+            return PlayedFault(unmet=error.message)
+    return found
+
+
+def _judged(cohort: SinkCohort, seen: Seen, began: float) -> PlayedFault:
+    if seen.unmet:
+        return PlayedFault(unmet=seen.unmet)
+    found = judged(cohort, seen)
+    smallest = {name: str(cohort.histories[number]) for name, number in found.smallest.items()}
+    return PlayedFault(found.counts, smallest, seen.refusals, seen.stuck, seconds=time.monotonic() - began)

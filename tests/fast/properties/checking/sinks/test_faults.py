@@ -1,0 +1,83 @@
+"""The faults that are played by hand, on queries in memory: what each is, and what it leaves of a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from memory_spark import memory_session
+from streamproof.properties.checking.sinks.cohorts import SinkCohort, payments
+from streamproof.properties.checking.sinks.faults import FAULTS
+from streamproof.properties.checking.sinks.judging import Seen, judged
+from streamproof.properties.checking.sinks.playing import FaultedQuery
+from streamproof.properties.checking.sinks.sinks import SINKS
+
+COHORT = SinkCohort(payments(24, 0))
+FAULT = {fault.name: fault for fault in FAULTS}
+
+
+@pytest.fixture
+def seen_of(tmp_path: Path) -> Callable[[str, str], Seen]:
+    def play(sink: str, fault: str) -> Seen:
+        function = FAULT[fault].play
+        assert function is not None
+        with memory_session(tmp_path / "spark") as session:
+            return function(FaultedQuery(session, tmp_path, SINKS[sink], COHORT))
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("sink", "fault", "verdicts"),
+    [
+        ("sqlite-append", "death-before-write", []),
+        ("sqlite-append", "death-within-write", []),
+        ("sqlite-append", "death-before-commit", ["doubled"]),
+        ("sqlite-append", "repeated-batch", ["doubled"]),
+        ("sqlite-append", "lost-connection", ["doubled"]),
+        ("sqlite-append", "zombie", ["doubled"]),
+        ("sqlite-append", "two-queries", []),
+        ("sqlite-append", "full-disk", []),
+        ("sqlite-append", "deleted-checkpoint", ["doubled"]),
+        ("sqlite-append", "deleted-checkpoint-latest", []),
+        ("sqlite-append", "old-checkpoint", ["doubled"]),
+        ("sqlite-by-row", "death-within-write", ["doubled", "torn"]),
+        ("guard-after", "death-between-writes", ["doubled"]),
+        ("guard-after", "repeated-batch", []),
+        ("guard-before", "death-between-writes", ["lost"]),
+        ("guard-before", "two-queries", ["lost"]),
+        ("transaction", "death-within-write", []),
+        ("transaction", "zombie", []),
+        ("transaction", "two-queries", ["lost"]),
+        ("transaction", "deleted-checkpoint-latest", ["lost"]),
+        ("delta-txn", "death-before-commit", []),
+    ],
+)
+def test_a_fault_leaves_of_a_sink_what_its_commits_let_it_keep(
+    sink: str, fault: str, verdicts: list[str], seen_of: Callable[[str, str], Seen]
+) -> None:
+    seen = seen_of(sink, fault)
+    assert (seen.unmet, seen.stuck) == ("", "")
+    assert [*judged(COHORT, seen).counts] == verdicts
+
+
+def test_a_zombie_that_is_refused_is_named(seen_of: Callable[[str, str], Seen]) -> None:
+    (refusal,) = seen_of("transaction", "zombie").refusals
+    assert refusal == "the zombie: UNIQUE constraint failed: done.batch"
+
+
+def test_a_database_in_one_file_has_no_old_files(seen_of: Callable[[str, str], Seen]) -> None:
+    assert seen_of("sqlite-append", "retention").unmet == "each of its files is written to again"
+
+
+def test_a_target_that_cannot_be_read_again_is_stuck(
+    seen_of: Callable[[str, str], Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(target: str) -> list[dict[str, object]]:
+        raise ValueError("its log is gone")
+
+    monkeypatch.setattr(
+        "streamproof.properties.witnesses.job.sinks.databases.SQLiteTable.rows", lambda *_: unreadable("")
+    )
+    assert seen_of("sqlite-append", "repeated-batch").stuck == "its readers fail: its log is gone"

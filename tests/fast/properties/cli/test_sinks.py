@@ -1,0 +1,142 @@
+"""The command `sinks`: what it prints of the cells, how it exits, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import Command, caller
+from streamproof.properties.checking.sinks import table
+from streamproof.properties.checking.sinks.table import Asked, Cell, PlayedFault
+
+DOUBLED = PlayedFault({"doubled": 34}, {"doubled": "batch 1: a"})
+Found = Callable[[str, str], tuple[PlayedFault | None, PlayedFault | None]]
+
+
+@pytest.fixture
+def sinks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return caller(monkeypatch, capsys, "sinks")
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> Callable[[Found], None]:
+    """Let cells be found without Spark."""
+
+    def let(found: Found) -> None:
+        def play(asked: Asked, cells: list[Cell], show: object) -> None:
+            cells += [
+                Cell(sink, fault, unfit=why)
+                if (why := fault.unfit(sink))
+                else Cell(sink, fault, *found(sink.name, fault.name))
+                for sink in asked.sinks
+                for fault in asked.faults
+            ]
+
+        monkeypatch.setattr(table, "play", play)
+
+    return let
+
+
+def test_a_doubled_cell_has_its_smallest_history_its_cause_and_its_command(
+    sinks: Command, played: Callable[[Found], None]
+) -> None:
+    played(lambda sink, fault: (DOUBLED, DOUBLED))
+    said = sinks("append", "--fault", "repeated-batch")
+    assert said.code == 0, "it promises each row at least once"
+    assert "append, repeated-batch: doubled 34; it promises at least once" in said.out
+    assert "  the smallest history doubled: batch 1: a\n" in said.out
+    assert "Spark runs the batch again" in said.out
+    assert "https://spark.apache.org" in said.out
+    assert "  streamproof sinks append --fault repeated-batch\n" in said.out
+    assert "1 of 1 cells were played, 1 by hand and by a real death: 1 agree, 0 differ." in said.out
+
+
+def test_a_broken_promise_exits_1_and_no_played_cell_2(sinks: Command, played: Callable[[Found], None]) -> None:
+    played(lambda sink, fault: (DOUBLED, None))
+    broken = sinks("overwrite", "append", "--fault", "repeated-batch")
+    assert (broken.code, "1 break what a document promises" in broken.out) == (1, True)
+    played(lambda sink, fault: (None, PlayedFault(unmet="no process can be traced")))
+    nothing = sinks("overwrite", "--fault", "repeated-batch")
+    assert nothing.code == 2
+    assert "Not played, no process can be traced: overwrite repeated-batch." in nothing.out
+    played(lambda sink, fault: (PlayedFault(), PlayedFault()))
+    assert sinks("overwrite", "--fault", "repeated-batch").code == 0
+
+
+def test_ways_that_differ_are_named(sinks: Command, played: Callable[[Found], None]) -> None:
+    played(lambda sink, fault: (PlayedFault(), DOUBLED))
+    said = sinks("append", "--fault", "zombie")
+    assert "  by hand: kept; killed: doubled\n" in said.out
+    assert "D 34?" in said.out
+    assert "0 agree, 1 differ" in said.out
+
+
+def test_the_table_has_a_row_for_each_sink_and_a_number_for_each_fault(
+    sinks: Command, played: Callable[[Found], None]
+) -> None:
+    played(lambda sink, fault: (DOUBLED if sink == "append" else PlayedFault(), None))
+    said = sinks()
+    (row,) = [line for line in said.out.splitlines() if line.startswith("│ append ")]
+    assert row.count("D 34") == 12
+    assert "1: death-before-write, 2: death-within-write" in said.out
+    assert "Not played, its query keeps no state: file-parquet death-before-upload" in said.out
+
+
+def test_the_json_has_each_cell_and_what_was_asked(
+    sinks: Command, played: Callable[[Found], None], tmp_path: Path
+) -> None:
+    played(lambda sink, fault: (DOUBLED, None))
+    file = tmp_path / "sinks.json"
+    sinks("append", "--fault", "zombie", "--histories", 500, "--seed", 3, "--json", file)
+    content = json.loads(file.read_text())
+    assert (content["histories"], content["seed"], [*content["faults"]]) == (500, 3, ["zombie"])
+    assert content["cells"][0]["command"] == "streamproof sinks append --fault zombie"
+    assert content["cells"][0]["counts"] == {"doubled": 34}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["parquet"], "error: there is no sink 'parquet': name some of file-parquet, "),
+        (["kafka"], "error: the sink kafka isn't played: "),
+        (["append", "--fault", "fire"], "error: there is no fault 'fire': name one of death-before-write, "),
+        (["append", "--folder", "missing"], "error: --folder missing: give an empty folder"),
+        (["append", "--histories", "0"], "error: Invalid value for '--histories'"),
+    ],
+)
+def test_bad_input_is_refused_by_name_before_anything_starts(
+    words: list[str], says: str, sinks: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = sinks(*words)
+    assert (said.code, said.out) == (3, "")
+    assert said.err.startswith(says)
+
+
+def test_a_folder_with_files_is_refused_and_left_as_it_is(sinks: Command, tmp_path: Path) -> None:
+    (tmp_path / "ledger").write_text("mine")
+    said = sinks("append", "--folder", tmp_path)
+    assert said.code == 3
+    assert "nothing is written beside files that are there" in said.err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("ledger", "mine")]
+
+
+def test_what_was_found_is_printed_whatever_ends_the_command(sinks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def play(asked: Asked, cells: list[Cell], show: object) -> None:
+        cells.append(Cell(asked.sinks[0], asked.faults[0], DOUBLED))
+        raise MemoryError
+
+    monkeypatch.setattr(table, "play", play)
+    said = sinks("append", "--fault", "zombie")
+    assert said.code == 3
+    assert "append, zombie: doubled 34" in said.out
+
+
+def test_sinks_and_faults_are_listed_with_those_that_are_not_played(sinks: Command) -> None:
+    said = sinks("--list")
+    assert said.code == 0
+    assert "foreachBatch overwrites the folder of the batch" in said.out
+    assert "a query goes on beside its successor" in said.out
+    assert "no release of Delta is for PySpark 4.3" in said.out
