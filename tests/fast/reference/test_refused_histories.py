@@ -30,7 +30,7 @@ BAD_HEADERS = {
     "unknown field": (HEADER[:-1] + ', "grace": 1}', "the header has no 'grace': it takes clock, operator, options"),
     "unknown operator": ('{"operator": "sessions"}', "unknown operator 'sessions': use one of session_windows"),
     "operator null": ('{"operator": null}', "unknown operator None: use one of session_windows"),
-    "operator twice": ('{"operator": "a", "operator": "session_windows"}', "'operator' stands twice .*: keep one"),
+    "operator twice": ('{"operator": "a", "operator": "session_windows"}', "'operator' appears twice .*: keep one"),
     "unknown clock": (HEADER[:-1] + ', "clock": "wall"}', "unknown clock 'wall': use one of stream_time, batch"),
     "options no object": ('{"operator": "session_windows", "options": 10}', "options must be an object, such as"),
     "unknown option": (header(gap=10), "session_windows has no option 'gap': it takes aggregate, emit, gap_ms"),

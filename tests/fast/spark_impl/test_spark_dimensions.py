@@ -79,7 +79,7 @@ def test_two_events_of_equal_sequence_that_differ_end_the_query_and_copies_do_no
             "sequence_by: the column 'share' is double: it must be a whole number or a timestamp",
         ),
         ({"ties": "op"}, "ties: the column 'op' is string"),
-        ({"sequence_by": "seq", "tombstones": "1 hour"}, "tombstone_ms goes by timestamps"),
+        ({"sequence_by": "seq", "tombstones": "1 hour"}, "tombstone_ms is measured in timestamps"),
         ({"tombstones": "-1 ms"}, "tombstone_ms is -1: it can't be negative"),
     ],
 )

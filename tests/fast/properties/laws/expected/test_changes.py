@@ -155,7 +155,7 @@ def expected_of(oracle: ChangesOracle, *events: tuple[Any, str, str], schema: An
             ((1, "I", "x"), (1, "I", "y")),
             r"two events of the key 'a' have the sequence 1 and differ, id 'a', name '.' and id 'a'",
         ),
-        (((1, "I", "x"), (1, "D", "x")), r".*a delete and id 'a'.*: name what decides between them with ties"),
+        (((1, "I", "x"), (1, "D", "x")), r".*a delete and id 'a'.*: name a field that orders them with ties"),
         (((None, "I", "x"),), r"'seq' is NULL in the row id 'a'.*, and sequence_by has it: .*; give it a value"),
     ],
 )
