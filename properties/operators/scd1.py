@@ -178,7 +178,7 @@ def _kept(options: Options) -> Callable[[Value], Value] | None:
     columns = options.get("columns")
     if columns is None:
         return None
-    return lambda value: None if value is None else {name: value[name] for name in columns}
+    return lambda value: {name: value.get(name) for name in columns} if isinstance(value, Mapping) else value
 
 
 FIELDS: Mapping[str, Any] = {"sequence_by": "seq", "deletes": {"op": "D"}}
