@@ -85,10 +85,10 @@ def _figures(
 
 
 def _lines() -> Figure:
-    """The lines of the ten operators' files, without docstrings, comments and blank lines."""
+    """The lines of the twelve operators' files, without docstrings, comments and blank lines."""
     folder = Path(next(iter(reference.__path__)))
     lines = sum(lines_without_docstrings((folder / f"{name}.py").read_text(encoding="utf-8")) for name in OPERATORS)
-    return figure("the ten reference operators", "lines", [lines], "without docstrings", Target("under", 1000))
+    return figure("the twelve reference operators", "lines", [lines], "without docstrings", Target("under", 1000))
 
 
 def lines_without_docstrings(source: str) -> int:
