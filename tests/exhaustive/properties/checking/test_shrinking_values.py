@@ -9,6 +9,7 @@ from streamproof.properties.generators.draws import HistorySettings, draw_histor
 from streamproof.properties.generators.values import KEY_SETS, PLAIN, VALUE_KINDS
 from streamproof.properties.registration.registration import registered
 from streamproof.reference.core.history import History, parse_history
+from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
 
 
@@ -95,3 +96,4 @@ def test_no_candidate_has_a_value_that_the_operator_refuses() -> None:
                 assert asked
                 for candidate in asked[:: 1 + len(asked) // 60]:
                     assert parse_history(candidate.to_text()) == candidate
+                    play(candidate)  # nor records that contradict each other
