@@ -31,7 +31,7 @@ from streamproof.properties.generators.columns.histories.text import to_text
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory
 from streamproof.properties.generators.coverage import ATTEMPTS
 from streamproof.properties.generators.shrinking import Deadline
-from streamproof.properties.laws.all import variations_of
+from streamproof.properties.laws.all import invariants, variations_of
 from streamproof.properties.laws.expected.oracles import FORGETS, FunctionOracle, JobOracle
 from streamproof.properties.laws.metamorphic.crash import CRASHES
 from streamproof.properties.laws.metamorphic.restart import Restart
@@ -99,6 +99,16 @@ class OfSink(MemoryRunner):
 def sink_check(variation: Variation) -> JobCheck:
     made = options(copy, run=variation.run)
     return JobCheck(replace(made, runner=OfSink(Sink(copy, copy), made.runner.sources)), JobOracle(job=copy), variation)
+
+
+def test_the_report_of_a_sink_names_the_faults_that_are_not_played_on_it() -> None:
+    made = options(copy)
+    names = [law.of_jobs for law in invariants() if law.of_jobs != Restart.of_jobs]
+    for runner, is_named in ((OfSink(Sink(copy, copy), made.runner.sources), True), (made.runner, False)):
+        report = Invariants(replace(made, runner=runner), names).report(20, [])
+        (*_, last) = report.not_checked
+        assert last.startswith("death in commit, lost connection, full disk, zombie, two queries, ") == is_named
+        assert "repeated batch" not in last, "a crash is that"
 
 
 def test_a_sink_s_counterexample_is_of_its_table_at_the_end() -> None:
