@@ -56,10 +56,11 @@ BENCHMARKS: Mapping[str, str] = {
     "report": "the size of a report of 100,000 histories; in a browser, where there is one, its opening, and axe",
     "shared": "how many histories a CPU second of Spark serves, in shared queries and in typed ones",
     "check": "the gate's wall time",
+    "first_check": "the start page's passing check, the first in its process: where its seconds go",
 }
 _FOLDERS = {
     "agreement": "agreement kafka_schedules spark_rules",
-    "checks": "check jobs judging report specs",
+    "checks": "check first_check jobs judging report specs",
     "nexmark": "nexmark",
     "production": "flights large production real_foreign_keys sizes sql_plan state",
     "witnesses": "cluster cohort duckdb memory operators oracle queries reference shared",

@@ -289,9 +289,7 @@ def explored(
 
 @contextlib.contextmanager
 def _noting_variables(asked: list[str]) -> Iterator[None]:
-    """Note the environment variables that code of the user's asks for within it, and that have neither a value nor a
-    default.
-    """
+    """Note the variables that code of the user's asks for, and that have no value, and no default but an empty text."""
     original = os.environ.get
 
     def get(environ: Any, name: str, default: Any = None) -> Any:
@@ -299,7 +297,7 @@ def _noting_variables(asked: list[str]) -> Iterator[None]:
         caller = sys._getframe(1)
         if caller.f_code.co_filename in _OS and caller.f_back is not None:  # os.getenv
             caller = caller.f_back
-        if found is None and is_users_file(caller.f_code.co_filename):
+        if found in (None, "") and name not in environ and is_users_file(caller.f_code.co_filename):
             asked.append(name)
         return found
 

@@ -150,6 +150,12 @@ class _Reading:
                 fields |= {name: StructField(name, kind) for name in NAMES_IN_MAPS}
             taken = _of_paths(payload.fields)
             fields |= {name: field for name, field in taken.items() if name not in fields}
+        known: dict[str, str] = {}
+        for name in [name for name in fields if known.setdefault(name.casefold(), name) != name]:
+            del fields[name]
+            self.guesses.append(
+                f"{name} of {self.name} is null, for Spark tells it from {known[name.casefold()]} by case alone"
+            )
         if not fields:
             self.value, self.text_of_value = "text", '"text"'
             self.columns = [StructField(LINE, StringType())]

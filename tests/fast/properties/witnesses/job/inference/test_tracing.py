@@ -666,6 +666,12 @@ def test_a_payload_that_is_an_array_of_rows_has_their_columns() -> None:
     assert found.input.value == "json_array"
 
 
+def test_of_fields_that_differ_by_case_alone_the_first_is_drawn_and_that_is_told() -> None:
+    found = infer_schema(_of_ddl("T string, n int, t string").jsonValue())  # type: ignore[attr-defined]
+    assert found.input.schema == "T string, n int"
+    assert [*found.guesses] == ["t of events is null, for Spark tells it from T by case alone"]
+
+
 def test_a_payload_that_is_a_map_has_any_names() -> None:
     found = infer_schema({"type": "map", "keyType": "string", "valueType": "long"})
     assert found.input.schema == "a bigint, b bigint"
