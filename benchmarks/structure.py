@@ -133,6 +133,23 @@ def classes(files: Iterable[Path]) -> dict[str, list[str]]:
     return dict(found)
 
 
+def types_of(kind: str, known: Mapping[str, list[str]]) -> list[str]:
+    """Return the types of a kind, each with its file, by the ends of their names."""
+    named = re.compile(rf"[A-Za-z]*{KINDS[kind][1]}")
+    return sorted(f"{name} in {file}" for name, files in known.items() if named.fullmatch(name) for file in files)
+
+
+def named_twice(known: Mapping[str, list[str]]) -> list[str]:
+    """Return the names of several classes, each with their files, but those that mean the same in all."""
+    twice = {name: files for name, files in known.items() if len(files) > 1 and not name.startswith("_")}
+    return sorted(
+        f"{name}: {', '.join(files)}"
+        for name, files in twice.items()
+        if name not in OF_EACH_OPERATOR
+        and not (len(files) == 2 and {file.partition("/")[0] for file in files} == BOTH_SIDES)
+    )
+
+
 def lines_of(folder: str) -> int:
     """Return the number of lines of a folder's modules."""
     return sum(file.read_text(encoding="utf-8").count("\n") for file in (ROOT / folder).rglob("*.py"))
@@ -168,22 +185,13 @@ def main(without_spark: WithoutSpark = False, check: Traced = None) -> None:
         shared = sorted(set.intersection(*map(set, files.values())))
         show("files shared by the two", len(shared), f"at least {LEAST_SHARED}", shared)
     known = classes(sources())
-    for kind, (most, pattern) in KINDS.items():
-        named = re.compile(rf"[A-Za-z]*{pattern}")
-        found = [f"{name} in {file}" for name, files in known.items() if named.fullmatch(name) for file in files]
-        show(f"types of a {kind}", len(found), f"at most {most}", sorted(found))
+    for kind, (most, _) in KINDS.items():
+        found = types_of(kind, known)
+        show(f"types of a {kind}", len(found), f"at most {most}", found)
     for folder, most in MOST_LINES.items():
         show(f"lines of {folder}/", lines_of(folder), f"at most {most:,}", [])
-    twice = {
-        name: files
-        for name, files in known.items()
-        if len(files) > 1
-        and not name.startswith("_")
-        and name not in OF_EACH_OPERATOR
-        and not (len(files) == 2 and {file.partition("/")[0] for file in files} == BOTH_SIDES)
-    }
-    listed = sorted(f"{name}: {', '.join(files)}" for name, files in twice.items())
-    show("class names that stand twice in different meanings", len(twice), "none", listed)
+    twice = named_twice(known)
+    show("class names that stand twice in different meanings", len(twice), "none", twice)
 
 
 if __name__ == "__main__":
