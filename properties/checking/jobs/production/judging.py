@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 
 from .....reference.core.errors import BadInput
-from ....counterexamples.counterexample import Counterexample
 from ....counterexamples.of_jobs import counterexample_of, watermarks_of
 from ....counterexamples.tables import BatchWatermarks
 from ....generators.columns.forms.rows import Row, microseconds
@@ -20,7 +20,6 @@ from ....laws.variation import Variation
 from ....outcomes.equality import comparable
 from ....outcomes.outcomes import Difference
 from ....witnesses.job.plan.plans import delays_by_input
-from ....witnesses.run_options import RunOptions
 from ..arguments import CheckOptions
 from ..job_check import JobCheck
 from ..verdicts import Inconclusive
@@ -67,6 +66,16 @@ class Judging:
         self.not_checked: list[str] = []
         self.unsure_keys = self._keys_with_late_rows()
         plan = self.declared.plan
+        self.delays_us = delays_by_input(plan, self.sources)
+        self.counterexample = partial(
+            counterexample_of,
+            oracle=self.judge.oracle.name,
+            sources=self.sources,
+            unique=None,
+            seed=0,
+            delays_us=self.delays_us,
+            equality=options.equality,
+        )
         self.judge.leave_out((plan.nondeterministic | plan.of_clock).difference(self.judge.unique_columns or ()))
 
     def _keys_with_late_rows(self) -> set[Any]:
@@ -201,40 +210,9 @@ class Judging:
         yield from (Difference(batch, [row], []) for batch, row in (expected[at] for at in missing))
         yield from (Difference(batch, [], [row]) for batch, row in (came[at] for at in surplus))
 
-    def counterexample(
-        self,
-        job: str,
-        history: JobHistory,
-        expected: Expected,
-        emitted: Sequence[Sequence[Row]],
-        difference: Difference | None,
-        run: RunOptions,
-        says: str,
-    ) -> Counterexample[JobHistory]:
-        """Return the counterexample of a part of the run; arguments as those of `counterexample_of`."""
-        return counterexample_of(
-            job=job,
-            oracle=self.judge.oracle.name,
-            history=history,
-            sources=self.sources,
-            expected=expected,
-            emitted=emitted,
-            difference=difference,
-            run=run,
-            unique=None,
-            seed=0,
-            delays_us=self._delays_us,
-            equality=self.options.equality,
-            says=says,
-        )
-
     def watermarks(self, history: JobHistory) -> list[BatchWatermarks]:
         """Return the watermarks of each batch of a part of the run; empty if they aren't known."""
-        return watermarks_of(history, self.sources, self._delays_us, self.options.run.trigger)
-
-    @property
-    def _delays_us(self) -> Mapping[str, int] | None:
-        return delays_by_input(self.declared.plan, self.sources)
+        return watermarks_of(history, self.sources, self.delays_us, self.options.run.trigger)
 
     def at_end(self, expected: Expected) -> list[Row]:
         """Return all rows that are expected by the end: those of all batches, or the table."""

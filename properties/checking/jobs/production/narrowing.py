@@ -82,13 +82,13 @@ class Narrowing:
                 smallest = shrink(part, self.judging.options.inputs, fails, deadline=deadline)
                 history, compared = plainest(judge, draws, smallest, plain, deadline=deadline)
                 return self.judging.counterexample(
-                    judge.name,
-                    replace(history, numbers=()),
-                    compared.expected,
-                    compared.emitted,
-                    compared.difference,
-                    self.judging.options.run,
-                    found.sentence,
+                    job=judge.name,
+                    history=replace(history, numbers=()),
+                    expected=compared.expected,
+                    emitted=compared.emitted,
+                    difference=compared.difference,
+                    run=self.judging.options.run,
+                    says=found.sentence,
                 ), (
                     f"The job is wrong here, too: of the {count:,} rows of its key, {len(history.arrivals)} show it. "
                     "Here batches are numbered from 0."

@@ -90,13 +90,13 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
         both, more = _alike(judging, [*surplus, *missing][0], first.when, found, written)
         came, wanted = counted(came, wanted, len(both), more)
     counterexample = judging.counterexample(
-        f"the run of {judge.name}",
-        narrowing.rows_of(key_of(first) if columns else None),
-        Expected("end", [[*both, *missing]]),
-        [[*both, *surplus]],
-        Difference(None, missing, surplus),
-        replace(judging.options.run, mode="append"),
-        f"violated: {where} the run of {judge.name} wrote {came}, and {judge.oracle.name} expects {wanted}.",
+        job=f"the run of {judge.name}",
+        history=narrowing.rows_of(key_of(first) if columns else None),
+        expected=Expected("end", [[*both, *missing]]),
+        emitted=[[*both, *surplus]],
+        difference=Difference(None, missing, surplus),
+        run=replace(judging.options.run, mode="append"),
+        says=f"violated: {where} the run of {judge.name} wrote {came}, and {judge.oracle.name} expects {wanted}.",
     )
     counterexample, here = narrowing.closer(counterexample)
     keys = {*map(key_of, found)} if columns else set()
