@@ -38,7 +38,7 @@ class Counterexample(Generic[AnyHistory]):
     What a folder doesn't keep, the outcomes and what is made of them, is empty if it was read from there.
 
     Attributes:
-        law: The name of the law that is broken; of a job, what is expected.
+        law: The name of the law that is broken; of a job the invariant, or what is expected.
         history: The smallest history that was found.
         subject: What was checked: `spark`, `reference`, or a `job`.
         mutant: The mutant that replaced the operator's own logic, if any.
@@ -57,7 +57,6 @@ class Counterexample(Generic[AnyHistory]):
         rows: The expected and the emitted rows of a job, side by side; of a table up to the first difference.
         watermarks: The watermarks of each batch of a job; empty if they aren't known.
         compared: What was compared of a job, in words: the part, and how exactly.
-        is_sink: Whether the job writes its result itself, so that the table at the end is compared.
         is_of_run: Whether it is of a job's run in production, of which the batches without rows at the end are no use.
     """
 
@@ -80,7 +79,6 @@ class Counterexample(Generic[AnyHistory]):
     rows: Sequence[RowAndSide] = ()
     watermarks: Sequence[BatchWatermarks] = ()
     compared: str = ""
-    is_sink: bool = False
     is_of_run: bool = False
 
     @property

@@ -51,7 +51,6 @@ def counterexample_of(
     delays_us: Mapping[str, int] | None = None,
     equality: Equality = TWELVE_DIGITS,
     runs: tuple[str, str] | None = None,
-    is_sink: bool = False,
     says: str = "",
 ) -> Counterexample[JobHistory]:
     """Return the counterexample of a job.
@@ -70,7 +69,6 @@ def counterexample_of(
         delays_us: The delay of each input's watermark, in microseconds; None: it isn't known.
         equality: When two values count as equal.
         runs: How the query was run, and how the plain query to compare with was run; None: there is one run.
-        is_sink: Whether the job writes its result itself, so that the table at the end is compared.
         says: The verdict in one sentence, of a run that wasn't a check's; empty: the difference says it.
     """
     rows = _results(expected, emitted, difference, run.mode, unique, equality)
@@ -89,7 +87,6 @@ def counterexample_of(
         rows=rows,
         watermarks=watermarks_of(history, sources, delays_us, run.trigger),
         compared=in_words(expected.comparing, equality),
-        is_sink=is_sink,
         is_of_run=bool(says),
     )
 

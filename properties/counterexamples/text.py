@@ -56,7 +56,7 @@ def _of_job(one: Counterexample[JobHistory]) -> list[str]:
     history = one.history.first(one.history.used) if one.is_of_run else one.history
     drawn = timeline(history, one.sources, one.watermarks)
     arrives = arrivals_table(history, one.sources, one.watermarks, processing_time=run.processing_time)
-    compared = "what the sink holds at the end" if one.is_sink else f"mode {run.mode}"
+    compared = "what the sink holds at the end" if run.is_sink else f"mode {run.mode}"
     lines = ["", f"Expected by {one.expected[0]}, and emitted by {one.actual[0]}:", *results_table(one.rows)]
     lines += ["", "What arrives:", *arrives, "", *drawn, *[""] * bool(drawn)]
     return [*lines, f"Seed {one.seed}, {compared}, trigger {run.trigger}; {versions()}."]

@@ -543,13 +543,12 @@ class JobCheck:
             expected=judge.as_written(compared.expected),
             emitted=compared.emitted,
             difference=compared.difference,
-            run=replace(run, mode="complete") if judge.is_sink else run,
+            run=replace(run, mode="complete", is_sink=True) if judge.is_sink else run,
             unique=judge.unique_columns,
             seed=self.options.seed if history.seed is None else history.seed,
             delays_us=_delays_us(judge.declared, judge.witness.sources),
             equality=self.options.equality,
             runs=(variation.when, variation.otherwise) if variation.when else None,
-            is_sink=judge.is_sink,
         )
 
     @contextlib.contextmanager

@@ -9,7 +9,7 @@ import pytest
 from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.of_jobs import counterexample_of
 from streamproof.properties.counterexamples.tables import BatchWatermarks, result_rows, results_table
-from streamproof.properties.counterexamples.text import counterexample_text
+from streamproof.properties.counterexamples.text import counterexample_text, versions
 from streamproof.properties.generators.columns.formatting import cell, elapsed, shown_row
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
@@ -69,6 +69,18 @@ def test_the_first_lines_say_what_was_expected_what_came_and_of_which_rows() -> 
         "                        -5s   +0   +1s   +5s   +10s",
         "  batch 0   'a'               ●",
     ]
+
+
+@pytest.mark.parametrize(
+    ("run", "compared"),
+    [
+        (RunOptions(mode="update", trigger="available_now"), "mode update, trigger available_now"),
+        (RunOptions(mode="complete", is_sink=True), "what the sink holds at the end, trigger default"),
+    ],
+)
+def test_the_last_line_says_the_seed_and_what_was_compared(run: RunOptions, compared: str) -> None:
+    last = counterexample_text(counterexample([at(0)], run=run)).splitlines()[-1]
+    assert last == f"Seed 0, {compared}; {versions()}."
 
 
 def test_a_row_behind_the_watermark_is_marked() -> None:

@@ -76,7 +76,7 @@ def test_a_counterexample_says_how_its_history_was_drawn_run_and_compared() -> N
     )
     of_drawn, of_saved = (check.counterexample(one, stopped, differing) for one in (drawn, saved))
     assert (of_drawn.seed, of_saved.seed) == (7, 5)
-    assert (of_drawn.way, of_drawn.is_sink, of_drawn.law) == (stopped.run, False, "a restart")
+    assert (of_drawn.way, of_drawn.law) == (stopped.run, "a restart")
     assert of_drawn.compared == f"the table at the end; {three}"
     assert [one.side for one in of_drawn.rows] == ["both"]  # the second row replaces the first, by its user
     assert of_drawn.sentence.startswith("violated: stopped after batch 0, 1 and started again, ")
@@ -115,7 +115,8 @@ def test_a_sink_s_counterexample_is_of_its_table_at_the_end() -> None:
     check = sink_check(Variation(replace(RUN, mode="update")))
     one = history([click()])
     found = check.counterexample(one, check.variation, check.judge.compare_alone(one, check.variation))
-    assert (found.is_sink, found.way and found.way.mode, check.judge.met.comparing) == (True, "complete", "end")
+    assert found.way is not None
+    assert (found.way.is_sink, found.way.mode, check.judge.met.comparing) == (True, "complete", "end")
 
 
 @pytest.mark.parametrize(
