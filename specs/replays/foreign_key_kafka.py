@@ -32,7 +32,7 @@ _DELETE = Instruction.DELETE_KEY_AND_PROPAGATE
 _ALWAYS = Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
 _ONLY = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
 
-Asked: TypeAlias = tuple[Key | None, Instruction]
+SentInstruction: TypeAlias = tuple[Key | None, Instruction]
 
 
 class KafkaLeft(Left):
@@ -56,14 +56,14 @@ class KafkaLeft(Left):
             for to, instruction in asks(old, new)
         ], []
 
-    def asks_as_left(self, old: Value, new: Value) -> list[Asked]:
+    def asks_as_left(self, old: Value, new: Value) -> list[SentInstruction]:
         """Return the left join's instructions by foreign key (`leftJoinInstructions`)."""
         if old is None and new is None:
             return []
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
         return [*([(before, self.on_leaving)] if before not in (None, after) else []), (after, _ALWAYS)]
 
-    def asks_as_inner(self, old: Value, new: Value) -> list[Asked]:
+    def asks_as_inner(self, old: Value, new: Value) -> list[SentInstruction]:
         """Return the inner join's instructions by foreign key (`defaultJoinInstructions`)."""
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
         if after is None:
@@ -82,7 +82,7 @@ class OldKafkaLeft(KafkaLeft):
 
     on_leaving = _DELETE  # KAFKA-18713
 
-    def asks_as_inner(self, old: Value, new: Value) -> list[Asked]:
+    def asks_as_inner(self, old: Value, new: Value) -> list[SentInstruction]:
         """Return the inner join's instructions by foreign key; a row that loses its key, or had none, is skipped."""
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
         if old is None:
