@@ -23,7 +23,7 @@ from ....reference.spark.plans import (
 from ...generators.plans.drawing import COLUMNS, NAMES, SECOND_US, Query
 from ...generators.plans.rows import CLOCK, START_US
 from ...generators.plans.texts import sql
-from ...generators.shrinking import Deadline, Shrinker
+from ...generators.shrinking import Deadline, Shrinker, one_by_one
 from .cases import PlanCase, first_difference
 from .judging import Finding, PlanJudge
 
@@ -40,22 +40,16 @@ def shrunk(judge: PlanJudge, finding: Finding, seconds: float = SECONDS) -> Find
     """Return the smallest finding that was found within the time."""
     smallest, asked = finding, set[str]()
 
-    def fails(cases: Sequence[PlanCase]) -> list[bool]:
-        """Try cases that were not tried before, the smallest first, until one differs."""
+    def differs(case: PlanCase) -> bool:
+        """Try a case, unless it was tried before."""
         nonlocal smallest
-        for number, case in enumerate(cases):
-            if deadline.is_over():
-                break
-            if repr(case) in asked:
-                continue
-            asked.add(repr(case))
-            again = _again(judge, finding, case)
-            if again is not None:
-                smallest = again
-                return [at == number for at in range(len(cases))]
-        return [False] * len(cases)
+        again = None if repr(case) in asked else _again(judge, finding, case)
+        asked.add(repr(case))
+        smallest = smallest if again is None else again
+        return again is not None
 
     deadline = Deadline(seconds)
+    fails = one_by_one(differs, deadline)
     columns = finding.case.columns or []
     difference = first_difference(finding.wanted, finding.found) if "h" in columns else None
     rows = [*difference[1], *difference[2]] if difference else []
