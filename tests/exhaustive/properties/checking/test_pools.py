@@ -79,7 +79,8 @@ def test_operators_in_stages_have_a_pool_of_their_own_and_other_histories_withou
     for pool in by_clock:
         along = [one for one in pool if not one.registration.by_clock(one.definition)]
         names = {one.registration.name for one in along}
-        assert names == {"table_table_join", "stream_table_join", "range_aggregate", "window_aggregate"}
+        own = {"table_table_join", "stream_table_join", "range_aggregate", "window_aggregate", "scd1", "scd2"}
+        assert names == own
         # As many batches, so that a restart has something before and after it.
         assert len({len(one.batches) for sample in pool for one in sample.histories}) == 1
         assert all(len({*clock_schedule(one)}) == 1 for sample in along for one in sample.histories)
