@@ -294,6 +294,21 @@ def test_a_function_of_the_user_s_makes_the_payload_of_a_row_as_its_source_has_i
             tables(of_kafka(value=wrong), {"user": "a", "at": AT, "amount": 1})
 
 
+def test_a_column_that_a_stream_gets_in_its_middle_is_drawn_where_the_payloads_leave_nulls_out() -> None:
+    def without_nulls(row: dict[str, Any]) -> bytes:
+        return json.dumps({name: value for name, value in row.items() if value is not None}, default=str).encode()
+
+    columns = "user string, seq int NOT NULL, city string"
+    resolved = resolve(Input(columns, key="user", format="kafka", value=without_nulls, values={"city": [None, "x"]}))
+    grown = 0
+    for history in draw_histories([resolved], [MINUTE_US], 20, 0):
+        batches = tables_alone(history, [resolved.source])
+        payloads = [value for batch in batches for table in batch.values() for value in table["value"].to_pylist()]
+        has_city = ["city" in json.loads(value) for value in payloads]
+        grown += True in has_city and not has_city[0]
+    assert grown >= 5
+
+
 def test_histories_that_share_a_query_have_their_keys_in_the_payload_too() -> None:
     resolved = of_kafka(malformed=0.1)
     row = {"user": "a", "at": AT, "amount": 1}
