@@ -268,9 +268,9 @@ def _killed(asked: Asked, group: Sequence[Cell]) -> list[PlayedFault]:
 
 
 def _traced(asked: Asked, cell: Cell) -> PlayedFault:
-    cohort, found = asked.cohort(cell.sink), PlayedFault(unmet=tracing.why_not())
-    if found.unmet:
-        return found
+    if why := tracing.why_not():
+        return PlayedFault(unmet=why)
+    cohort, found = asked.cohort(cell.sink), PlayedFault(unmet="its query doesn't come to its write")
     with _play(asked, cell.sink, cohort) as play:
         try:
             for where, query in killed_in_commit(play):
@@ -278,7 +278,7 @@ def _traced(asked: Asked, cell: Cell) -> PlayedFault:
                 query.observe()
                 way = _judged(cohort, query.finish(), began)
                 way = replace(way, smallest={name: f"{text}; {where}" for name, text in way.smallest.items()})
-                found = way if found == PlayedFault() else found.with_other(way)
+                found = found.with_other(way)
         except StreamproofError as error:
             return PlayedFault(unmet=error.message)
     return found
