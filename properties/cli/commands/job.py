@@ -136,7 +136,11 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
     for name in folders:
         if project_of(Path(name)) is None:
             raise BadInput(_no_folder(name))
-    job = next((name for name in names if ":" in name or name.endswith(SCRIPTS) or name in folders), None)
+    jobs = [name for name in names if ":" in name or name.endswith(SCRIPTS) or name in folders]
+    for name in names:
+        if name not in (*jobs, *OPERATORS) and Path(name).is_file():
+            raise BadInput(f"{visible(name)} is no script: give a file that ends in {', '.join(SCRIPTS)}")
+    job = next(iter(jobs), None)
     if job is not None and len(names) > 1:
         raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
     for option, value in of_operators.items():

@@ -277,6 +277,9 @@ def test_a_folder_is_refused_with_its_scripts(tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
     with pytest.raises(BadInput, match=r"is a folder, and no file .py or .ipynb in it has a writeStream"):
         job_among([str(tmp_path)], {})
+    (tmp_path / "notes.txt").write_text("no job")
+    with pytest.raises(BadInput, match=r"notes.txt is no script: give a file that ends in .py, .ipynb, "):
+        job_among([str(tmp_path / "notes.txt")], {})
     (tmp_path / "jobs" / "helper.py").write_text("import pyspark\n", encoding="utf-8")
     (tmp_path / "jobs" / "visits.py").write_text("visits.writeStream.start()\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"is a folder: check its scripts one by one: .*jobs.visits\.py$"):
