@@ -16,6 +16,7 @@ from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.production.reading import Reading
 from .arguments import CheckOptions, oracle_of
+from .conclusion import noting
 from .job_check import JobCheck
 from .production.judging import Judging
 from .production.run import read_run
@@ -49,11 +50,12 @@ def _judged(judging: Judging) -> JobReport:
     if not any(run.history.batches):
         raise Inconclusive(f"inconclusive: the run of {name} has read no row", job=name)
     doing(f"{name}: judging {len(run.written.rows)} rows")
-    (expected,) = judging.expected([judging.given(run.history)])
-    expected, emitted = judging.emitted(expected)
-    if found := judging.differing(expected, emitted):
-        raise violated(judging, found, emitted)
-    return report_of(judging, emitted)
+    with noting(judging.judge):
+        (expected,) = judging.expected([judging.given(run.history)])
+        expected, emitted = judging.emitted(expected)
+        if found := judging.differing(expected, emitted):
+            raise violated(judging, found, emitted)
+        return report_of(judging, emitted)
 
 
 def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Reading]:

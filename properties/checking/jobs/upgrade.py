@@ -28,7 +28,7 @@ from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import HISTORIES, CheckOptions, Drawing, mode_of, oracle_of, settings_of
-from .conclusion import tell_of_few
+from .conclusion import noting, tell_of_few
 from .draws import Draws
 from .job_check import JobCheck
 from .reports import JobReport
@@ -81,7 +81,9 @@ def check_upgrade(
             on = ended.enter_context(PySparkProcess(python_of(from_pyspark), from_pyspark))
         old, mode, settings = earlier
         declared = replace(_earlier(old, options, mode, settings, on), repartition=repartition)
-        return Upgrades(options, declared, expect).report(histories or HISTORIES, asked.get("examples", ()))
+        upgrades = Upgrades(options, declared, expect)
+        with noting(upgrades.checks[0].judge):
+            return upgrades.report(histories or HISTORIES, asked.get("examples", ()))
 
 
 def _earlier(
@@ -172,6 +174,7 @@ class Upgrades:
             limits=list(dict.fromkeys(limit for report in reports.values() for limit in report.limits)),
             not_checked=[*first.not_checked, *self._not_checked()],
             equality=self.options.equality,
+            notes=first.notes,
         )
 
     def _not_checked(self) -> list[str]:

@@ -109,7 +109,7 @@ class UpgradeRefused(CheckFailed):
     def checked(self) -> Checked:
         """The outcome as plain data: the law *an upgrade*, broken."""
         law = LawCount(Upgrade.of_jobs, "", ("job",), "violated", 1, 1, why=self.cause)
-        return Checked(self.job, "violated", [law], 1)
+        return Checked(self.job, "violated", [law], 1, notes=self.notes)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ....generators.columns.forms.rows import Row
 from ....generators.columns.model import Expected
 from ....outcomes.equality import comparable
 from ....outcomes.outcomes import Difference
-from ..conclusion import limits
+from ..conclusion import limits, notes_on
 from ..reports import JobReport
 from ..verdicts import Inconclusive, Violated
 from .judging import Judging, place_of, wrong_row
@@ -54,6 +54,7 @@ def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
         not_checked=not_checked,
         equality=judging.options.equality,
         limits=limits(judge),
+        notes=notes_on(judge),
         between=("expected", "the run"),
     )
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from memory_jobs import RUN, Batches, MemoryRunner, copy, options
 from streamproof import BadInput, Sink, UpgradeRefused, Violated, as_batch
+from streamproof.properties.checking.jobs import job_check
 from streamproof.properties.checking.jobs.arguments import HISTORIES
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.upgrade import OTHER_FILES, Upgrades, check_upgrade
@@ -167,6 +168,14 @@ def test_a_counterexample_is_saved_run_first_and_refused_by_other_checks(tmp_pat
         assert len(twice) == 2  # two runs alike tell columns that are others in each run
     with pytest.raises(BadInput, match=r"violates the invariant 'an upgrade' .* give it to upgrade\(…\)"):
         JobCheck(options(first_of_user), as_batch(), Variation(RUN)).replay(saved)
+
+
+def test_an_upgrade_has_the_notes_on_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_check, "notes_on", lambda judge: ["Note (rows wait): x"])
+    assert upgrades(copy, copy).report(20, ()).notes == ["Note (rows wait): x"]
+    refused = UpgradeRefused("violated", job="copy", cause="c")
+    refused.notes = ["Note (rows wait): x"]
+    assert [*refused.checked.notes] == ["Note (rows wait): x"]
 
 
 def test_a_report_has_the_fewest_histories_and_how_values_were_compared() -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, copy, options
 from streamproof import BadInput, Inconclusive, Input, Violated
+from streamproof.properties.checking.jobs import conclusion
 from streamproof.properties.checking.jobs.arguments import oracle_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
-from streamproof.properties.checking.jobs.production import narrowing
+from streamproof.properties.checking.jobs.production import narrowing, verdict
 from streamproof.properties.checking.jobs.production.judging import Judging
 from streamproof.properties.checking.jobs.production.run import ProductionRun
 from streamproof.properties.checking.jobs.production.verdict import report_of
@@ -244,3 +245,12 @@ def test_columns_that_nothing_is_expected_of_and_those_of_other_values_in_each_r
     assert "wrote no such row" in sentence(
         told(lambda rows: stamped(rows[1:]), job, by_batch=by_batch, runner=Stamping)
     )
+
+
+def test_a_run_has_the_notes_on_the_plan_of_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (verdict, conclusion):
+        monkeypatch.setattr(module, "notes_on", lambda judge: ["Note (rows wait): x"])
+    assert _judged(judging_of(lambda rows: rows, copy)).notes == ["Note (rows wait): x"]
+    with pytest.raises(Violated) as raised:
+        _judged(judging_of(lambda rows: rows[1:], copy))
+    assert raised.value.notes == ["Note (rows wait): x"]
