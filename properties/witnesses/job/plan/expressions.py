@@ -120,7 +120,8 @@ class TermReader:
             return Term("Field", children, name if isinstance(name, str) else None)
         if kind == "Cast" and not isinstance(node["dataType"], str):
             return Term("CastOfNested", children)
-        return Term(kind, children, node.get("dataType"), zone if isinstance(zone, str) else None)
+        named = node.get("dataType")  # of a nested type it is an object
+        return Term(kind, children, named if isinstance(named, str) else None, zone if isinstance(zone, str) else None)
 
     def _column(self, number: int, depth: int) -> Term:
         if self.beside.get(number):

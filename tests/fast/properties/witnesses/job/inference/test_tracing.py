@@ -286,6 +286,12 @@ def test_watermarks_windows_and_parsed_times_are_event_times() -> None:
     assert other.other_times == []
 
 
+def test_a_function_that_returns_structs_has_no_place() -> None:
+    made = Expression("PythonUDF", VALUE, dataType={"type": "struct", "fields": []})
+    plan = project(project(KAFKA, alias(made, "row", 20)), alias(field_of(column("row", 20), "user"), "user", 21))
+    assert follow(watermark(plan, column("user", 21), 5)).kept == []
+
+
 def test_the_elements_of_an_array_that_is_a_payload_are_its_rows() -> None:
     of = {"type": "array", "containsNull": True, "elementType": _of_ddl("user string, n int").jsonValue()}  # type: ignore[attr-defined]
     explode = Expression("Explode", json_of(schema=of))
