@@ -304,3 +304,23 @@ def test_every_diagnosis_that_is_not_ok_has_a_remedy(installed, unpacked):
 
 def test_the_machine_of_the_tests_is_fit_to_run():
     assert [found for found in diagnose() if found.blocks] == []
+
+
+def test_the_archive_of_spark_s_classes_is_named_or_the_command_that_makes_it(monkeypatch, tmp_path):
+    archive = tmp_path / "spark.jsa"
+    monkeypatch.setattr(doctor, "archive_of", lambda java: archive)
+    lacking = diagnosis("classes of Spark")
+    assert (lacking.status, lacking.remedy) == (
+        "optional",
+        f"{sys.executable} -m streamproof.properties.witnesses.spark.make_class_archive",
+    )
+    archive.touch()
+    assert diagnosis("classes of Spark") == Diagnosis(
+        "classes of Spark", "ok", f"Java has an archive of them, {archive}"
+    )
+
+    def no_java(**more):
+        raise MissingTool("no Java")
+
+    monkeypatch.setattr(doctor, "find_java", no_java)
+    assert diagnosis("classes of Spark").found == "Java or PySpark isn't installed"
