@@ -248,7 +248,7 @@ def exit_by_verdict(
         for outcome in outcomes:
             text = outcome.brief if isinstance(outcome, JobReport) and not options.verbose else str(outcome)
             results.out(text)
-        results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]")
+        results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]", soft_wrap=True)
     raise typer.Exit(EXITS[verdict])
 
 

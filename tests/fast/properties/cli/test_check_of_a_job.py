@@ -155,6 +155,13 @@ def test_a_passing_check_is_brief_unless_all_is_asked_for(jobs: Any, monkeypatch
     assert whole[:-1] == str(report).splitlines()
 
 
+def test_a_verdict_is_one_line_however_long_its_job_s_name_is(jobs: Any) -> None:
+    name = "shop_" + "j" * 200
+    Path(f"{name}.py").write_text(MODULE, encoding="utf-8")
+    done = invoke(["check", f"{name}:visits", "--input", COLUMNS, "--expect", "batch"])
+    assert done.stdout.splitlines()[-1] == f"{name}:visits: conforms"
+
+
 def test_as_json_nothing_else_is_on_stdout(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ["check", "shop_jobs:visits", "--input", COLUMNS, "--expect", "batch", "--format", "json"]
     done = invoke([*asked, "--format", "kafka"])
