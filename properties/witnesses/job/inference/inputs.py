@@ -216,9 +216,9 @@ class _Reading:
         texts = {one.name for one in self.columns if one.dataType.simpleString() == "string"}
         if self.has_payload and not self.parts and self.value not in _READABLE:
             return
-        for time in self.other_times:  # of several forms of a text the first one that the job tries comes last
-            column = self.column_of(time.place)
-            if column in texts and holds_time(time):
+        times = [(self.column_of(time.place), time) for time in self.other_times if holds_time(time)]
+        for column, time in reversed(times):  # so that the form counts that the job tries first
+            if column in texts:
                 form = TimeForm(pa.string(), time.form, 1)
                 self.values[str(column)] = [form.of(one) for one in TIMES]
         for column in texts & {self.column_of(split.place) for split in splits}:
@@ -226,7 +226,7 @@ class _Reading:
             kinds = [SQL_TYPES.get(parts[n].kind, parts[n].kind) if n in parts else "" for n in range(1 + max(parts))]
             each = [TEXTS.get(kind, PLAIN_TEXTS) for kind in kinds]
             separator = next(iter(parts.values())).separator
-            self.values[column] = [separator.join(texts[n % len(texts)] for texts in each) for n in range(3)]
+            self.values[str(column)] = [separator.join(texts[n % len(texts)] for texts in each) for n in range(3)]
 
     def column_of(self, place: Place) -> str | None:
         """Return the input's column that has the value of a place: a name, or a path; None: none has it alone."""

@@ -263,8 +263,8 @@ class _Tracer:
                         yield time
 
     def other_times(self) -> Iterator[TracedTime]:
-        """Yield the columns of windows, then the values that become times."""
-        trees = [tree for trees in self.trees for tree in trees]
+        """Yield the columns of windows, then the values that become times, each with the form that is tried first."""
+        trees = [tree for trees in self.trees for tree in reversed(trees)]  # as they are written
         for kinds in (_OF_WINDOWS, (*_EPOCHS, *_PARSED_TIMES, "Cast")):
             for tree in trees:
                 if tree.kind in kinds and (tree.kind != "Cast" or tree.node["dataType"] in _TIMESTAMPS):

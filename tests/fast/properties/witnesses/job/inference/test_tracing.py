@@ -280,6 +280,9 @@ def test_watermarks_windows_and_parsed_times_are_event_times() -> None:
     found = follow(Operator("Filter", plan, expressions=[Expression("TimeWindow", AT)]))
     assert found.times == [TracedTime(event("team"), "s")]
     assert found.other_times == [TracedTime(event("at")), TracedTime(event("team"), "s")]
+    tried = [Expression("GetTimestamp", TEAM, literal(form, "string")) for form in ("yyyy-MM-dd", "dd.MM.yyyy")]
+    of_forms = follow(project(EVENTS, alias(Expression("Coalesce", *tried), "t", 20))).other_times
+    assert of_forms == [TracedTime(event("team"), "%Y-%m-%d"), TracedTime(event("team"), "%d.%m.%Y")]
     cast = follow(project(EVENTS, alias(Expression("Cast", TEAM, dataType="timestamp"), "t", 20)))
     assert cast.other_times == [TracedTime(event("team"))]
     other = follow(project(EVENTS, alias(Expression("Cast", TEAM, dataType="long"), "t", 20)))
@@ -697,7 +700,7 @@ def test_single_fields_within_fields_make_structs() -> None:
 
 
 def test_texts_that_a_job_reads_as_times_are_times_in_the_form_that_it_tries_first() -> None:
-    forms = [TracedTime(event("team"), "%Y"), TracedTime(event("team"), "%d.%m.%Y"), TracedTime(event("user"))]
+    forms = [TracedTime(event("team"), "%d.%m.%Y"), TracedTime(event("team"), "%Y"), TracedTime(event("user"))]
     assert infer(plan(other_times=forms)).input.values == {
         "team": ["27.10.2024", "29.02.2024"],
         "user": ["2024-10-27T13:32:47.000000Z", "2024-02-29T00:00:00.000000Z"],
@@ -712,6 +715,17 @@ def test_texts_that_a_job_reads_as_times_are_times_in_the_form_that_it_tries_fir
     assert changes.input.values is None
     only = plan(times=[TracedTime(event("team"), "%Y-%m-%d")], other_times=[TracedTime(event("team"), "%Y-%m-%d")])
     assert infer(only, "team string").input.values is None
+
+
+def test_a_part_of_a_text_that_a_job_reads_as_a_time_is_one() -> None:
+    parts = {(number,): "string" for number in "012"}
+    parsed = payload("split", separator="|", names={("0",): "user", ("1",): "t", ("2",): "at"}, fields=parts)
+    groups = [(frozenset({"events"}), [within("0")])]
+    of_others = [TracedTime(within("1"), "%Y-%m-%d")]
+    found = infer_payload(
+        plan(payloads=parsed, groups=groups, times=[TracedTime(within("2"), "s")], other_times=of_others)
+    )
+    assert (found.input.time, found.input.values) == ("at", {"t": ["2024-10-27", "2024-02-29"]})
 
 
 def test_texts_of_which_a_job_takes_parts_have_them_in_the_types_of_their_use() -> None:
