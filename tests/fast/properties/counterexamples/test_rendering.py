@@ -83,6 +83,13 @@ def test_the_last_line_says_the_seed_and_what_was_compared(run: RunOptions, comp
     assert last == f"Seed 0, {compared}; {versions()}."
 
 
+def test_of_a_run_in_production_the_sentence_is_its_own_and_no_batch_is_shown_behind_its_rows() -> None:
+    lines = counterexample_text(counterexample([at(0)], [], says="violated: the run wrote n 1.")).splitlines()
+    assert lines[0] == "violated: the run wrote n 1."
+    assert any(line.startswith("  batch 0") for line in lines)
+    assert not any("batch 1" in line for line in lines[lines.index("What arrives:") :])
+
+
 def test_a_row_behind_the_watermark_is_marked() -> None:
     text = counterexample_text(counterexample([at(0), at(60)], [at(55)], [at(54)]))
     assert "○ a row behind the watermark" in text

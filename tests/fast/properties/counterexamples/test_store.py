@@ -55,6 +55,20 @@ def test_whatever_makes_a_counterexample_another_gives_it_a_folder_of_its_own(
     assert len(list(saved(tmp_path, "table_table_join"))) == 2
 
 
+def test_what_makes_a_counterexample_another_makes_its_name_another() -> None:
+    way = RunOptions(stop_after=(1,))
+    others: list[dict[str, Any]] = [
+        {"law": "state"},
+        {"subject": "reference"},
+        {"mutant": "m"},
+        {"original": history()},
+        {"original": history(5)},
+        {"way": way},
+    ]
+    assert len({known().name, known(1).name, *(known(**one).name for one in others)}) == 2 + len(others)
+    assert known(seed=8, confirmed=False, sentence="violated").name == known().name
+
+
 def test_the_same_one_again_leaves_what_is_there(tmp_path: Path) -> None:
     first, second = FolderStore(tmp_path), FolderStore(tmp_path)
     path, again = first.write_history(known(), {}), second.write_history(known(seed=8), {})

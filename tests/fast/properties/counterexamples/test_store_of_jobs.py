@@ -123,6 +123,13 @@ def test_a_history_is_on_disk_before_it_is_shrunk_and_forgotten_when_a_smaller_o
     assert saved(tmp_path) == [history(2)]
 
 
+def test_a_history_that_was_found_before_keeps_its_seed_before_it_is_shrunk_too(tmp_path: Path) -> None:
+    for seed, saved_seed in ((None, 8), (5, 5)):
+        kept = store_in(tmp_path / f"{seed}", seed=8).keep(history(3, seed=seed), PLAIN)
+        assert kept is not None
+        assert metadata(kept)["seed"] == saved_seed
+
+
 def test_a_history_that_can_t_be_made_smaller_stays_and_is_confirmed(tmp_path: Path) -> None:
     checking = store_in(tmp_path)
     kept = checking.keep(history(2), PLAIN)

@@ -16,12 +16,13 @@ from report_contents import HOSTILE
 from streamproof import Inconclusive, JobReport, UpgradeRefused, Violated, write_report
 from streamproof.properties.checking.jobs.reports import JudgedMutant, JudgedMutants
 from streamproof.properties.counterexamples.of_jobs import counterexample_of
+from streamproof.properties.counterexamples.tables import RowAndSide
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.outcomes.equality import Equality
 from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.report.content import Chart
-from streamproof.properties.report.making import content, the_rest
+from streamproof.properties.report.making import content, counterexample_found, the_rest
 from streamproof.properties.report.writing import to_json
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
@@ -274,13 +275,19 @@ def test_the_json_has_the_counterexample_as_rows_and_what_to_add() -> None:
     said = json.loads(to_json(content([*OUTCOMES[:1], violated()])))
     assert said["checks"][0]["not_checked"] == ["late rows"]
     (found,) = said["found"]
-    assert (found["file"], found["line"]) == ("jobs.py", 3)
+    assert (found["file"], found["line"], found["seed"]) == ("jobs.py", 3, 4)
     assert found["rows"] == [
         {"when": "batch 1", "side": "only expected", "row": {"user": "a", "n": 2}},
         {"when": "batch 1", "side": "only emitted", "row": {"user": "a", "n": 1}},
     ]
     assert found["arrivals"][0] == {"input": "clicks", "row": {"user": "a", "at": "2023-11-14T22:13:20Z"}}
     assert [one for one in found["arrivals"] if "input" not in one] == [{"cut": True}]
+
+
+def test_the_rows_of_a_report_have_values_as_a_history_file_has_them() -> None:
+    one = violated().counterexample
+    found = counterexample_found(replace(one, rows=[RowAndSide("at the end", "both", {"at": START})]), "a job")
+    assert [row.row for row in found.rows] == [{"at": "2023-11-14T22:13:20Z"}]
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,16 @@ def test_a_row_that_a_run_lost_is_shown_with_the_row_that_it_read_in_its_batch()
     assert shown(said) == "batch 6"
 
 
+def test_the_watermarks_of_the_fewest_rows_are_their_own() -> None:
+    judging = judging_of(lambda read: read[:2] + read[3:])
+    judging.delays_us = {"clicks": 5_000_000}
+    with pytest.raises(Violated) as found:
+        _judged(judging)
+    one = found.value.counterexample
+    assert len(one.history.arrivals) == 1
+    assert one.watermarks == judging.watermarks(one.history) != []
+
+
 @pytest.mark.parametrize("day", range(1, 6))
 def test_a_job_that_is_wrong_here_too_is_shown_by_the_row_of_the_run_in_batches_of_its_own(day: int) -> None:
     """It is wrong about the other rows as well, of which the run has written what is expected."""
