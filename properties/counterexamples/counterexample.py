@@ -25,8 +25,6 @@ from .tables import BatchWatermarks, RowAndSide
 
 ALONE = "alone, outside its cohort, the history doesn't show it: what travels together isn't independent"
 NOT_RECHECKED = "the law wasn't asked again before the check ended"
-
-
 AnyHistory = TypeVar("AnyHistory", History, JobHistory)
 NO_SIDE: tuple[str, Any] = ("", None)
 
@@ -35,7 +33,7 @@ NO_SIDE: tuple[str, Any] = ("", None)
 class Counterexample(Generic[AnyHistory]):
     """A history on which a law is broken: two witnesses disagree, or a job differs from what is expected of it.
 
-    What a folder doesn't keep, the outcomes and what is made of them, is empty if it was read from there.
+    Read from its folder, it has no outcomes, and nothing that is made of them.
 
     Attributes:
         law: The name of the law that is broken; of a job the invariant, or what is expected.
@@ -57,7 +55,7 @@ class Counterexample(Generic[AnyHistory]):
         rows: The expected and the emitted rows of a job, side by side; of a table up to the first difference.
         watermarks: The watermarks of each batch of a job; empty if they aren't known.
         compared: What was compared of a job, in words: the part, and how exactly.
-        is_of_run: Whether it is of a job's run in production, of which the batches without rows at the end are no use.
+        is_of_run: Whether it is of a run in production, whose last batches without rows aren't shown.
     """
 
     law: str

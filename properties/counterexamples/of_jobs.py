@@ -1,4 +1,4 @@
-"""Counterexamples of jobs: their text, their folders, and the histories that are run first the next time."""
+"""Counterexamples of jobs: made, saved in their folders, and read as the histories that are run first the next time."""
 
 from __future__ import annotations
 
@@ -98,16 +98,9 @@ def _sentence(
     if found is None:
         return f"violated: {job} differs from {oracle}, but not each time that it runs."
     where = "at the end" if found.when is None else f"in batch {found.when}"
-    came, wanted = (shown_row(side[0]) if side else NO_ROW for side in (found.actual, found.expected))
-    if came == wanted:
-        wanted, came = typed_row(found.expected[0]), typed_row(found.actual[0])
-    elif not (found.actual and found.expected):
-        both = sum(one.side == "both" and shown_row(one.row) in (wanted, came) for one in rows)
-        more = sum(shown_row(row) in (wanted, came) for row in (*found.expected, *found.actual))
-        if runs is None:  # the sentence names what is expected first
-            wanted, came = counted(wanted, came, both, more)
-        else:
-            came, wanted = counted(came, wanted, both, more)
+    texts = [shown_row(row) for row in (*found.expected, *found.actual)]
+    both = sum(one.side == "both" and shown_row(one.row) == texts[0] for one in rows)
+    wanted, came = sides_in_words(found, both, texts.count(texts[0]), actual_first=runs is not None)
     if runs is not None:
         when, otherwise = runs
         return f"violated: {when}, {job} emits {came} {where}; {otherwise} it emits {wanted}."
@@ -146,19 +139,24 @@ def watermarks_of(
     return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
 
 
-def counted(first: str, second: str, both: int, more: int) -> tuple[str, str]:
-    """Return a row that one side has more often with how often each side has it, if both sides have it.
+def sides_in_words(found: Difference, both: int, more: int, *, actual_first: bool) -> tuple[str, str]:
+    """Return the first row that is expected, and the first that came: with types, or counts, if they look alike.
 
     Args:
-        first: The row of the side that is named first, or `NO_ROW`.
-        second: That of the other side; one of them is `NO_ROW`.
-        both: How often both sides have the row.
-        more: How often the one side has it beyond that.
+        found: The difference.
+        both: How often both sides have the row that only one side has here.
+        more: How often that side has it beyond that.
+        actual_first: Whether the sentence first names the row that came.
     """
-    row = next(text for text in (first, second) if text != NO_ROW)
-    counts = [both + more * (text == row) for text in (first, second)]
-    times, others = ({1: "once", 2: "twice"}.get(count, f"{count} times") for count in counts)
-    return (f"{row} {times}", f"it {others}") if both else (first, second)
+    wanted, came = (shown_row(side[0]) if side else NO_ROW for side in (found.expected, found.actual))
+    if wanted == came:
+        return typed_row(found.expected[0]), typed_row(found.actual[0])
+    if (found.expected and found.actual) or not both:
+        return wanted, came
+    counts = (both + more * bool(side) for side in (found.expected, found.actual))
+    often, as_often = ({1: "once", 2: "twice"}.get(count, f"{count} times") for count in counts)
+    row = wanted if found.expected else came
+    return (f"it {often}", f"{row} {as_often}") if actual_first else (f"{row} {often}", f"it {as_often}")
 
 
 def folder_of(name: str, folder: Path) -> Path:

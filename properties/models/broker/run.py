@@ -85,7 +85,7 @@ class RaceAnswer:
 
 @dataclass
 class RacesPlayed:
-    """What a run has shown.
+    """The races of a run, and their results.
 
     Attributes:
         answers: The results, in the order of the names.

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....counterexamples.of_jobs import NO_ROW, counted
-from ....generators.columns.formatting import shown_row, typed_row
+from ....counterexamples.of_jobs import sides_in_words
 from ....generators.columns.forms.rows import Row
 from ....generators.columns.model import Expected
 from ....outcomes.equality import comparable
@@ -83,19 +82,17 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
     missing, surplus = _pair(alike)
     where = "at the end" if first.when is None else f"in batch {first.when:,}"
     where += " or a batch beside it" if judging.run.written.about and first.when is not None else ""
-    came, wanted = (shown_row(rows[0]) if rows else NO_ROW for rows in (surplus, missing))
-    both: list[Row] = []
-    if came == wanted:
-        came, wanted = typed_row(surplus[0]), typed_row(missing[0])
-    elif not (surplus and missing):
-        both, more = _alike(judging, [*surplus, *missing][0], first.when, found, written)
-        came, wanted = counted(came, wanted, len(both), more)
+    difference = Difference(None, missing, surplus)
+    both, more = (
+        ([], 0) if missing and surplus else _alike(judging, [*surplus, *missing][0], first.when, found, written)
+    )
+    wanted, came = sides_in_words(difference, len(both), more, actual_first=True)
     counterexample = judging.counterexample(
         job=f"the run of {judge.name}",
         history=narrowing.rows_of(key_of(first) if columns else None),
         expected=Expected("end", [[*both, *missing]]),
         emitted=[[*both, *surplus]],
-        difference=Difference(None, missing, surplus),
+        difference=difference,
         run=replace(judging.options.run, mode="append"),
         says=f"violated: {where} the run of {judge.name} wrote {came}, and {judge.oracle.name} expects {wanted}.",
     )
