@@ -15,6 +15,7 @@ from report_contents import counterexample_of, history_of
 from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking.report import Report
 from streamproof.properties.cli import app, reporting
+from streamproof.properties.cli.commands.check import _print_report
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import BrokenCase, Comparison, LawResult
 from streamproof.properties.laws.case import Case
@@ -171,3 +172,13 @@ def test_a_summary_that_cannot_be_written_changes_no_verdict(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "/proc/none")
     assert run(conforming) == 0
     assert "GITHUB_STEP_SUMMARY: can't be written" in capsys.readouterr().err
+
+
+def test_the_table_of_laws_says_why_one_is_inconclusive_or_was_skipped(capsys: pytest.CaptureFixture[str]) -> None:
+    law = LAWS["spark"]["packing"]
+    unmet = LawResult(law, "it holds", ("run alone",), 1)
+    results = [unmet, LawResult(law, "it holds"), LawResult(law, "it holds", skipped="skipped: no Java")]
+    _print_report(Report("session_windows", results, 0), ())
+    said = " ".join(capsys.readouterr().out.split())
+    for why in ("it holds (coverage goals not met: run alone)", "it holds (no history judged)", "skipped: no Java"):
+        assert why in said
