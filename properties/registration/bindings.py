@@ -191,16 +191,14 @@ class Binding:
     shared: Shared | None = None
 
 
-def keyed_build(
-    make_logic: Callable[[Any], Any], state: str, value: str = "string", timed: bool = True
-) -> Callable[[Any, DataFrame, Any, int | None], DataFrame]:
-    """Make the `build` of an operator with one input that is a `spark_impl.runtime.keyed.Logic` and nothing else.
+def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
+    """Make the binding of an operator with one input that is a `Logic` and nothing else, for shared queries too.
+
+    The logic emits values unchanged, or None: in shared queries they are Python values, elsewhere JSON texts.
 
     Args:
         make_logic: Makes the logic of a definition.
         state: The fields that a key's state is packed into, such as `"seen bigint"`.
-        value: The type of the emitted values.
-        timed: Whether the logic needs the clock and timers.
     """
 
     def build(
@@ -215,25 +213,13 @@ def keyed_build(
             [resolved(frame, key=columns.of(KEY), timestamp=TIMESTAMP, value=VALUE, order=columns.order)],
             (logic or make_logic)(definition),
             state_type=cast(T.StructType, T.DataType.fromDDL(state)),
-            value_type=T.DataType.fromDDL(value),
+            value_type=T.StringType(),
             state_groups=state_groups,
             report_dropped=columns.report_dropped,
-            timed=timed,
+            timed=True,
         )
 
-    return build
-
-
-def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
-    """Make the binding of an operator with one input that is a `Logic` and nothing else, for shared queries too.
-
-    The logic emits values unchanged, or None: in shared queries they are Python values, elsewhere JSON texts.
-
-    Args:
-        make_logic: Makes the logic of a definition.
-        state: The fields that a key's state is packed into, such as `"seen bigint"`.
-    """
-    return Binding(keyed_build(make_logic, state), shared=Shared(make_logic))
+    return Binding(build, shared=Shared(make_logic))
 
 
 def called(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
@@ -324,13 +310,12 @@ def on(frame: DataFrame, name: str) -> DataFrame:
     return frame.filter(F.col(INPUT) == name)
 
 
-def aggregated_field(aggregate: Aggregate, values: Sequence[Value], name: str = VALUE) -> Field:
+def aggregated_field(aggregate: Aggregate, values: Sequence[Value]) -> Field:
     """Return the column that carries values to an aggregate.
 
     Args:
         aggregate: The aggregate.
         values: All values of the cohort that it aggregates.
-        name: The column's name.
 
     Raises:
         BadInput: `min` or `max` is to compare strings with numbers.
@@ -340,16 +325,16 @@ def aggregated_field(aggregate: Aggregate, values: Sequence[Value], name: str = 
         return record.value
 
     if aggregate.name == "count":
-        return Field(name, pa.int32(), lambda record, prefixed: None)
+        return Field(VALUE, pa.int32(), lambda record, prefixed: None)
     if aggregate.name == "list":
-        return Field(name, pa.string(), lambda record, prefixed: json.dumps(record.value), "0", "member")
+        return Field(VALUE, pa.string(), lambda record, prefixed: json.dumps(record.value), "0", "member")
     kinds = {type(value) for value in values}
     if kinds <= {int}:
-        return Field(name, pa.int64(), same, 0, "number")
+        return Field(VALUE, pa.int64(), same, 0, "number")
     if kinds <= {int, float}:
-        return Field(name, pa.float64(), same, 0.0)
+        return Field(VALUE, pa.float64(), same, 0.0)
     if kinds == {str}:
-        return Field(name, pa.string(), same, "0")
+        return Field(VALUE, pa.string(), same, "0")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise BadInput(f"values of several types ({names}) can't share a column on Spark: use one type of value")
 

@@ -117,7 +117,6 @@ _IS_A = is_("or", is_("=", "k", constant("a")), is_("<", "h", 0))
 _MANY = is_(">", "v", 1)
 _A, _B, _C = timed(A), timed(B), timed(C)
 _ABC = is_("or", *(is_("=", "k", constant(key)) for key in "abc"))
-_BACK = tuple((one, column(f"{one}2")) for one in COLUMNS)
 _NEXT = (column("v"), is_("+", "v", 1))
 _WITHOUT_STATE: dict[str, tuple[Node, Node]] = {
     "filters in turn": (_where(_where(_A, _IS_A), _MANY), _where(_A, is_("and", _IS_A, _MANY))),

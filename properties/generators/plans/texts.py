@@ -42,7 +42,6 @@ class Counting(StatefulProcessor):
         self.n.clear()
 """
 """The processor of `Processing`: it counts by history and key."""
-_TYPES = {bool: "BOOLEAN", int: "INT", str: "STRING"}
 
 
 def sql(expression: Expression) -> str:

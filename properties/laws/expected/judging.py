@@ -420,7 +420,3 @@ class Judge:
                         f"tell apart, {both[0]} and {both[1]}: {remedy}"
                     )
                 seen[key] = row
-
-
-def _only(names: Collection[str], rows: Sequence[Row]) -> list[Row]:
-    return [{name: row.get(name) for name in names} for row in rows]
