@@ -213,5 +213,4 @@ REGISTRATION = Registration(
     protocol=MessageProtocol(Protocol, answers_all, _staged, _specified),
     tables=StoredTables(lambda join: join.inputs),
     mutants=MutantsOf("foreign_key_join"),
-    specification="ForeignKeyJoin",
 )

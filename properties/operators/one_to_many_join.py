@@ -83,5 +83,4 @@ REGISTRATION = replace(
     kafka=None,
     protocol=None,
     mutants=MutantsOf("one_to_many_join"),
-    specification="OneToManyJoin",
 )

@@ -229,6 +229,5 @@ REGISTRATION = Registration(
     ),
     sql=Sql(beside(__file__, "change_events.sql"), member=_kept, reads_values=True),
     unbounded="its rows stay, as a table's do, and its deleted keys for as long as they are remembered",
-    has_timers=True,
     mutants=MutantsOf("scd1"),
 )

@@ -271,7 +271,5 @@ REGISTRATION = Registration(
         observed="KafkaSessionWindows",
     ),
     bounded_state=lambda windows: True,
-    has_timers=True,
     mutants=MutantsOf("session_windows"),
-    specification="SessionWindows",
 )

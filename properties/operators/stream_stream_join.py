@@ -183,7 +183,5 @@ REGISTRATION = Registration(
     sql=Sql(beside(__file__), is_stream=always, values=pair_values),
     kafka=Kafka(_topology, _refused_by_kafka, clocks=lambda join: ("left",), observed="KafkaStreamStreamJoin"),
     bounded_state=lambda join: True,
-    has_timers=True,
     mutants=MutantsOf("stream_stream_join"),
-    specification="StreamStreamJoin",
 )

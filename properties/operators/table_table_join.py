@@ -54,5 +54,4 @@ REGISTRATION = Registration(
     kafka=Kafka(_topology),
     tables=StoredTables(lambda join: join.inputs),
     mutants=MutantsOf("table_table_join"),
-    specification="TableTableJoin",
 )

@@ -265,7 +265,6 @@ REGISTRATION = Registration(
     ),
     sql=Sql(beside(__file__), _aggregated, is_stream=_is_full, values=_values),
     bounded_state=lambda windows: windows.unit == "ms",
-    has_timers=True,
     unbounded="for windows by tuple, which wait for the next row for ever",
     mutants=MutantsOf("window_aggregate"),
 )

@@ -461,7 +461,6 @@ REGISTRATION = Registration(
         observed="KafkaWindowedTable",
     ),
     bounded_state=lambda table: table.with_ in (None, "windowed_table"),
-    has_timers=True,
     # With this retention some window stays just long enough for the clock of some batch.
     retention=Retention(
         dict.fromkeys(("with table", "looked up by a stream", "looked up by a table"), ({}, 11)),

@@ -141,10 +141,8 @@ class Registration:
             everything.
         tables: The tables whose rows it stores on Spark until they are deleted: then its state is empty.
         unbounded: The definitions for which neither holds, and why, in the words of the law *state*.
-        has_timers: Whether its Spark implementation sets timers.
         retention: How its Spark implementation is made to forget rows that the definition keeps for ever.
         mutants: The mutants of its Spark implementation, by name.
-        specification: The name of its TLA+ module.
     """
 
     operator: Operator
@@ -167,10 +165,8 @@ class Registration:
     bounded_state: Callable[[Any], bool] | None = None
     tables: StoredTables | None = None
     unbounded: str = ""
-    has_timers: bool = False
     retention: Retention | None = None
     mutants: Mapping[str, Mutant] = field(default_factory=dict)
-    specification: str | None = None
 
     @property
     def name(self) -> str:

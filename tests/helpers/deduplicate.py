@@ -113,7 +113,6 @@ def register_deduplicate() -> sp.Registration:
             without_late_data={"short": {"horizon_ms": 1000}},
             spark=keyed_binding(DeduplicateLogic, "seen array<bigint>"),
             bounded_state=lambda definition: True,
-            has_timers=True,
             mutants=mutants_of("deduplicate", DeduplicateLogic, "short", (ExclusiveHorizon, KeptForEver)),
         )
     )

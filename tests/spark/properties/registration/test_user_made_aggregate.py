@@ -108,7 +108,6 @@ def concatenated(behaviour: Any = session_windows.Behaviour) -> Registration:
             keeps_lists_in_order=SESSIONS.keeps_lists_in_order,
             spark=Binding(_build, _fields, lambda windows, value: value),
             bounded_state=SESSIONS.bounded_state,
-            has_timers=True,
         )
     )
 
