@@ -409,6 +409,20 @@ def test_shrinking_leaves_the_record_that_is_needed_and_no_rows() -> None:
     assert not shrink(history, [resolved], lambda some: [len(one.arrivals) > 1 for one in some]).unreadable
 
 
+def test_an_unreadable_record_need_be_no_copy_of_its_event() -> None:
+    resolved = of_kafka(identity="user")
+    row, other = ({"user": user, "at": AT, "amount": 1} for user in "ab")
+    history = JobHistory(((Arrival("clicks", row), Arrival("clicks", other)),))
+    history = replace(history, unreadable=(Unreadable(0, "clicks", {**row, "amount": 2}, "empty"),))
+
+    def fails(candidates: Any) -> list[bool]:
+        amounts = [({one.row["amount"] for one in some.arrivals}, some.unreadable) for some in candidates]
+        return [any(row and row != {one.row["amount"]} for one in unreadable) for row, unreadable in amounts]
+
+    smallest = shrink(history, [resolved], fails)
+    assert [one.row["user"] for one in (*smallest.arrivals, *smallest.unreadable)] == ["a", "a"]
+
+
 def test_shrinking_keeps_a_row_without_a_time_only_where_it_matters() -> None:
     resolved, _ = flawed()
     history = next(

@@ -427,6 +427,24 @@ def test_the_earlier_version_runs_until_the_stop_and_the_job_from_its_checkpoint
     assert users(ran(first_of_amounts, earlier=Earlier(first_of_users), stop_after=(1,))) == FIRST_OF_USERS
     assert users(ran(copied, earlier=Earlier(first_of_users), stop_after=(2,))) == [*FIRST_OF_USERS[:2], ["d"]]
     assert users(ran(copied, earlier=Earlier(first_of_users))) == [["a", "b"], ["a", "c"], ["d"]]  # it never stops
+    assert (output.plan.delays_us, output.ahead) == ([], False)
+
+
+def test_a_query_may_choose_where_its_state_is_unless_another_version_goes_on_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chose: list[bool] = []
+
+    def storing(self: Any, result: Any) -> contextlib.AbstractContextManager[None]:
+        chose.append(self.owns_checkpoint)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(declaration.JobDeclaration, "storing", storing)
+    ran(first_of_users)
+    assert {*chose} == {True}
+    chose.clear()
+    ran(first_of_users, earlier=Earlier(first_of_users), stop_after=(0,))
+    assert {*chose} == {False}
 
 
 def test_each_version_has_its_settings(session: Session) -> None:
@@ -525,6 +543,15 @@ def test_another_pyspark_runs_the_earlier_version_and_hands_its_checkpoint_on(ot
     earlier = Earlier(first_of_users, on=other)
     assert earlier.name.endswith(f"on PySpark {other.version}")
     assert users(ran(first_of_users, earlier=earlier, stop_after=(0,))) == FIRST_OF_USERS
+    starts: list[str] = []
+
+    def counted(clicks: Any) -> Any:
+        starts.append("again")
+        return first_of_users(clicks)
+
+    died = ran(counted, earlier=earlier, stop_after=(0,), crash_in=(Crash(0), Crash(2)))
+    assert (users(died), died.crashed) == (FIRST_OF_USERS, [(Crash(0), True), (Crash(2), True)])
+    assert len(starts) == 2  # the death in the first batch was the earlier version's
     with pytest.raises(QueryFailed, match=r"^fails \(.*\) on PySpark .*: the Spark query failed") as failed:
         ran(copied, earlier=Earlier(fails, on=other), stop_after=(0,))
     assert not isinstance(failed.value, NotContinued)
