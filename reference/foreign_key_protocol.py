@@ -2,8 +2,8 @@
 
 A left change sends subscriptions to right keys. A right key sends responses to subscriptions, and after every change of
 its row. Messages on one route keep their order; different routes overtake each other freely. With manual delivery each
-message waits until a history line delivers it; with immediate delivery none waits. Source: KIP-213, "Workflow",
-"Original Value Hash", "Tombstones & Foreign Key Changes"; `docs/facts.md`.
+message waits until a history line delivers it; with immediate delivery none waits.
+Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes"; `docs/facts.md`.
 """
 
 from __future__ import annotations

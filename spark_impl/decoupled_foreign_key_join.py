@@ -1,11 +1,11 @@
 """Foreign-key joins on Spark in three queries, with the messages between them on topics.
 
 The sender reads the left rows and writes subscriptions; the right side reads subscriptions and right rows, and writes
-responses; the receiver reads the responses. Each query has its own checkpoint and pace, and may run in an application
-of its own: messages wait as long as their reader does, and so the races of KIP-213 can happen.
+responses; the receiver reads the responses. Each query has its own checkpoint and pace, and may run in a separate
+application. Messages wait until their reader runs, so the races of KIP-213 can happen.
 
-The receiver has the left rows too, and must know a row before a response to it. So the sender appends each row to the
-topic of the responses, and only then the row's subscriptions: no response can overtake its row.
+The receiver reads the left rows too, and must read a row before a response to it. So the sender appends each row to the
+topic of the responses first, and then the row's subscriptions: no response can overtake its row.
 Source: KIP-213, "Workflow", "Original Value Hash".
 """
 
@@ -41,7 +41,7 @@ class TopicQuery(NamedTuple):
     Attributes:
         name: `sender` or `right`.
         messages: The messages, as a streaming DataFrame.
-        send: Appends a batch of messages to the topics, given the producer's name and the batch's number.
+        send: Appends a batch of messages to the topics; takes the producer's name and the batch's number.
     """
 
     name: str
@@ -49,17 +49,18 @@ class TopicQuery(NamedTuple):
     send: Send
 
     def start(self, checkpoint: str, **trigger: Any) -> StreamingQuery:
-        """Start the query, or go on from its checkpoint.
+        """Start the query, or resume it from its checkpoint.
 
         Args:
-            checkpoint: The folder of its checkpoint; no other query may use it.
-            trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
+            checkpoint: The query's checkpoint folder; no other query may use it.
+            trigger: The trigger, as in Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default
+                without.
 
         Raises:
             BadInput: The checkpoint is damaged.
         """
         query_of(self.messages.sparkSession, checkpoint)
-        # The identity distinguishes a query with a new checkpoint from one that repeats a batch.
+        # The identity distinguishes a query with a new checkpoint from a query that repeats a batch.
         identity = cache(lambda: query_of(self.messages.sparkSession, checkpoint))
 
         def write(frame: DataFrame, batch: int) -> None:
@@ -73,7 +74,7 @@ class DecoupledForeignKeyJoin(NamedTuple):
     """The three queries of a decoupled foreign-key join.
 
     Attributes:
-        sender: Turns the left rows into subscriptions.
+        sender: Converts left rows to subscriptions.
         right: Responds to subscriptions, and to every change of a right row.
         changelog: The receiver's output, with the columns of `foreign_key_join`'s result: write it to any sink.
     """
@@ -98,20 +99,20 @@ def decoupled_foreign_key_join(
 ) -> DecoupledForeignKeyJoin:
     """Join each row of a table with the row of another table that it refers to, in three queries.
 
-    With `protocol="answer"`, the default here, the result is the join of both tables whenever no message waits,
-    whatever the pace of the three queries was. With `kip` an inner join follows KIP-213 to the letter, and its result
-    can stay wrong: a left row that changes while a response to it waits may never get a response to its new value. That
-    is rare and silent. `answer` sometimes emits a tombstone where there was no result; left joins are the same.
+    With `protocol="answer"`, the default here, the result is the join of both tables whenever no message waits, at any
+    pace of the three queries. With `kip` an inner join follows KIP-213 to the letter, and its result can stay wrong: a
+    left row that changes while a response to it waits may never get a response to its new value. Such errors are rare
+    and silent. `answer` sometimes emits a tombstone without an earlier result; left joins do so too.
 
-    If left values repeat (A, B, A), a result may for a while join rows that were never there together: the protocol
-    knows a left value by its hash. A later response corrects it.
+    If left values repeat (A, B, A), a result may temporarily join rows that never existed together, because the
+    protocol identifies a left value by its hash. A later response corrects it.
 
     Args:
-        left: The referring table, streaming; see `table`. The order of arrival counts within each input.
-        right: The table referred to, likewise.
+        left: The referring table, streaming; see `table`. The order of arrival only matters within each input.
+        right: The referenced table, as `left`.
         topics: The topics on which messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s
             of your own.
-        foreign_key: As in `foreign_key_join`, like all further arguments.
+        foreign_key: As in `foreign_key_join`, and so are all further arguments.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `answer` or `kip`; see `ForeignKeyJoin`.
@@ -120,13 +121,13 @@ def decoupled_foreign_key_join(
         logic: As in `foreign_key_join`.
 
     Returns:
-        The queries. If each application runs one query, each declares the whole join in the same way and starts its own
-        query; only the columns of the other frames are used then.
+        The queries. If each application runs one query, each application declares the whole join in the same way and
+        starts its own query; it uses only the columns of the other frames.
 
     Raises:
-        BadInput: As `foreign_key_join`, or an input isn't streaming.
+        BadInput: As in `foreign_key_join`, or an input isn't streaming.
 
-    Source: KIP-213; `docs/facts.md`, "Races of the foreign-key join", for the results that `kip` can end with.
+    Source: KIP-213; `docs/facts.md`, "Races of the foreign-key join", for the wrong results of `kip`.
     """
     tables = foreign_key_tables(
         referring_tables(left, right, foreign_key),
@@ -149,11 +150,11 @@ def decoupled_foreign_key_join(
 
 
 class _Messages:
-    """The messages on the topics, and the order in which a query takes them.
+    """The messages on the topics, and the order in which a query reads them.
 
-    Within a batch right rows come before subscriptions, and left rows before responses; messages are ordered by their
-    sender's batch and their ordinal in it, then by route. They could have arrived in this order, and it is the same
-    whenever a batch is repeated.
+    Within a batch right rows come before subscriptions, and left rows before responses. Messages are ordered by their
+    sender's batch, then by their ordinal in it, then by route. This is a possible order of arrival, and a repeated
+    batch has the same order.
     """
 
     def __init__(self, tables: ForeignKeyTables, topics: Topics) -> None:
@@ -227,7 +228,7 @@ class _Messages:
         return staged([tables.right([subscriptions, changes])], value_type=sent, **tables.settings)
 
     def changelog(self) -> DataFrame:
-        """Declare the receiver's changelog, by left key; the cause is the order column's value again."""
+        """Declare the receiver's changelog, by left key; its `cause` is the order column's value."""
         tables = self.tables
         found = self.topics.responses.read(tables.lefts.frame.sparkSession, self.response_type)
         keys = [(F.col(name), field) for name, (_, field) in zip(self.keys, tables.lefts.keys, strict=True)]
@@ -244,7 +245,7 @@ class _Messages:
 
     @property
     def place_type(self) -> T.StructType:
-        """The order within a batch: the turn; then batch, ordinal and route of a message, or a right row's order."""
+        """The order in a batch: the input's turn; then a message's batch, ordinal and route, or a right row's order."""
         sent = T.StructType().add("turn", "integer").add("batch", "long").add("ordinal", "integer")
         return sent.add("route", "long").add("order", self.tables.lefts.order_type).add("at", "long")
 

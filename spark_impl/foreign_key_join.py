@@ -1,7 +1,7 @@
 """Foreign-key joins on Spark: each left row refers, by a part of its value, to one right row.
 
-One query of three stages (`foreign_keys.stages`). A left row is sent along with its subscription, so that each input is
-read once, even if it is another join's changelog. In three queries: `decoupled_foreign_key_join`.
+It is one query of three stages (`foreign_keys.stages`). A left row is sent with its subscription, so each input is read
+once, even if it is another join's changelog. In three queries: `decoupled_foreign_key_join`.
 Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
 """
 
@@ -35,30 +35,30 @@ def foreign_key_join(
 ) -> DataFrame:
     """Join each row of a table with the row of another table that it refers to; return the changelog by left key.
 
-    All messages of a batch are delivered in it, in the order in which the rows that set them off arrived. So delivery
-    is immediate, and none of the protocol's races can happen. Without an order of arrival, a
-    right row comes before a left row with the same timestamp.
+    All messages of a batch are delivered within it, in the order of arrival of the rows that caused them. So delivery
+    is immediate, and the protocol's races can't happen. Without an order of arrival, a right row comes before a left
+    row with the same timestamp.
 
     Args:
         left: The referring table; see `table`.
-        right: The table referred to.
-        foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: one or several columns
-            of the right key's types. If one of them is null, the row has no foreign key; a tombstone's has no effect.
+        right: The referenced table.
+        foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: columns of the right
+            key's types. If a column is null, the row has no foreign key; a tombstone's foreign key is ignored.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races they differ only in redundant tombstones.
         report_dropped: Whether dropped rows are emitted too; a right row is emitted without a left key.
-        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and each left row's foreign
-            key, stored twice more; the subscriptions to one foreign key are read and written together.
+        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and stores each left row's
+            foreign key twice more. The subscriptions to one foreign key are read and written together.
         initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage of a declaration; `foreign_key_stages` by default, another for mutants.
+        logic: Returns the logic of each stage for a declaration; `foreign_key_stages` by default; mutants replace it.
 
     Returns:
-        As `keyed`, without windows, under the left key: `value struct<left, right>` is null in a tombstone. A streaming
+        As `keyed`, by left key and without windows: `value struct<left, right>` is null in a tombstone. A streaming
         result is in append mode.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the foreign key is of another type than the right key, or
+        BadInput: A column is missing or of the wrong type, the foreign key and the right key have different types, or
             the join or an option is unknown.
 
     Source: KIP-213.

@@ -1,4 +1,4 @@
-"""The inputs of joins: a DataFrame, and which of its columns are key, event time, value and order of arrival."""
+"""The inputs of joins: a DataFrame, and its columns for key, event time, value and order of arrival."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def table(
     value: ColumnLike | None = None,
     order: ColumnLike | None = None,
 ) -> JoinInput:
-    """Name the columns of a DataFrame that a join reads; a bare DataFrame is taken for `table(frame)`.
+    """Name the columns of a DataFrame that a join reads; a bare DataFrame means `table(frame)`.
 
-    The join checks them, and its messages name the side.
+    The join validates them, and its messages name the side.
 
     Args:
-        frame: The records of a stream, or the changes of a table, streaming or batch. The last change of a table's row
-            to arrive counts; a null value deletes the row. A stream's record without a value is dropped.
-        key: One or several columns, of the same types on both sides. A row in which one of them is null is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
-            dropped.
-        value: The column that holds a row's value; several can be put into a struct. By default it is `value`; a
-            `windowed_table` that counts needs none.
+        frame: The records of a stream, or the changes of a table, streaming or batch. The last arrival counts for a
+            table's row; a null value deletes the row. A stream's record without a value is dropped.
+        key: One or several columns, of the same types on both sides. A row with a null in them is dropped.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
+            timestamp is dropped.
+        value: The column of a row's value; a struct can combine several columns. The default is `value`; a
+            `windowed_table` that counts needs no value.
         order: The order of arrival across both inputs, such as an offset, or `place` of a changelog (see `keyed`). By
             default a batch is in timestamp order.
     """

@@ -1,6 +1,6 @@
-"""One-to-many joins on Spark: each left row is stored at the right key that it refers to; the result has both keys.
+"""One-to-many joins on Spark: each left row is stored at its right key; the result has both keys.
 
-Two stages: the left rows, whose state is the key that they were sent to last, and the right keys.
+There are two stages: the left rows, whose state is the key that they were last sent to, and the right keys.
 Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
 """
 
@@ -49,25 +49,25 @@ def one_to_many_join(
 
     Args:
         left: The referring table; see `table`.
-        right: The table referred to.
-        foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: one or several columns
-            of the right key's types. If one of them is null, the row has no foreign key; a tombstone's has no effect.
+        right: The referenced table.
+        foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: columns of the right
+            key's types. If a column is null, the row has no foreign key; a tombstone's foreign key is ignored.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
         protocol: `kip` or `answer`; see `OneToManyJoin`.
         report_dropped: Whether dropped rows are emitted too; a right row is emitted without keys.
-        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and each left row's foreign
-            key is stored once more; the left rows of one foreign key are read and written together.
+        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and stores each left row's
+            foreign key once more. The left rows of one foreign key are read and written together.
         initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage of a declaration; `one_to_many_stages` by default, another for mutants.
+        logic: Returns the logic of each stage for a declaration; `one_to_many_stages` by default; mutants replace it.
 
     Returns:
-        As `keyed`, without windows, under both keys: the columns of `foreign_key` (null where a row without one is
-        kept), then the columns of `key`. `value struct<left, right>` is null in a tombstone. A left row that moves is a
-        tombstone under its old foreign key. A streaming result is in append mode.
+        As `keyed`, without windows, by both keys: the columns of `foreign_key` (null for a kept row without a foreign
+        key), then the columns of `key`. `value struct<left, right>` is null in a tombstone. A left row that changes its
+        foreign key emits a tombstone under the old foreign key. A streaming result is in append mode.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the foreign key is of another type than the right key, both
+        BadInput: A column is missing or of the wrong type, the foreign key and the right key have different types, both
             keys have a column of the same name, or the join or an option is unknown.
 
     Source: KIP-213, "Jan Filipiak's Original Proposal".
@@ -91,8 +91,7 @@ def _require_other_names(tables: ReferringTables) -> None:
     for _, field in tables.refers:
         if field.name in key_names:
             raise BadInput(
-                f"foreign_key: {field.name!r} is a column of the key too, and the result has both: give one of them an "
-                "alias"
+                f"foreign_key: {field.name!r} is a column of the key too, and the result has both: give either an alias"
             )
 
 
@@ -129,13 +128,13 @@ def _under_both_keys(tables: ReferringTables, emitted: DataFrame) -> DataFrame:
 
 
 class LeftLogic(ReferringLogic):
-    """The logic of a left row: its state is the foreign key at which it is stored, if any, and it moves."""
+    """The logic of a left row: it stores the foreign key at which the row is stored, if any, and moves the row."""
 
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
 
     def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Change the row; return the messages to the foreign keys concerned."""
+        """Change the row; return the messages to the old and the new foreign key."""
         new, *names = row.value
         before, after = (state[0] if state else None), self.foreign_key_at(new, names)
         state[:] = [] if after is None else [after]
@@ -154,7 +153,7 @@ class LeftLogic(ReferringLogic):
 
 
 class RightLogic(ReferredLogic):
-    """The logic of a foreign key: its right row is joined with the left rows that are stored at it."""
+    """The logic of a foreign key: it joins its right row with the left rows stored at it."""
 
     stored = ValueAt
 
@@ -162,12 +161,12 @@ class RightLogic(ReferredLogic):
         self.join = join
 
     def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[LogicOutput]:
-        """Take a left row that arrives, changes or leaves."""
+        """Process a left row that arrives, changes or leaves."""
         timestamp, reason, left, *left_key = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
         sender = key_of(left_key)
-        if parts(key) is not None:  # no right row has a null key, so these left rows are never looked up
+        if parts(key) is not None:  # a null key never has a right row, so these left rows are never looked up
             self.put(state, sender, None if left is None else ValueAt(left, timestamp))
         if state.right is None and not self.join.answers_all:
             return []
@@ -181,12 +180,12 @@ class RightLogic(ReferredLogic):
             state.lefts[key] = left
 
     def left_change(self, state: ReferredState, row: Arrived, key: Key, left: ValueAt) -> LogicOutput:
-        """Return a stored left row with the changed right row, or a tombstone."""
+        """Return a stored left row joined with the changed right row, or a tombstone."""
         assert row.timestamp is not None
         return self.result(state, row, key, left.value, max(row.timestamp, left.timestamp))
 
     def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> LogicOutput:
-        """Return a left row with the right row, or a tombstone."""
+        """Return a left row joined with the right row, or a tombstone."""
         right, stamp = state.right or (None, timestamp)
         joins = left is not None and (right is not None or self.join.join == "left")
         value = (*key, joined(left, right) if joins else None)
@@ -206,5 +205,5 @@ def one_to_many_stages(join: OneToManyJoin) -> OneToManyStages:
 
 
 def one_to_many_hops(width: int) -> tuple[To]:
-    """Make the hop of a left row to foreign keys of `width` columns."""
+    """Return the hop of a left row to foreign keys of `width` columns."""
     return (To(width, rest=1, with_sender=True),)

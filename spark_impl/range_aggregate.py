@@ -1,4 +1,4 @@
-"""Range aggregates on Spark: for every row, the aggregate of its key's rows in a range of time up to it.
+"""Range aggregates on Spark: each row's aggregate over its key's rows in a range of time before it.
 
 Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`.
 """
@@ -42,24 +42,25 @@ def range_aggregate(
 
     Args:
         events: A streaming or a batch DataFrame.
-        key: One or several columns. A row in which one of them is null is dropped, and doesn't move the clock.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
-            dropped.
+        key: One or several columns. A row with a null key is dropped, and doesn't move the clock.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
+            timestamp is dropped.
         preceding: The length of the range.
-        value: The column to aggregate; `count` needs none. A range is taken by timestamp, then by arrival.
+        value: The column to aggregate; `count` needs none. Values are aggregated by timestamp, then by order of
+            arrival.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
-        retention: How late a row may come. By default no row is late, and every row stays in the state for ever. A row
-            more than `retention` behind the clock is dropped as late; others stay until the clock is
-            `preceding + retention` past them, or up to half of that longer.
+        retention: How late a row may arrive. By default no row is late, and every row stays in the state for ever. A
+            row more than `retention` behind the clock is dropped as late. Other rows stay until the clock is `preceding
+            + retention` past them, or up to half of that longer.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `RangeLogic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `RangeLogic` by default; mutants replace it.
 
     Returns:
-        As `keyed`, without windows: one update for each row, with its timestamp, over the rows of its range that have
-        arrived before it; later rows don't change it. A streaming result is in append mode. The clock is the largest
+        As `keyed`, without windows: each row emits one update, with its timestamp, over the rows of its range that have
+        arrived before it. Later rows don't change it. A streaming result is in append mode. The clock is the largest
         event time of earlier batches.
 
     Raises:
@@ -74,7 +75,7 @@ def range_aggregate(
     decides = (logic or RangeLogic)(declared)
     decides.retention_ms = None if retention is None else milliseconds("retention", retention)
     if decides.retention_ms is not None and decides.retention_ms < 0:
-        raise BadInput(f"retention is {retention!r}: it can't be negative; leave it out to keep rows for ever")
+        raise BadInput(f"retention is {retention!r}: it can't be negative; leave it out to store rows for ever")
     value_column, result_type = value_and_result(events, declared.aggregate, value)
     one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)._replace(value=value_column)
     held = T.StructType().add("timestamp", "long").add("value", events.select(value_column).schema[0].dataType)
@@ -92,7 +93,7 @@ def range_aggregate(
 
 
 class Retained(NamedTuple):
-    """A row in the state (ms)."""
+    """A stored row (times in ms)."""
 
     timestamp: int
     value: Any
@@ -102,10 +103,10 @@ _timestamp, _value = attrgetter("timestamp"), attrgetter("value")
 
 
 class RangeLogic(Logic[list[Retained]]):
-    """The logic of a key: its rows are its state, by timestamp, then by arrival.
+    """The logic of a key: it stores its rows by timestamp, then by order of arrival.
 
     Attributes:
-        retention_ms: How late a row may come (ms); None: no row is late, and all stay in the state.
+        retention_ms: How late a row may arrive (ms); if None, no row is late, and all rows stay in the state.
     """
 
     retention_ms: int | None = None
@@ -118,7 +119,7 @@ class RangeLogic(Logic[list[Retained]]):
         return []
 
     def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
-        """The rows, if there is one."""
+        """Pack the rows, if any."""
         return (state,) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Retained]:
@@ -135,7 +136,7 @@ class RangeLogic(Logic[list[Retained]]):
         return [changed(row, self.answer(key, self.inside(state, row.timestamp)), row.timestamp)]
 
     def hold(self, state: list[Retained], row: Retained) -> None:
-        """Insert a row behind all rows of its timestamp."""
+        """Insert a row after all rows with its timestamp."""
         insort(state, row, key=_timestamp)
 
     def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
@@ -148,7 +149,7 @@ class RangeLogic(Logic[list[Retained]]):
         return self.ranges.aggregate.of(bare(key), map(_value, rows))
 
     def keep(self, state: list[Retained], emitted: int, clock: int) -> list[Retained]:
-        """Forget the rows that no range can reach any more."""
+        """Forget the rows that no range can contain any more."""
         if self.retention_ms is None:
             return state
         return state[bisect_left(state, clock - self.retention_ms - self.ranges.preceding_ms, key=_timestamp) :]

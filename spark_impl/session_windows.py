@@ -46,39 +46,38 @@ def session_windows(
     """Aggregate a stream by session windows, and return the changelog of the sessions.
 
     Args:
-        events: A streaming or a batch DataFrame. A batch DataFrame is a history that has ended: it is one batch, and
-            with `emit="close"` all its sessions close.
-        key: One or several columns. A row in which one of them is null is dropped, and doesn't move the clock.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
-            dropped.
+        events: A streaming or a batch DataFrame. A batch DataFrame is a complete history: it is one batch, and with
+            `emit="close"` all its sessions close.
+        key: One or several columns. A row with a null key is dropped, and doesn't move the clock.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
+            timestamp is dropped.
         gap: The inactivity gap; rows exactly one gap apart share a session.
         value: The column to aggregate; `count` needs none.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
-        grace: The time beyond the gap in which a session stays open.
-        retention: How long a session's state is stored after its end; by default, and at least, gap + grace. It is a
-            lower bound: the state is removed at the next multiple of half of it.
+        grace: The time after the gap in which a session stays open.
+        retention: The time for which a session's state is stored after its end; by default, and at least, gap + grace.
+            The time is a lower bound: the state is removed at the next multiple of half the time.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
-        value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
+        value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
         emit: `update` emits every change, `close` each session's final value once.
         late: `merged` or `own`; see `SessionWindows`.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `SessionLogic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `SessionLogic` by default; mutants replace it.
 
     Returns:
         The key's columns, then `window struct<start: timestamp, end: timestamp>` (both are timestamps of rows),
         `value`, `timestamp timestamp` (the window's end), `change string` (`update`; `tombstone`, whose value is null;
         `dropped` with `report_dropped`), `reason string` (why a row was dropped: `late`, `null key`, `null timestamp`),
-        `cause` (the order column's value of the row that set the change off, null for a closing session; bigint null
+        `cause` (the order column's value of the row that caused the change; null for a closing session, and bigint null
         without an order column), `ordinal int`, the order of a key's changes within a batch, and `place`, a struct that
-        can be the next operator's `order` (see `keyed`).
-        A streaming result is in append mode. The clock is the largest timestamp of earlier batches; a watermark that
-        the input already carries delays it further.
+        can be the next operator's `order` (see `keyed`). A streaming result is in append mode. The clock is the largest
+        timestamp of earlier batches; an existing watermark of the input delays it further.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, a duration can't be parsed, or the windows can't be declared
-            (see `SessionWindows`).
+        BadInput: A column is missing or of the wrong type, a duration can't be parsed, or the windows are invalid (see
+            `SessionWindows`).
 
     Source: KIP-94.
     """
@@ -120,23 +119,23 @@ def native_session_windows(
     """Aggregate a stream by Spark's own `session_window`; each session is emitted once, when it closes (append mode).
 
     It satisfies the laws of `session_windows` with `emit="close", late="own"` if a batch without data follows every
-    batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one batch earlier,
-    and a late row may still be accepted. It emits no dropped rows, and a `list` is in an arbitrary order. The setting
+    batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's watermark, so
+    a late row may still be accepted. It emits no dropped rows, and a `list` is in an arbitrary order. The setting
     `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` changes its plan, not its result.
 
     Args:
         events: A streaming or a batch DataFrame; in a batch DataFrame all sessions close.
-        key: One or several columns; rows in which one is null are left out.
+        key: One or several columns; rows with a null key are ignored.
         timestamp: Event time: a timestamp column, or a bigint column of ms.
         gap: The inactivity gap; rows exactly one gap apart share a session.
         value: The column to aggregate; `count` needs none.
-        grace: The time beyond the gap in which a session stays open. It becomes the watermark's delay, plus 1 ms: Spark
-            closes at `end + gap <= watermark`, KIP-94 only after that.
+        grace: The time after the gap in which a session stays open. It becomes the watermark's delay, plus 1 ms: Spark
+            closes at `end + gap <= watermark`, KIP-94 only when the watermark is past that.
         aggregate: `count`, `sum`, `min`, `max` or `list`.
 
     Returns:
-        The columns of `session_windows` but `place`; `window.end` is the last row's timestamp, not Spark's exclusive
-        end.
+        The columns of `session_windows` without `place`; `window.end` is the last row's timestamp, not Spark's
+        exclusive end.
 
     Raises:
         BadInput: As `session_windows`.
@@ -165,7 +164,7 @@ def native_session_windows(
 
 
 class Session(NamedTuple):
-    """A session in the state; both bounds are timestamps of rows (ms)."""
+    """A stored session; both bounds are timestamps of rows (ms)."""
 
     start: int
     end: int
@@ -176,7 +175,7 @@ _start, _end = attrgetter("start"), attrgetter("end")
 
 
 class SessionLogic(Logic[list[Session]]):
-    """The logic of a key; its state is its sessions, in order of end."""
+    """The logic of a key; its state is its sessions, by end."""
 
     def __init__(self, windows: SessionWindows) -> None:
         self.windows = windows
@@ -190,7 +189,7 @@ class SessionLogic(Logic[list[Session]]):
         return []
 
     def pack(self, state: list[Session]) -> tuple[Any, ...] | None:
-        """The sessions, if there is one."""
+        """Pack the sessions, if any."""
         return (state,) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Session]:
@@ -198,7 +197,7 @@ class SessionLogic(Logic[list[Session]]):
         return [Session(*session) for session in fields[0]]
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Add a row to `sessions`, which are in order of end; return the changes to emit."""
+        """Add a row to `sessions`, which are ordered by end; return the changes to emit."""
         windows, timestamp = self.windows, row.timestamp
         assert timestamp is not None
         edge = windows.close_edge(clock)
@@ -214,14 +213,14 @@ class SessionLogic(Logic[list[Session]]):
         return self.emit_merge(near, merged, row) if windows.emit == "update" else []
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
-        """Return the sessions within the gap of a timestamp that end at `edge` (ms) or later, by end."""
+        """Return the sessions within the gap of a timestamp that end at or after `edge` (ms), by end."""
         gap = self.windows.gap_ms
         first = bisect_left(sessions, max(timestamp - gap, edge), key=_end)
         # Open sessions don't overlap, so their starts are in order too.
         return sessions[first : bisect_right(sessions, timestamp + gap, first, key=_start)]
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
-        """Return the merged aggregates of the sessions, in session order, with the row's value added last."""
+        """Return the merged aggregate of the sessions, in session order, with the row's value added last."""
         by, bare_key = self.windows.aggregate, bare(key)
         by.check(row.value)
         value = by.initializer()
@@ -249,7 +248,7 @@ class SessionLogic(Logic[list[Session]]):
         return [LogicOutput(start, end, value, end, UPDATE, None, None) for start, end, value in closed]
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
-        """Return the sessions that the retention still keeps, and the sessions whose closing is still to be emitted."""
+        """Return the sessions within their retention, and the closed sessions that are still to emit."""
         edge = self.windows.expiry_edge(clock)
         if self.windows.emit == "close":
             edge = min(edge, self.windows.close_edge(emitted))

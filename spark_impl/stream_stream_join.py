@@ -44,28 +44,27 @@ def stream_stream_join(
     """Join two streams by key within time bounds: right time in [left time - before, left time + after].
 
     Args:
-        left: A stream; see `table`. A batch DataFrame is a history that has ended: it is one batch, and all its rows
-            close.
+        left: A stream; see `table`. A batch DataFrame is a complete history: it is one batch, and all its rows close.
         right: The other stream.
-        before: The longest time before a left record at which its partners may be, inclusive.
-        after: The longest time after a left record at which its partners may be, inclusive.
+        before: The longest time before a left record within which a partner may be, inclusive.
+        after: The longest time after a left record within which a partner may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace: The time beyond its reach in which a record can still find partners.
-        emit: When a row without a partner is emitted: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
-        null_key: `drop` records without a key, or `keep` them: left and outer emit such a row at once.
+        grace: The extra time, beyond its reach, in which a record can still find partners.
+        emit: When to emit a row without a partner: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
+        null_key: `drop` records without a key, or `keep` them: left and outer joins emit such a row at once.
         report_dropped: Whether dropped rows are emitted too.
-        state_groups: As in `keyed`. A record stays in the state as long as it can
-            find a partner: until the clock has passed its time + reach + grace.
+        state_groups: As in `keyed`. A record stays in the state as long as it can find a partner: until the clock has
+            passed its time + reach + grace.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `StreamStreamLogic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `StreamStreamLogic` by default; mutants replace it.
 
     Returns:
-        As `keyed`, without windows: `value struct<left, right>`, null where a row has no partner. A streaming result is
-        in append mode. The clock is the largest event time of earlier batches.
+        As `keyed`, without windows: `value struct<left, right>`, null for a missing partner. A streaming result is in
+        append mode. The clock is the largest event time of earlier batches.
 
     Raises:
-        BadInput: A bound is missing (an unbounded join is refused), a column is missing or of the wrong type, the
-            sides' keys clash, a duration can't be parsed, or the join or an option is unknown.
+        BadInput: A bound is missing (unbounded joins are refused), a column is missing or of the wrong type, the sides'
+            keys clash, a duration can't be parsed, or the join or an option is unknown.
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Samza's window operator, "Stream-Stream Join".
     """
@@ -101,37 +100,37 @@ def native_stream_stream_join(
 ) -> DataFrame:
     """Join two streams by Spark's own join: right time in [left time - before, left time + after] (append mode).
 
-    For the records that it accepts, its output and batches are those of `stream_stream_join` with `emit="close"`, if
+    For the records that it accepts, it has the output and batches of `stream_stream_join` with `emit="close"`, if
 
     - `spark.sql.streaming.multipleWatermarkPolicy` is `max` when the query starts. With Spark's default, `min`, the
-      clock is the slower input's, and an idle input stops it: nothing is late, closes or leaves the state;
+      slower input sets the clock, and an idle input stops it: no record is late, closed or forgotten;
     - a batch without data follows every batch (Spark's default trigger). Under `availableNow` lateness is tested
-      against the watermark of one batch earlier, and a late record may still be accepted.
+      against the previous batch's watermark, so a late record may still be accepted.
 
-    It accepts fewer records: a record is late if its timestamp <= clock - grace, whatever it could still join. The
-    smallest history, without grace and with `after` 6: a right record at 10, a cut, a left record at 10. The pair
-    isn't emitted: to Spark the left record is late, to `stream_stream_join` only when the clock has passed 16. Rows
-    close at the same clock.
+    It accepts fewer records: a record is late if its timestamp <= clock - grace, even if it could still find a partner.
+    The smallest example, without grace and with `after` 6: a right record at 10, a cut, a left record at 10. The pair
+    isn't emitted: to Spark the left record is late, to `stream_stream_join` only after the clock has passed 16. Both
+    operators close rows at the same clock.
 
-    It doesn't emit the records it drops, and the results of a batch are in no order. Records before 1970 are late.
+    It doesn't emit the records that it drops, and the results of a batch are in no order. Records before 1970 are late.
 
     Args:
-        left: A stream; see `table`. A batch DataFrame is a history that has ended: all its rows close. The order of
-            arrival has no effect.
+        left: A stream; see `table`. A batch DataFrame is a complete history: all its rows close. The order of arrival
+            has no effect.
         right: The other stream.
-        before: The longest time before a left record at which its partners may be, inclusive.
-        after: The longest time after a left record at which its partners may be, inclusive.
+        before: The longest time before a left record within which a partner may be, inclusive.
+        after: The longest time after a left record within which a partner may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace: The time beyond its reach in which a record can find partners, and how far behind the clock it may
-            arrive: the watermarks' delay.
+        grace: The extra time, beyond its reach, in which a record can find partners, and how far behind the clock it
+            may arrive: the watermarks' delay.
         emit: `close`; it has no effect on inner joins.
         null_key: `drop` records without a key. An inner join may `keep` them: they move the clock, and are dropped.
 
     Returns:
-        The columns of `stream_stream_join` but `place`; `cause` is null, `ordinal` 0.
+        The columns of `stream_stream_join` without `place`; `cause` is null, `ordinal` 0.
 
     Raises:
-        BadInput: As `stream_stream_join`, and where an option isn't one that Spark's join can serve.
+        BadInput: As in `stream_stream_join`, or Spark's join doesn't support an option.
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Spark's guide, "Stream-stream Joins"; SPARK-24730.
     """
@@ -189,20 +188,21 @@ def _watermarked(source: OperatorInput, join: StreamStreamJoin) -> DataFrame:
     moving = source.time.isNotNull() if join.null_key == "keep" else source.time.isNotNull() & ~without_key
     at = F.unix_millis(source.time)
     rows = source.frame.filter(moving).select(
-        # 1 ms later: the watermark begins at 1970, and a record at the watermark is late.
+        # 1 ms later, because the watermark begins at 1970, and a record at the watermark is late.
         F.timestamp_millis(at + 1).alias(f"{source.side}_clock"),
         at.alias(f"{source.side}_timestamp"),
         *(column.alias(name) for name, (column, _) in zip(names, source.keys, strict=True)),
         source.value.alias(f"{source.side}_value"),
     )
     taken = value.isNotNull() & ~any_null([F.col(name) for name in names])
-    # Spark moves a filter below the watermark unless it names the clock; filtered rows wouldn't move the clock then.
+    # Spark moves a filter below the watermark unless it names the clock, and filtered rows wouldn't move the clock
+    # then.
     behind = F.when(F.unix_millis(clock) > BEFORE_ALL_TIMES, taken)
     return rows.withWatermark(f"{source.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
 
 
 def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:
-    """Refuse a join that Spark's own join can't do.
+    """Refuse a join that Spark's own join doesn't support.
 
     Raises:
         BadInput: The message names the option, the reason and the remedy.
@@ -211,18 +211,18 @@ def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:
         return
     if declared.emit != "close":
         raise BadInput(
-            f"emit is {declared.emit!r}, but Spark's own join emits a row without partner once no partner can come any "
-            "more: use emit close, or the stateful operator (spark)"
+            f"emit is {declared.emit!r}, but Spark's own join emits a row without a partner only when none can arrive "
+            "any more: use emit close, or the stateful operator (spark)"
         )
     if declared.null_key != "drop":
         raise BadInput(
-            f"null_key is {declared.null_key!r}, but Spark's own join emits a row without a key once no partner could "
-            "come any more, not at once: use null_key drop, or the stateful operator (spark)"
+            f"null_key is {declared.null_key!r}, but Spark's own join emits a row without a key only when no partner "
+            "could arrive any more: use null_key drop, or the stateful operator (spark)"
         )
 
 
 class Buffered(NamedTuple):
-    """A buffered record (ms), and whether it has found a partner."""
+    """A stored record (times in ms), and whether it has found a partner."""
 
     timestamp: int
     value: Any
@@ -234,18 +234,18 @@ _timestamp = attrgetter("timestamp")
 
 
 class StreamStreamLogic(Logic[Buffers]):
-    """The logic of a key: both sides' records are buffered, by timestamp, then in order of arrival."""
+    """The logic of a key: it stores both sides' records, by timestamp, then in order of arrival."""
 
     def __init__(self, join: StreamStreamJoin) -> None:
         self.join = join
         self.keeps_null_keys = join.null_key == "keep"
 
     def empty(self) -> Buffers:
-        """No record on either side."""
+        """Return a state without records."""
         return {"left": [], "right": []}
 
     def pack(self, state: Buffers) -> tuple[Any, ...] | None:
-        """Both buffers, if there is a record."""
+        """Pack both sides' records, if any."""
         return (state["left"], state["right"]) if state["left"] or state["right"] else None
 
     def unpack(self, fields: tuple[Any, ...]) -> Buffers:
@@ -253,7 +253,7 @@ class StreamStreamLogic(Logic[Buffers]):
         return {"left": [Buffered(*row) for row in fields[0]], "right": [Buffered(*row) for row in fields[1]]}
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
-        """Emit the pairs of a record, or the record without a partner, and buffer it if later records can find it."""
+        """Emit the pairs of a record, or the record without a partner, and store it if later records can find it."""
         join, side, at = self.join, row.side, row.timestamp
         assert at is not None
         if None in key and not join.emits_unmatched(side):
@@ -265,7 +265,7 @@ class StreamStreamLogic(Logic[Buffers]):
         if None in key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(state, side, at, clock)
-        if side == "right" or join.right_drives:  # otherwise nothing looks up left rows
+        if side == "right" or join.right_drives:  # otherwise no record looks up left rows
             insort(state[side], Buffered(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []
@@ -282,7 +282,7 @@ class StreamStreamLogic(Logic[Buffers]):
         return not self.join.is_open(side, timestamp, clock)
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
-        """Return the indexes of a record's partners in the other side's buffer."""
+        """Return the indexes of a record's partners among the other side's stored records."""
         join, other = self.join, OTHER[side]
         before, after = (join.before_ms, join.after_ms) if side == "left" else (join.after_ms, join.before_ms)
         first = bisect_left(state[other], max(timestamp - before, join.close_edge(other, clock)), key=_timestamp)
@@ -295,7 +295,7 @@ class StreamStreamLogic(Logic[Buffers]):
         return changed(row, joined(left, right), max(row.timestamp, partner.timestamp))
 
     def alone(self, side: str, value: Any) -> dict[str, Any]:
-        """Return the value of a row without a partner."""
+        """Return the value of a record without a partner."""
         return joined(value, None) if side == "left" else joined(None, value)
 
     def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
@@ -317,7 +317,7 @@ class StreamStreamLogic(Logic[Buffers]):
             del rows[: bisect_left(rows, self.join.close_edge(side, clock), key=_timestamp)]
 
     def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
-        """Return the state without the records that can find no partner any more and needn't be emitted."""
+        """Return the state without the records that can find no partner any more and are already emitted."""
         self.forget(state, emitted if self.join.emit == "close" else clock)
         return state
 

@@ -31,17 +31,17 @@ def stream_table_join(
     initial_state: InitialState = None,
     logic: Callable[[StreamTableJoin], StreamTableLogic] | None = None,
 ) -> DataFrame:
-    """Join a stream with a table by key: the stream alone drives.
+    """Join a stream with a table by key; only stream records emit results.
 
     Args:
-        left: The stream; see `table`. The result has its event time.
-        right: The table, whose present row a record finds.
-        join: `left` emits every record, `inner` only records that find a row.
-        null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them at once.
+        left: The stream; see `table`. The result has the stream's event time.
+        right: The table; a record finds its present row.
+        join: `left` emits every record, `inner` only records with a row.
+        null_key: `drop` stream records without a key, or `keep` them: the left join emits them at once.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. The state is as large as the table.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `StreamTableLogic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `StreamTableLogic` by default; mutants replace it.
 
     Returns:
         As `keyed`, without windows: `value struct<left, right>`. A streaming result is in append mode.
@@ -74,27 +74,29 @@ def native_stream_table_join(
     join: Literal["left", "inner"] = "left",
     null_key: Literal["drop", "keep"] = "drop",
 ) -> DataFrame:
-    """Join a stream with a static table, by Spark's own stream-static join, which has no state.
+    """Join a stream with a static table by Spark's own stream-static join, which has no state.
 
-    It satisfies the laws of `stream_table_join` where all changes of a key's row come before the records of that key.
-    It doesn't emit the records it drops, and the results of a batch are in no order; sort by `cause` to restore it.
+    It satisfies the laws of `stream_table_join` if all changes of a key's row come before the records of that key. It
+    doesn't emit the records that it drops, and the results of a batch are in no order; sort by `cause` to restore the
+    order.
 
-    The smallest history on which it violates them: a record of the stream, then the row of its key. The left join
-    emits the record with null, because the row isn't there yet; Spark knows the whole table from the start, and emits
-    the record with the row.
+    The smallest history that violates the laws: a stream record, then the row of its key. The left join emits the
+    record with null, because the row hasn't arrived; Spark knows the whole table from the start, and emits the record
+    with the row.
 
     Args:
         left: The stream; see `table`. Its order of arrival becomes the `cause`.
-        right: The table, as a batch DataFrame of its changes. A key's last change counts, by order of arrival, by
-            default by event time. Spark reads it anew for every batch, so new files of it count from then on.
-        join: `left` emits every record, `inner` only records that find a row.
-        null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them.
+        right: The table, as a batch DataFrame of its changes. A key's last change counts, by order of arrival; the
+            default order is event time. Spark reads the table anew for every batch, so its new files count from then
+            on.
+        join: `left` emits every record, `inner` only records with a row.
+        null_key: `drop` stream records without a key, or `keep` them: the left join emits them.
 
     Returns:
-        The columns of `stream_table_join` but `place`; `ordinal` is 0.
+        The columns of `stream_table_join` without `place`; `ordinal` is 0.
 
     Raises:
-        BadInput: As `stream_table_join`, and where the right input is a stream.
+        BadInput: As in `stream_table_join`, or the right input is a stream.
 
     Source: Kafka Streams Join Semantics, "KStream-KTable Joins"; Spark's guide, "Stream-static Joins".
     """
@@ -147,7 +149,7 @@ def _present_rows(changes: OperatorInput, names: Sequence[str]) -> DataFrame:
 
 
 class StreamTableLogic(Logic[list[Any]]):
-    """The logic of a key: its row of the table is its state, a list of one value."""
+    """The logic of a key: its state is its row of the table, as a list of one value."""
 
     def __init__(self, join: StreamTableJoin) -> None:
         self.join = join
@@ -158,7 +160,7 @@ class StreamTableLogic(Logic[list[Any]]):
         return [None]
 
     def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
-        """The row, if there is one."""
+        """Pack the row, if any."""
         return None if state[0] is None else (state[0],)
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Any]:
@@ -166,7 +168,7 @@ class StreamTableLogic(Logic[list[Any]]):
         return list(fields)
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Change the row of the table, or look it up for a record of the stream."""
+        """Change the row of the table, or look it up for a stream record."""
         if None in key and (row.side == "right" or self.join.join == "inner"):
             return [dropped(row, "null key")]
         if row.side == "right":

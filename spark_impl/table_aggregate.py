@@ -1,6 +1,6 @@
 """Table aggregates on Spark: a table aggregated by a column that is not its key, updated as its rows change.
 
-Two stages: the rows, whose state is the member that they added last and its group, and the groups.
+There are two stages: the rows, whose state is their last added member and its group, and the groups.
 Source: Kafka Streams Join Semantics, "KTable Aggregate".
 """
 
@@ -43,27 +43,28 @@ def table_aggregate(
 
     Args:
         events: The changes of a table, streaming or batch.
-        key: The table's key: one or several columns. A row in which one of them is null is dropped.
+        key: The table's key: one or several columns. A row with a null key is dropped.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
-            changes' timestamp: a key's last row to arrive counts.
-        group_by: One or several columns. **A row in which one of them is null is in no group: so it deletes the key's
-            row**: the key's old value is subtracted, and nothing is added. In a changelog whose tombstones have a null
-            `value`, a field of it is null too (`group_by=F.col("value.country")`); where a flag marks deleted rows:
+            changes' timestamp: a key's last arrival counts.
+        group_by: One or several columns. **A row with a null group has no group, so it deletes the key's row**: the
+            key's old value is subtracted, and no value is added. In a changelog whose tombstones have a null `value`,
+            its fields are null too (`group_by=F.col("value.country")`). If a flag marks deleted rows:
             `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
-        value: The column to aggregate; `count` needs none. `sum` can't take a null.
+        value: The column to aggregate; `count` needs none. `sum` doesn't accept nulls.
         order: The order of arrival, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
-        value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
+        value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
         report_dropped: Whether dropped rows are emitted too.
-        state_groups: As in `keyed`, for each stage. The state is as large as the table (for each row its group and
-            value) and all groups that ever had a row; a `list` stores its members once more.
+        state_groups: As in `keyed`, for each stage. The state contains the table (for each row its group and value) and
+            all groups that ever had a row. A `list` stores its members once more.
         initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage of a declaration; `table_aggregate_stages` by default, another for mutants.
+        logic: Returns the logic of each stage for a declaration; `table_aggregate_stages` by default; mutants replace
+            it.
 
     Returns:
-        As `keyed`, without windows, under the columns of `group_by`. An emptied group has the aggregate of no rows
-        (0, 0, []). The timestamp is the largest that the group has seen. A dropped row is emitted without a group. A
-        streaming result is in append mode.
+        As `keyed`, without windows, by the columns of `group_by`. The aggregate of an emptied group is 0, 0 or []. The
+        timestamp is the group's largest. A dropped row is emitted without a group. A streaming result is in append
+        mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, or the aggregate can't subtract.
@@ -115,7 +116,7 @@ class InGroup(NamedTuple):
 
 
 class RowLogic(Logic[list[InGroup]]):
-    """The logic of a row of the table: its state is the value that it added, if any, and it sends the changes."""
+    """The logic of a row of the table: it stores its added value, if any, and sends the changes."""
 
     def __init__(self, groups: TableAggregate) -> None:
         self.groups = groups
@@ -125,7 +126,7 @@ class RowLogic(Logic[list[InGroup]]):
         return []
 
     def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
-        """Pack the group, and the value that the row added to it, if it is in a group."""
+        """Pack the group, and the row's value in it, if the row is in a group."""
         return (*state[0].group, state[0].member) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[InGroup]:
@@ -133,7 +134,7 @@ class RowLogic(Logic[list[InGroup]]):
         return [InGroup(tuple(fields[:-1]), fields[-1])]
 
     def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Change the row: send the old value to be subtracted, and the new value to be added."""
+        """Change the row: send the old value to subtract, and the new value to add."""
         old, new = (state[0] if state else None), self.in_group(row)
         state[:] = [] if new is None else [new]
         return self.sends(row, old, new)
@@ -148,7 +149,7 @@ class RowLogic(Logic[list[InGroup]]):
         return InGroup(found, member)
 
     def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[LogicOutput]:
-        """Return the messages to the groups concerned: one message if the group is the same."""
+        """Return the messages to the old and new group: one message if the group is the same."""
         if old is not None and new is not None and old.group == new.group:
             return [self.message(row, old.group, old, new)]
         emitted = [] if old is None else [self.message(row, old.group, old, None)]
@@ -161,7 +162,7 @@ class RowLogic(Logic[list[InGroup]]):
 
 
 class Aggregated(NamedTuple):
-    """A group's aggregate and the largest timestamp (ms) that it has seen."""
+    """A group's aggregate and its largest timestamp (ms)."""
 
     value: Any
     largest: int
@@ -180,7 +181,7 @@ class GroupLogic(Logic[list[Aggregated]]):
         return []
 
     def pack(self, state: list[Aggregated]) -> tuple[Any, ...] | None:
-        """The aggregate, if there is one."""
+        """Pack the aggregate, if any."""
         return tuple(state[0]) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Aggregated]:
@@ -210,7 +211,7 @@ class GroupLogic(Logic[list[Aggregated]]):
         return self.groups.aggregate.aggregator(bare(key), member, value)
 
     def stamp(self, largest: int, timestamp: int) -> int:
-        """Return the group's timestamp (ms): the largest that it has seen."""
+        """Return the group's timestamp (ms): the largest of its rows."""
         return max(largest, timestamp)
 
 
@@ -227,5 +228,5 @@ def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
 
 
 def table_aggregate_hops(width: int) -> tuple[To]:
-    """Make the hop of a row's messages to its groups, whose keys have `width` columns."""
+    """Return the hop of a row's messages to its groups, whose keys have `width` columns."""
     return (To(width, rest=4),)

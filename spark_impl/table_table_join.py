@@ -1,4 +1,4 @@
-"""Table-table joins on Spark: rows of two tables with the same key, updated by changes of either.
+"""Table-table joins on Spark: rows of two tables with the same key; changes of either table update the result.
 
 Source: Kafka Streams Join Semantics, "KTable-KTable Join".
 """
@@ -17,7 +17,7 @@ from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Key, Logic, LogicOutput, changed, joined
 
 StoredSide = tuple[Any, int] | None
-"""A row of one side: its value and timestamp (ms), if there is one."""
+"""A row of one side: its value and timestamp (ms), if any."""
 
 
 def table_table_join(
@@ -39,7 +39,7 @@ def table_table_join(
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. The state is as large as the tables.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `TableTableLogic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `TableTableLogic` by default; mutants replace it.
 
     Returns:
         As `keyed`, without windows: `value struct<left, right>` is null in a tombstone. A streaming result is in append
@@ -74,11 +74,11 @@ class TableTableLogic(Logic[dict[str, StoredSide]]):
         self.join = join
 
     def empty(self) -> dict[str, StoredSide]:
-        """No row on either side."""
+        """Return a state without rows."""
         return {"left": None, "right": None}
 
     def pack(self, state: dict[str, StoredSide]) -> tuple[Any, ...] | None:
-        """Both rows, if there is one."""
+        """Pack both rows, if any."""
         if state["left"] is None and state["right"] is None:
             return None
         return (*(state["left"] or (None, None)), *(state["right"] or (None, None)))
@@ -92,7 +92,7 @@ class TableTableLogic(Logic[dict[str, StoredSide]]):
         }
 
     def take(self, key: Key, state: dict[str, StoredSide], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Change a row, and emit the joined row, or a tombstone, where the join has one."""
+        """Change a row, and emit the joined row, or a tombstone."""
         assert row.timestamp is not None
         old, other = state[row.side], state["right" if row.side == "left" else "left"]
         state[row.side] = None if row.value is None else (row.value, row.timestamp)
@@ -108,7 +108,7 @@ class TableTableLogic(Logic[dict[str, StoredSide]]):
         return old is not None or row.value is not None or other is not None
 
     def result(self, state: dict[str, StoredSide]) -> Any:
-        """Return the joined value, or None where the join has none."""
+        """Return the joined value, or None if the join has none."""
         left, right, join = state["left"], state["right"], self.join.join
         if (left is None and (right is None or join != "outer")) or (right is None and join == "inner"):
             return None

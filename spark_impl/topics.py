@@ -1,6 +1,6 @@
-"""Topics: a query's messages wait on them for another query, as files or on Kafka.
+"""Topics, as files or on Kafka: a query's messages wait there for another query.
 
-A topic keeps the messages of one key in the order in which they were appended; nothing more is needed.
+A topic keeps the messages of each key in the order of appending. Nothing more is required.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..reference.core.errors import BadInput
 
 FOR_EVER = "36500d"
 AS_WRITTEN = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-"""Options for JSON: without the format, timestamps are cut to milliseconds."""
+"""Options for JSON; without the format, Spark truncates timestamps to milliseconds."""
 
 
 class Topic(Protocol):
@@ -28,50 +28,50 @@ class Topic(Protocol):
         """Return the messages, from the oldest on, as a streaming DataFrame of the schema."""
 
     def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
-        """Append the messages of a producer's batch, in order by key.
+        """Append the messages of a producer's batch, in key order.
 
-        A producer that crashed between two topics appends a batch again, with the same messages. A topic may keep both
-        (the protocol tolerates that) or leave the repeated messages out.
+        A producer that crashed between two topics appends the same messages of a batch again. A topic may store both
+        copies (the protocol tolerates that) or ignore the repeated messages.
 
         Args:
             messages: The messages.
-            keys: The columns of their key; messages of one key go to one partition.
+            keys: The columns of the messages' key; messages of one key go to one partition.
             producer: The name of the query, the same after restarts.
-            batch: The number of its batch.
+            batch: The number of the query's batch.
         """
 
 
 @dataclass(frozen=True)
 class FileTopic:
-    """A topic of parquet files in a folder, each message in it exactly once.
+    """A topic of parquet files in a folder; it contains each message exactly once.
 
-    Every batch becomes a folder of its own, which appears whole and is never changed. Files are never removed: the
-    topic is for one machine, tests and small data.
+    Every batch becomes a separate folder, which appears at once and never changes. Files are never removed, so use it
+    for one machine, tests and small data.
 
     Attributes:
-        folder: The folder of the files, on a file system that producer and consumer share; made where it is missing.
+        folder: The folder of the files, on a file system that producer and consumer share; created if missing.
     """
 
     folder: Path
 
     def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
-        """Return the messages as a stream; a batch takes all files that are there.
+        """Return the messages as a stream; a batch reads all existing files.
 
         Raises:
-            BadInput: The folder is missing, and can't be made.
+            BadInput: The folder is missing, and can't be created.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(
-                f"topics: {self.folder} can't be made ({error.strerror}): name a folder that can be written"
+                f"topics: {self.folder} can't be created ({error.strerror}): name a writable folder"
             ) from None
-        # Spark forgets files that are a week older than the newest one: a query that lags would lose them.
+        # Spark forgets files that are a week older than the newest file, so a query that lags would lose them.
         options = {"recursiveFileLookup": "true", "maxFileAge": FOR_EVER}
         return spark.readStream.schema(schema).options(**options).parquet(str(self.folder))
 
     def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
-        """Write the messages of a batch, if they aren't there already; readers see all of them or none."""
+        """Write the messages of a batch, unless they exist already; readers see all of them or none."""
         written = self.folder / f"{producer}-{batch:09d}"
         if written.exists():
             return
@@ -82,15 +82,15 @@ class FileTopic:
 
 @dataclass(frozen=True)
 class KafkaTopic:
-    """A topic on Kafka: JSON messages, partitioned by the JSON of their key; at least once.
+    """A topic on Kafka: JSON messages, partitioned by the JSON of their key, at least once.
 
     It needs Spark's Kafka connector on the class path: `spark.jars.packages` with
     `org.apache.spark:spark-sql-kafka-0-10_2.13:<Spark's version>`.
 
     Attributes:
-        servers: The addresses, `host:port`, with commas between them.
-        name: The topic's name. Its retention must be longer than its consumer may lag; Spark fails where messages were
-            deleted that it hasn't read.
+        servers: The addresses, `host:port`, separated by commas.
+        name: The topic's name. Its retention must be longer than the largest lag of its consumer; Spark fails if
+            messages were deleted before it has read them.
     """
 
     servers: str
@@ -102,7 +102,7 @@ class KafkaTopic:
         return decoded(spark.readStream.format("kafka").options(**options).load(), schema)
 
     def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
-        """Send the messages of a batch; a batch that is appended again is sent again."""
+        """Send the messages of a batch; a repeated batch is sent again."""
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.name}
         encoded(messages, keys).write.format("kafka").options(**options).save()
 
@@ -132,14 +132,14 @@ class Topics(NamedTuple):
 
 
 def file_topics(folder: str | Path) -> Topics:
-    """Return topics of files below a folder.
+    """Return topics as files below a folder.
 
     Raises:
-        BadInput: The path is a file's.
+        BadInput: The path is a file.
     """
     base = Path(folder)
     if base.exists() and not base.is_dir():
-        raise BadInput(f"topics: {base} is a file: name a folder, which is made where it is missing")
+        raise BadInput(f"topics: {base} is a file: name a folder, which is created if missing")
     return Topics(FileTopic(base / "subscriptions"), FileTopic(base / "responses"))
 
 
@@ -152,5 +152,5 @@ def kafka_topics(servers: str, prefix: str = "foreign_key_join") -> Topics:
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         if not host or not port.isdecimal():
-            raise BadInput(f"topics: {server.strip()!r} is no address of Kafka: write host:port, such as broker:9092")
+            raise BadInput(f"topics: {server.strip()!r} isn't a Kafka address: write host:port, such as broker:9092")
     return Topics(KafkaTopic(servers, f"{prefix}-subscriptions"), KafkaTopic(servers, f"{prefix}-responses"))

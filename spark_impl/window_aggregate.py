@@ -49,43 +49,43 @@ def window_aggregate(
 ) -> DataFrame:
     """Aggregate a stream by Samza's windows, and return the changelog of the aggregates, or the messages.
 
-    Instead of Samza's `beforeProcess`, `select` or `filter` the input; instead of `beforeSend`, the result.
+    Samza's `beforeProcess` becomes a `select` or `filter` of the input, and `beforeSend` becomes one of the result.
 
     Args:
-        events: A streaming or a batch DataFrame. A batch DataFrame is a history that has ended: it is one batch, and
-            all its windows by time are complete.
-        key: One or several columns. A row in which one of them is null is dropped, and doesn't move the clock.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
-            dropped.
+        events: A streaming or a batch DataFrame. A batch DataFrame is a complete history: it is one batch, and all its
+            windows by time are complete.
+        key: One or several columns. A row with a null key is dropped, and doesn't move the clock.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
+            timestamp is dropped.
         size: The length of a fixed window: a duration or, with `unit="tuple"`, a number of rows; a session's gap.
         value: The column to aggregate or, with `storage="full"`, to emit; `count` needs none.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
-        type: `fixed` windows, whose end is exclusive and which start at multiples of the step since 1970; or one
-            `session` after another, whose bounds are timestamps of rows.
+        type: `fixed` windows start at multiples of the step since 1970, and their end is exclusive. `session` windows
+            are bounded by the timestamps of rows.
         unit: `ms`, or `tuple`: windows of `size` rows of a key, in order of arrival, with bounds counted in rows.
         step: The distance between starts of fixed windows, in the unit; the size by default, and at most the size.
-        retention: How long a complete window is stored, for late rows and to be read from the state. It is a lower
-            bound: the state is removed at the next multiple of half of it.
+        retention: The time for which a complete window is stored, for late rows and for readers of the state. The time
+            is a lower bound: the state is removed at the next multiple of half the time.
         storage: `aggregate` emits a window's aggregate; `full` stores its rows, and emits those not emitted before.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
-        early: When a window is emitted before it is complete: with a number, when it has that many rows that aren't
-            emitted yet; with a duration, whenever the clock passes a multiple of it. Never by default.
-        late: `drop` leaves a row out of complete windows; `update` adds it to those that are retained.
+        early: When to emit a window before it is complete: with a number, once it contains that many rows that haven't
+            been emitted; with a duration, whenever the clock passes a multiple of it. Never by default.
+        late: `drop` ignores rows of complete windows; `update` adds them to windows that are still stored.
         report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. A window by time stays in the state until it is
-            complete and past its retention. By tuple, a key's last windows and its count of rows stay for ever.
+            complete and past its retention. By tuple, a key's last windows and its number of rows stay for ever.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `WindowLogic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `WindowLogic` by default; mutants replace it.
 
     Returns:
-        As `keyed`; the timestamp of an update is the largest in its window. A session that has grown or merged since it
-        was emitted is preceded by tombstones of the old sessions. With `storage="full"` each row of a window is emitted
-        once, with its own timestamp. The bounds of a window of tuples are numbers of rows, emitted as ms since 1970. A
-        streaming result is in append mode. The clock is the largest event time of earlier batches.
+        As `keyed`; the timestamp of an update is the window's largest timestamp. A session that has grown or merged
+        since it was emitted first emits tombstones of the old sessions. With `storage="full"` each row of a window is
+        emitted once, with its own timestamp. The bounds of a window of tuples are numbers of rows, emitted as ms since
+        1970. A streaming result is in append mode. The clock is the largest event time of earlier batches.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, a duration can't be parsed, a size or step is in the wrong
-            unit, or the windows can't be declared (see `WindowAggregate`).
+        BadInput: A column is missing or of the wrong type, a duration can't be parsed, a size or step has the wrong
+            unit, or the windows are invalid (see `WindowAggregate`).
 
     Source: Samza's window operator (SAMZA-552), `WindowOperatorSpec`.
     """
@@ -123,36 +123,37 @@ def native_window_aggregate(
 ) -> DataFrame:
     """Aggregate a stream by Spark's own `window`; each window by time is emitted once, when complete (append mode).
 
-    It satisfies the laws of `window_aggregate` without early emission, with `late="drop"`, when a batch without data
-    follows every batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one
-    batch earlier, and a late row may still be accepted. It doesn't emit the rows it drops, and the windows of a batch
-    are in no order. `sum`, `min`, `max` and `average` leave null values out, which `window_aggregate` refuses.
+    It satisfies the laws of `window_aggregate` without early emission, with `late="drop"`, if a batch without data
+    follows every batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's
+    watermark, so a late row may still be accepted. It doesn't emit the rows that it drops, and the windows of a batch
+    are in no order. `sum`, `min`, `max` and `average` ignore null values, which `window_aggregate` refuses.
 
-    It has no sessions: for lateness Spark's `session_window` tests a row's own timestamp, Samza the session that the
-    row would be in. The smallest history, with gap 6: a row at 15, the clock reaches 20, a row at 13. Samza merges it
-    with the session [15, 15], which is open until the clock has passed 21; to Spark it is late.
+    It has no sessions, because the operators test lateness differently: Spark's `session_window` tests a row's own
+    timestamp, Samza the session that the row would join. The smallest example, with gap 6: a row at 15, the clock
+    reaches 20, a row at 13. Samza merges the second row with the session [15, 15], which is open until the clock has
+    passed 21; to Spark the row is late.
 
     Args:
         events: A streaming or a batch DataFrame; in a batch DataFrame all windows are complete.
-        key: One or several columns; rows in which one is null are left out, and don't move the clock.
+        key: One or several columns; rows with a null key are ignored, and don't move the clock.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms; windows start from 1970 on.
         size: The length of a window.
         value: The column to aggregate; `count` needs none.
-        order: The order of the members of a `list`, by default by timestamp; other aggregates need none.
+        order: The order of the members of a `list`, by default by timestamp; other aggregates ignore it.
         type: `fixed`.
         unit: `ms`.
-        step: The time from one window's start to the next; the size by default, and at most the size.
-        retention: Has no effect here: a complete window accepts no rows, and leaves the state.
+        step: The time between the starts of consecutive windows; the size by default, and at most the size.
+        retention: Ignored: a complete window accepts no rows, and leaves the state.
         storage: `aggregate`.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
         early: None.
         late: `drop`.
 
     Returns:
-        The columns of `window_aggregate` but `place`; `cause` is null, `ordinal` 0.
+        The columns of `window_aggregate` without `place`; `cause` is null, `ordinal` 0.
 
     Raises:
-        BadInput: As `window_aggregate`, and where an option isn't one that Spark's operator can serve.
+        BadInput: As in `window_aggregate`, or Spark's operator doesn't support an option.
 
     Source: Samza's window operator (SAMZA-552); Spark's guide, "Window Operations on Event Time".
     """
@@ -164,7 +165,7 @@ def native_window_aggregate(
 
 
 def require_native_window_aggregate(declared: WindowAggregate) -> None:
-    """Refuse windows that Spark's own operator can't do.
+    """Refuse windows that Spark's own operator doesn't support.
 
     Raises:
         BadInput: The message names the option, the reason and the remedy.
@@ -173,12 +174,12 @@ def require_native_window_aggregate(declared: WindowAggregate) -> None:
     if declared.type == "session":
         raise BadInput(
             "type is 'session', but Spark's own session_window tests only the row, and drops a row that its session "
-            f"would still take: {stateful}, or session_windows with late own"
+            f"would still accept: {stateful}, or session_windows with late own"
         )
     if declared.unit == "tuple":
-        raise BadInput(f"unit is 'tuple', but Spark's own window goes by time: {stateful}")
+        raise BadInput(f"unit is 'tuple', but Spark's own windows are bounded by time: {stateful}")
     if declared.storage == "full":
-        raise BadInput(f"storage is 'full', but Spark's own window keeps an aggregate, no rows: {stateful}")
+        raise BadInput(f"storage is 'full', but Spark's own window stores an aggregate, not rows: {stateful}")
     if declared.early is not None:
         raise BadInput(f"early is given, but Spark's own window is emitted once, when it is complete: {stateful}")
     if declared.late == "update":
@@ -233,7 +234,7 @@ def _held(
         column, result = value_and_result(events, windows.aggregate, value)
         return column, accumulator_type(events, windows.aggregate, column, result), result
     if value is None:
-        raise BadInput("value: storage full emits the rows' values: name the column that holds them")
+        raise BadInput("value: storage full emits the rows' values: name the column that contains them")
     column, field = resolve(events, "value", value)
     message = T.StructType().add("timestamp", "long").add("value", field.dataType).add("emitted", "boolean")
     return column, T.ArrayType(message), field.dataType
@@ -246,7 +247,7 @@ def _window_type(held: T.DataType) -> T.StructType:
 
 
 class Message(NamedTuple):
-    """A row that a window with full storage stores (ms), and whether it has been emitted."""
+    """A row (times in ms) in a window with full storage, and whether it has been emitted."""
 
     timestamp: int
     value: Any
@@ -255,17 +256,17 @@ class Message(NamedTuple):
 
 @dataclass(eq=False)
 class Filled:
-    """A window with rows in it.
+    """A window that contains rows.
 
     Attributes:
-        start: Its first ms or, by tuple, row.
-        end: Its end, exclusive; of a session, its last row's timestamp.
-        held: The unfinished aggregate of its rows or, with full storage, the rows themselves.
+        start: Its start (ms) or, by tuple, its first row's number.
+        end: Its end, exclusive; for a session, its last row's timestamp.
+        held: The unfinished aggregate of its rows or, with full storage, the rows.
         rows: The number of its rows.
-        latest: Their largest timestamp (ms).
+        latest: The largest timestamp of its rows (ms).
         not_emitted: The number of its rows that haven't been emitted.
-        since: The clock (ms) when the first row that hasn't been emitted arrived.
-        shown: The windows under which the table has rows of it.
+        since: The clock's time (ms) at the arrival of the first row that hasn't been emitted.
+        shown: The windows under which the table contains its rows.
     """
 
     start: int
@@ -293,7 +294,7 @@ class State:
 class WindowLogic(Logic[State]):
     """The logic of a key; its state is its windows.
 
-    It has a method for each of the window operator's policies and callbacks, and so more than other operators' logics.
+    It has a method for each policy and callback of the window operator, so it has more methods than other logics.
     """
 
     def __init__(self, windows: WindowAggregate) -> None:
@@ -304,7 +305,7 @@ class WindowLogic(Logic[State]):
         return State(0, [])
 
     def pack(self, state: State) -> tuple[Any, ...] | None:
-        """The windows, and the count of rows, if there is anything to remember."""
+        """Pack the windows, and the number of rows, if any."""
         if not state.windows and not state.rows:
             return None
         return state.rows, [_fields(one) for one in state.windows]
@@ -320,7 +321,7 @@ class WindowLogic(Logic[State]):
         return state
 
     def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
-        """Add a row to its windows, and emit the windows that it makes due."""
+        """Add a row to its windows, and emit the windows that become due."""
         assert row.timestamp is not None
         if self.windows.storage == "full":
             if row.value is None:
@@ -354,7 +355,7 @@ class WindowLogic(Logic[State]):
         return taken
 
     def merged(self, key: Key, state: State, row: Arrived, clock: int) -> list[Filled]:
-        """Merge the sessions near a row, and return the merged session; nothing if that is complete."""
+        """Merge the sessions near a row, and return the merged session, or nothing if it is complete."""
         at, edge = row.timestamp, self.edge(clock)
         assert at is not None
         near = self.near(state, at, edge)
@@ -369,11 +370,11 @@ class WindowLogic(Logic[State]):
         return [session]
 
     def edge(self, clock: int) -> int:
-        """Return the time (ms) before which a session must have ended to accept no more rows at that clock."""
+        """Return the time (ms) before which sessions that accept no more rows must have ended, for a clock."""
         return clock - self.windows.size - self.windows.late_ms
 
     def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
-        """Return the sessions that a row at that timestamp (ms) belongs to, by end."""
+        """Return the sessions that a row at that timestamp (ms) joins, by end."""
         gap = self.windows.size
         first = bisect_left(state.windows, max(timestamp - gap, edge), key=_end)
         # Sessions that still accept rows don't overlap, so their starts are in order too.
@@ -410,7 +411,7 @@ class WindowLogic(Logic[State]):
         window.not_emitted += 1
 
     def is_complete(self, window: Filled, clock: int) -> bool:
-        """Return whether a window has reached its size at that clock (ms)."""
+        """Return whether a window has reached its size, for a clock (ms)."""
         if self.windows.unit == "tuple":
             return window.rows == self.windows.size
         return clock >= self.completion(window)
@@ -420,7 +421,7 @@ class WindowLogic(Logic[State]):
         return window.end + self.windows.size + 1 if self.windows.type == "session" else window.end
 
     def is_due(self, window: Filled, clock: int) -> bool:
-        """Return whether a window has something to emit, and is complete or due by the early-emission policy."""
+        """Return whether a window has unemitted rows, and is complete or due by the early-emission policy."""
         early = self.windows.early
         if not window.not_emitted or self.is_complete(window, clock):
             return window.not_emitted > 0
@@ -436,11 +437,11 @@ class WindowLogic(Logic[State]):
         return (window.since // early.every_ms + 1) * early.every_ms
 
     def is_over(self, window: Filled, clock: int) -> bool:
-        """Return whether a window has been complete, and emitted, for longer than the retention at that clock (ms)."""
+        """Return whether a window has been complete, and emitted, for longer than the retention, for a clock (ms)."""
         return not window.not_emitted and (over := self.over(window)) is not None and over <= clock
 
     def over(self, window: Filled) -> int | None:
-        """Return when (ms) a window is over, or None: an incomplete window by tuple waits for ever."""
+        """Return when (ms) a window can be forgotten, or None for an incomplete window by tuple."""
         retention_ms = self.windows.retention_ms
         if self.windows.unit != "tuple":
             return self.completion(window) + retention_ms
@@ -449,7 +450,7 @@ class WindowLogic(Logic[State]):
         return window.latest + retention_ms + 1 if retention_ms else 0
 
     def emit(self, window: Filled) -> list[LogicOutput]:
-        """Emit a window's aggregate, replacing its earlier rows; or its rows not emitted before."""
+        """Emit a window's aggregate, which replaces its earlier rows, or its rows not emitted before."""
         window.not_emitted = 0
         if self.windows.storage == "full":
             not_emitted = [message for message in window.held if not message.emitted]
@@ -460,7 +461,7 @@ class WindowLogic(Logic[State]):
         return [*emitted, self.update(window, self.windows.aggregate.finish(window.held), window.latest)]
 
     def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
-        """Return the earlier windows of a session that the table still has, by end."""
+        """Return the earlier windows of a session that the table still contains, by end."""
         return sorted(
             (shown for shown in window.shown if shown != (window.start, window.end)), key=lambda shown: shown[1]
         )
@@ -478,12 +479,12 @@ class WindowLogic(Logic[State]):
         return [change for one in state.windows if self.is_due(one, clock) for change in self.emit(one)]
 
     def keep(self, state: State, emitted: int, clock: int) -> State:
-        """Return the state without the windows that are out of retention."""
+        """Return the state without the windows past their retention."""
         state.windows = [one for one in state.windows if not self.is_over(one, clock)]
         return state
 
     def due(self, state: State, clock: int) -> int | None:
-        """Return the next time (ms) at which a window is complete, due or out of retention."""
+        """Return the next time (ms) at which a window is complete, due or past its retention."""
         windows, times = self.windows, []
         half = windows.retention_ms // 2 or 1
         for one in state.windows:

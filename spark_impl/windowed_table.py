@@ -59,40 +59,42 @@ def windowed_table(
     """Aggregate a stream by windows, join the resulting table by key and window, and return the changelog.
 
     Args:
-        events: The stream that is aggregated; see `table`. A batch DataFrame is a history that has ended: it is one
-            batch, and with `emit="close"` all its windows close. A row that is dropped doesn't move the clock.
-        right: The input that the result is joined with; `with_` is its kind.
+        events: The stream to aggregate; see `table`. A batch DataFrame is a complete history: it is one batch, and with
+            `emit="close"` all its windows close. A dropped row doesn't move the clock.
+        right: The input to join the result with; `with_` is its kind.
         size: The length of a window; its end is exclusive.
-        step: The time from one window's start to the next; the size by default, and at most the size.
-        grace: How long after its end a window still accepts rows.
+        step: The time between the starts of consecutive windows; the size by default, and at most the size.
+        grace: The time after its end in which a window still accepts rows.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
-        value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
+        value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
         emit: `update` emits every change of a window, `close` its final value once.
-        with_: The kind of `right`: None; a `table` by key; the events of another `windowed_table` under the same
+        with_: The kind of `right`: None; a `table` by key; the events of another `windowed_table` with the same
             windows; or a stream (`stream_lookup`) or a table (`table_lookup`) whose rows look up a window of their key.
-        join: `left`, and between two windowed tables `inner` (the default there) and `outer` too.
+        join: `left`; two windowed tables also support `inner` (their default) and `outer`.
         shift: A window joins the other table's window that starts `shift` later (earlier, if negative).
-        window_start: For a look-up: the right input's column with the start of the window, a timestamp or bigint ms.
-        to_stream: How the result is re-keyed: not at all; `window_in_key`: a single string key becomes `key@start`, in
-            ms; `window_in_value`: the value becomes `struct<value, window: struct<start: bigint, end: bigint>>`.
-        retention: How much longer than its grace a window is stored for a table or look-ups; by default for ever. A
-            window that is forgotten isn't emitted again, and look-ups don't find it.
+        window_start: For a look-up: the right input's column that contains the start of the window, a timestamp or
+            bigint ms.
+        to_stream: How the result is re-keyed; by default it isn't; `window_in_key`: a single string key becomes
+            `key@start`, in ms; `window_in_value`: the value becomes `struct<value, window: struct<start: bigint, end:
+            bigint>>`.
+        retention: The extra time, after its grace, for which a window is stored for a table or look-ups; by default for
+            ever. A forgotten window isn't emitted again, and look-ups don't find it.
         report_dropped: Whether dropped rows are emitted too.
-        state_groups: As in `keyed`. A window stays in the state until it is closed:
-            its own end and, with another windowed table, its partner's end are past by the grace. With a table or
-            look-ups the table's rows stay, and the windows as long as `retention` says.
+        state_groups: As in `keyed`. A window stays in the state until the clock has passed its end, and its partner's
+            end in another windowed table, by the grace. With a table or look-ups, the table's rows stay for ever, and
+            the windows for the `retention`.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `WindowedLogic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `WindowedLogic` by default; mutants replace it.
 
     Returns:
-        As `keyed`. The value is the aggregate; joined, `struct<left, right>`, the primary side first: that is `right`
-        in a look-up, whose result has no window. The timestamp is the largest of the rows that made it. A streaming
-        result is in append mode. The clock is the largest event time of earlier batches.
+        As `keyed`. The value is the aggregate, or `struct<left, right>` if joined, the primary side first. In a look-up
+        the primary side is `right`, and the result has no window. The timestamp is the largest of the rows behind the
+        value. A streaming result is in append mode. The clock is the largest event time of earlier batches.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the inputs' keys clash, `right` is missing or too much, a
-            duration can't be parsed, the windows or the join can't be declared (see `WindowedTable`), the key isn't a
-            single string where the window is to go into it, or `retention` is given without a table or look-ups.
+        BadInput: A column is missing or of the wrong type, the inputs' keys clash, `right` is missing or unexpected, a
+            duration can't be parsed, the windows or the join are invalid (see `WindowedTable`), `window_in_key` is used
+            with a key that isn't a single string, or `retention` is given without a table or look-ups.
 
     Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN operators".
     """
@@ -139,27 +141,27 @@ def native_windowed_table(
 ) -> DataFrame:
     """Aggregate a stream by Spark's own `window`; each window is emitted once, when it closes (append mode).
 
-    It satisfies the laws of `windowed_table` with `emit="close"`, nothing joined, if a batch without data follows every
-    batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one batch earlier,
-    and a late row may still be accepted. It doesn't emit the rows it drops, and the windows of a batch are in no order.
-    `sum`, `min` and `max` leave null values out, which `windowed_table` refuses.
+    It satisfies the laws of `windowed_table` with `emit="close"` and without a join, if a batch without data follows
+    every batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's
+    watermark, so a late row may still be accepted. It doesn't emit the rows that it drops, and the windows of a batch
+    are in no order. `sum`, `min` and `max` ignore null values, which `windowed_table` refuses.
 
     Args:
-        events: The stream that is aggregated; see `table`. In a batch DataFrame all windows close; they start from 1970
-            on. The members of a `list` are in the order of arrival, by default of time.
+        events: The stream to aggregate; see `table`. In a batch DataFrame all windows close. Windows start from 1970
+            on. The members of a `list` are in the order of arrival; the default order is time.
         size: The length of a window; its end is exclusive.
-        step: The time from one window's start to the next; the size by default, and at most the size.
-        grace: How long after its end a window still accepts rows: the watermark's delay.
+        step: The time between the starts of consecutive windows; the size by default, and at most the size.
+        grace: The time after its end in which a window still accepts rows: the watermark's delay.
         aggregate: `count`, `sum`, `min`, `max` or `list`.
         emit: `close`.
         with_: None.
         to_stream: As in `windowed_table`.
 
     Returns:
-        The columns of `windowed_table` but `place`; `cause` is null, `ordinal` 0.
+        The columns of `windowed_table` without `place`; `cause` is null, `ordinal` 0.
 
     Raises:
-        BadInput: As `windowed_table`, and where `emit` is `update` or something is to be joined.
+        BadInput: As in `windowed_table`, or `emit` is `update`, or a join is declared.
 
     Source: Kafka Streams Join Semantics, "Windowed Aggregate"; Spark's guide, "Window Operations on Event Time".
     """
@@ -188,20 +190,20 @@ def native_windowed_table(
 
 
 def require_native_windowed_table(declared: WindowedTable) -> None:
-    """Refuse a windowed table that Spark's own operator can't do.
+    """Refuse a windowed table that Spark's own operator doesn't support.
 
     Raises:
         BadInput: The message names the option, the reason and the remedy.
     """
     if declared.with_ is not None:
         raise BadInput(
-            f"with is {declared.with_!r}, but Spark's own windowed aggregate keeps no table that could be joined: "
-            "leave with out, or use the stateful operator (spark)"
+            f"with is {declared.with_!r}, but Spark's own windowed aggregate stores no table to join: leave with out, "
+            "or use the stateful operator (spark)"
         )
     if declared.emit != "close":
         raise BadInput(
-            f"emit is {declared.emit!r}, but Spark's own windowed aggregate doesn't emit every change, at best a "
-            "batch's last: use emit close, or the stateful operator (spark)"
+            f"emit is {declared.emit!r}, but Spark's own windowed aggregate emits at best a batch's last change, not "
+            "every change: use emit close, or the stateful operator (spark)"
         )
 
 
@@ -210,11 +212,12 @@ def _retention(declared: WindowedTable, retention: Duration | None) -> int | Non
         return None
     if declared.with_ in (None, "windowed_table"):
         raise BadInput(
-            "retention: here a window is forgotten once nothing can change it: leave it out, or raise the grace"
+            "retention: this windowed table forgets a window once no row can change it: leave it out, or raise the "
+            "grace"
         )
     retention_ms = milliseconds("retention", retention)
     if retention_ms < 0:
-        raise BadInput(f"retention is {retention!r}: it can't be negative; leave it out to keep windows for ever")
+        raise BadInput(f"retention is {retention!r}: it can't be negative; leave it out to store windows for ever")
     return retention_ms
 
 
@@ -222,7 +225,7 @@ def _require_right(declared: WindowedTable, right: JoinInputLike | None) -> None
     if right is None and declared.with_ is not None:
         raise BadInput(f"with_ is {declared.with_!r}, but there is no right input: give right too")
     if right is not None and declared.with_ is None:
-        raise BadInput("there is a right input, but with_ doesn't give its kind")
+        raise BadInput("there is a right input, but with_ doesn't name its kind")
 
 
 def _inputs(
@@ -258,7 +261,7 @@ def _aggregated(
 
 
 def _looking(given: JoinInput, window_start: ColumnLike | None) -> tuple[OperatorInput, T.DataType]:
-    """Return a table, or an input that looks windows up, resolved: beside each value is the start that it names."""
+    """Return a resolved table, or a resolved input of look-ups, whose values come with the start of the window."""
     value = "value" if given.value is None else given.value
     one = resolved(**given._replace(value=value)._asdict(), side=SIDES[1])
     start = F.lit(None).cast("bigint") if window_start is None else _start(given.frame, window_start)
@@ -304,7 +307,7 @@ def _require_key(declared: WindowedTable, one: OperatorInput) -> None:
 
 
 def _rekeyed(declared: WindowedTable, changes: DataFrame, key: str) -> DataFrame:
-    """Move the windows into the keys or the values; dropped rows have none."""
+    """Move the windows into the keys or the values; dropped rows have no window."""
     if declared.to_stream is None:
         return changes
     bounds = [F.unix_millis(F.col("window")[name]).alias(name) for name in ("start", "end")]
@@ -313,21 +316,21 @@ def _rekeyed(declared: WindowedTable, changes: DataFrame, key: str) -> DataFrame
         in_key = F.concat(F.col(name), F.lit("@"), bounds[0].cast("string"))
         changed = {key: F.when(has_window, in_key).otherwise(F.col(name))}
     else:
-        # Nullable within too: Arrow refuses a null struct with a field that can't be null.
+        # Nested fields are nullable too, because Arrow refuses a null struct with a field that can't be null.
         in_value = F.struct(F.col("value"), F.when(has_window, F.struct(*bounds)).alias("window"))
         changed = {"value": F.when(has_window, in_value)}
     return changes.withColumns({**changed, "window": F.lit(None).cast(changes.schema["window"].dataType)})
 
 
 class Windowed(NamedTuple):
-    """A window's aggregate, and the largest timestamp that it has seen (ms)."""
+    """A window's aggregate, and its largest timestamp (ms)."""
 
     value: Any
     timestamp: int
 
 
 class TableEntry(NamedTuple):
-    """The row of the table that is joined: its value, the window that it looks up, and its timestamp (all ms)."""
+    """The joined table's row: its value, the window that it looks up, and its timestamp (all ms)."""
 
     value: Any
     start: int | None
@@ -336,7 +339,7 @@ class TableEntry(NamedTuple):
 
 @dataclass
 class WindowedState:
-    """The state of a key: each input's windows by their start, and the row of the table."""
+    """The state of a key: each input's windows by start, and the row of the table."""
 
     sides: dict[str, dict[int, Windowed]]
     row: TableEntry | None
@@ -346,10 +349,11 @@ class WindowedLogic(Logic[WindowedState]):
     """The logic of a key: its windows, its row of the table, and their join.
 
     The join sees a window when it is emitted: when it changes or, with emit `close`, once the clock has closed it.
-    Windows, table and look-ups share one state, and so stand in one class.
+    Windows, table and look-ups share one state, so they are in one class.
 
     Attributes:
-        retention_ms: How much longer than its grace (ms) a window is stored for a table or look-ups; None: for ever.
+        retention_ms: The extra time, after its grace (ms), for which a window is stored for a table or look-ups; None:
+            for ever.
     """
 
     retention_ms: int | None = None
@@ -358,23 +362,23 @@ class WindowedLogic(Logic[WindowedState]):
         self.table = table
 
     def empty(self) -> WindowedState:
-        """No window, no row."""
+        """Return a state without windows and row."""
         return WindowedState({side: {} for side in SIDES}, None)
 
     def pack(self, state: WindowedState) -> tuple[Any, ...] | None:
-        """The windows and the row, if there is anything to remember."""
+        """Pack the windows and the row, if any."""
         if not any(state.sides.values()) and state.row is None:
             return None
         return (*[[(start, *at) for start, at in state.sides[side].items()] for side in SIDES], state.row)
 
     def unpack(self, fields: tuple[Any, ...]) -> WindowedState:
-        """The windows and the row again."""
+        """Unpack the windows and the row."""
         *sides, row = fields
         windows = [{start: Windowed(value, timestamp) for start, value, timestamp in side} for side in sides]
         return WindowedState(dict(zip(SIDES, windows, strict=True)), None if row is None else TableEntry(*row))
 
     def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[LogicOutput]:
-        """Take a row of either input, and emit the changes that it causes."""
+        """Process a row of either input, and emit the changes that it causes."""
         edge = clock - self.table.grace_ms
         if row.side == SIDES[0] or self.table.with_ == "windowed_table":
             emitted = self.aggregate(key, state, row, edge)
@@ -401,17 +405,17 @@ class WindowedLogic(Logic[WindowedState]):
         return [change for start in starts for change in self.emit(state, row.side, start, edge)]
 
     def open(self, timestamp: int, edge: int) -> list[int]:
-        """Return the starts of the windows with a timestamp (ms) that end after the edge: they accept a row."""
+        """Return the starts of the windows that accept a row: they contain its time (ms), and end after the edge."""
         return [start for start in self.table.starts(timestamp) if start + self.table.size_ms > edge]
 
     def emitted(self, state: WindowedState, side: str, start: int | None, edge: int) -> Windowed | None:
-        """Return a window if it has been emitted; windows that end up to the edge (ms) are closed."""
+        """Return a window if it has been emitted; windows that end at or before the edge (ms) are closed."""
         if start is None or (self.table.emit == "close" and start + self.table.size_ms > edge):
             return None
         return state.sides[side].get(start)
 
     def emit(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
-        """Return the changes in the result that a changed window causes."""
+        """Return the result's changes that a changed window causes."""
         match self.table.with_:
             case None:
                 return [self.change(start, *state.sides[side][start])]
@@ -434,20 +438,20 @@ class WindowedLogic(Logic[WindowedState]):
         return [self.change(start, joined(left and left.value, right and right.value), stamp)]
 
     def emit_with_row(self, state: WindowedState, start: int, at: Windowed) -> LogicOutput:
-        """Return the row of a window with the table's row, or without."""
+        """Return the row of a window with the table's row, if any."""
         row = state.row
         stamp = at.timestamp if row is None else max(at.timestamp, row.timestamp)
         return self.change(start, joined(at.value, row and row.value), stamp)
 
     def emit_looked_up(self, row: TableEntry, at: Windowed | None) -> LogicOutput:
-        """Return a row with the window that it looks up, or without."""
+        """Return a row with the window that it looks up, if any."""
         stamp = row.timestamp
         if at is not None and self.table.with_ == "table_lookup":
             stamp = max(stamp, at.timestamp)
         return self.change(None, joined(row.value, at and at.value), stamp)
 
     def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
-        """Take a row of the table, or a row that looks up, and emit the changes that it causes."""
+        """Process a row of the table, or a row that looks up, and emit the changes that it causes."""
         assert row.timestamp is not None
         new = None if row.value is None else TableEntry(row.value["value"], row.value["start"], row.timestamp)
         found = None if new is None else self.emitted(state, SIDES[0], new.start, edge)
@@ -464,7 +468,7 @@ class WindowedLogic(Logic[WindowedState]):
         return [] if old is None else [self.change(None, None, row.timestamp)]
 
     def change(self, start: int | None, value: Any, timestamp: int) -> LogicOutput:
-        """Return a row of the result: an update, or a tombstone where the value is None."""
+        """Return a row of the result: an update, or a tombstone if the value is None."""
         end = None if start is None else start + self.table.size_ms
         return LogicOutput(start, end, value, timestamp, TOMBSTONE if value is None else UPDATE, None, None)
 
@@ -482,12 +486,12 @@ class WindowedLogic(Logic[WindowedState]):
         return [change for end, closed in sorted(ends.items()) for change in self.emit_closed(state, closed, end)]
 
     def emit_closed(self, state: WindowedState, closed: list[tuple[str, int]], edge: int) -> list[LogicOutput]:
-        """Emit windows that close together, by end; a row of the result that both sides change is emitted once."""
+        """Emit windows that close together, by end; a result row that both sides change is emitted once."""
         emitted = {change.end: change for side, start in closed for change in self.emit(state, side, start, edge)}
         return sorted(emitted.values(), key=lambda change: change.end or 0)
 
     def keep(self, state: WindowedState, emitted: int, clock: int) -> WindowedState:
-        """Return the state without the windows that are emitted and that nothing can change any more."""
+        """Return the state without the emitted windows that no row can change any more."""
         now = emitted if self.table.emit == "close" else clock
         for side, windows in state.sides.items():
             for start in [*windows]:

@@ -200,7 +200,7 @@ def percentiles(latencies: Sequence[float], weights: Sequence[int]) -> dict[int,
 
 
 def keeps(latencies: Sequence[float], weights: Sequence[int]) -> bool:
-    """Return whether latency is stable: low in the last quarter, hardly above the median of the second."""
+    """Return whether the median latency is stable: low in the last quarter, and hardly above the second quarter's."""
     quarter = len(latencies) // 4
 
     def median(start: int, end: int) -> float:

@@ -1,7 +1,7 @@
 """Aggregates in KIP-94's form: an initializer, an aggregator and a session merger.
 
-The named aggregates are defined here in Python and Spark SQL. DuckDB's forms are beside its SQL statements. Source:
-KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
+The named aggregates are defined here in Python and Spark SQL. DuckDB's forms are beside its SQL statements.
+Source: KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
 """
 
 from __future__ import annotations

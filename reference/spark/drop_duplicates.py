@@ -1,7 +1,7 @@
 """Deduplication: `dropDuplicates(columns)` and `dropDuplicatesWithinWatermark(columns)`.
 
-Sources: `StreamingDeduplicateExec` (without an event time among the columns, an emitted row is never forgotten),
-`StreamingDeduplicateWithinWatermarkExec` (an emitted row is forgotten a delay after its event time),
+Sources: `StreamingDeduplicateExec` (an emitted row is forgotten by the event time among its columns, or never without
+one), `StreamingDeduplicateWithinWatermarkExec` (an emitted row is forgotten a delay after its event time),
 `BaseStreamingDeduplicateExec` (with a watermark, late rows are dropped).
 
 Spark emits any of several duplicates in a batch; this model emits the first arrival.

@@ -1,4 +1,4 @@
-"""Parts shared by the joins by foreign key: both tables, and the logic of a referring row and of a row referred to."""
+"""Parts shared by the foreign-key joins: both tables, and the logic of a left row and of a right row."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ..runtime.stages import TypedColumns, named_columns, numbered, parts, renam
 
 
 class ReferringLogic(Logic[list[Key]]):
-    """The logic of a left row that refers to a foreign key: its state is a list of at most one foreign key."""
+    """The logic of a left row; its state is a list of at most one foreign key."""
 
     def empty(self) -> list[Key]:
         """No foreign key."""
         return []
 
     def pack(self, state: list[Key]) -> tuple[Any, ...] | None:
-        """The foreign key, if there is one; it may be all nulls."""
+        """The foreign key, if any; it may be all nulls."""
         return state[0] if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
-        """The foreign key again."""
+        """Unpack the foreign key."""
         return [tuple(fields)]
 
 
@@ -43,8 +43,8 @@ class ReferredState:
     """The state of a foreign key.
 
     Attributes:
-        right: Its right row, if there is one.
-        lefts: The stored part of each left row that refers to it, by left key.
+        right: The right row, if any.
+        lefts: The stored part of each left row that refers to the key, by left key.
     """
 
     def __init__(self, right: ValueAt | None, lefts: dict[Key, Any]) -> None:
@@ -63,11 +63,11 @@ class ReferredLogic(Logic[ReferredState]):
     stored: ClassVar[type[Any]]
 
     def empty(self) -> ReferredState:
-        """No row on either side."""
+        """Return a state without rows."""
         return ReferredState(None, {})
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        """Pack the right row and the left rows, if there are any."""
+        """Pack the right row and the left rows, if any."""
         if state.right is None and not state.lefts:
             return None
         return (*(state.right or (None, None)), [(*key, *left) for key, left in state.lefts.items()])
@@ -79,17 +79,17 @@ class ReferredLogic(Logic[ReferredState]):
         return ReferredState(right, {key_of(one[:-width]): self.stored(*one[-width:]) for one in lefts})
 
     def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[LogicOutput]:
-        """Take a right row, or a message of a left row."""
+        """Process a right row, or a message of a left row."""
         if row.side == "right":
             return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
         return self.take_left(key, state, row)
 
     def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[LogicOutput]:
-        """Take a message of a left row."""
+        """Process a message of a left row."""
         raise NotImplementedError
 
     def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
-        """Change the right row, and emit for every left row that refers to it, in the order of their keys."""
+        """Change the right row, and emit a result for every left row that refers to it, in key order."""
         assert row.timestamp is not None
         state.right = None if row.value is None else ValueAt(row.value, row.timestamp)
         return [
@@ -104,11 +104,11 @@ class ReferredLogic(Logic[ReferredState]):
 
 @dataclass(frozen=True)
 class ReferringTables:
-    """Both tables of a join by foreign key, resolved.
+    """Both tables of a foreign-key join, resolved.
 
     Attributes:
         lefts: The referring table.
-        rights: The table referred to.
+        rights: The referenced table.
         refers: The foreign key's columns in a left row.
     """
 
@@ -133,7 +133,7 @@ class ReferringTables:
 
     @property
     def left_rows(self) -> OperatorInput:
-        """The left rows as the first stage takes them: with the foreign key beside the value."""
+        """The left rows as the first stage reads them: with the foreign key beside the value."""
         names = (column.alias(at.name) for column, at in renamed("to", self.refers))
         row = F.struct(self.lefts.value.alias("left"), *names)
         return self.lefts._replace(value=row, value_type=T.StructType([self.left_field, *self.to_fields]))
@@ -152,10 +152,10 @@ class ReferringTables:
 def referring_tables(
     left: JoinInputLike, right: JoinInputLike, foreign_key: ColumnLike | Sequence[ColumnLike]
 ) -> ReferringTables:
-    """Return both tables of a join by foreign key with their columns resolved.
+    """Return both tables of a foreign-key join with their columns resolved.
 
     Raises:
-        BadInput: As `two_sides`, or the foreign key is missing, or its types differ from the right key's.
+        BadInput: As `two_sides`, or the foreign key is missing, or its types differ from the right key's types.
     """
     lefts, rights = two_sides(left, right)
     refers = named_columns(lefts.frame, "foreign_key", foreign_key)

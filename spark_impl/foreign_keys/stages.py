@@ -1,8 +1,8 @@
-"""The stages of a foreign-key join on Spark: the logic of each, and how each reads and emits its messages.
+"""The stages of a foreign-key join on Spark: the logic, input messages and output messages of each stage.
 
-The sender (by left key) subscribes to right keys; the right side (by foreign key) responds, to every change of a right
-row too; the receiver (by left key) joins the responses with the left rows. `foreign_key_join` runs them in one query,
-`decoupled_foreign_key_join` in three.
+The sender (by left key) subscribes to right keys. The right side (by foreign key) responds to subscriptions and to
+every change of a right row. The receiver (by left key) joins the responses with the left rows. `foreign_key_join` runs
+them in one query, `decoupled_foreign_key_join` in three.
 Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
 """
 
@@ -34,14 +34,14 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """A message from a left row to the right key that it names or named; a change's last subscription carries the row.
+    """A message from a left row to its present or former right key; a change's last subscription contains the row.
 
     Attributes:
-        foreign_key: The right key; None where there is none, and only the row is sent.
+        foreign_key: The right key; None if there is no foreign key, and the message only contains the row.
         instruction: The instruction to the right key.
         digest: The hash of the left value, None for a tombstone.
-        carries: Whether it carries the row.
-        refers: Whether the row, as it is now, has a foreign key.
+        carries: Whether the message contains the row.
+        refers: Whether the present row has a foreign key.
         left: The row's value.
     """
 
@@ -54,13 +54,13 @@ class Subscription(NamedTuple):
 
 
 class SenderLogic(ReferringLogic):
-    """The sender's logic for a left row: its foreign key, if any, is its state, and it subscribes to right keys."""
+    """The sender's logic for a left row: it stores the foreign key, if any, and subscribes to right keys."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
 
     def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Change the row; return the subscriptions to send, the last one with the row."""
+        """Change the row; return the subscriptions to send, the last of which contains the row."""
         new, *names = row.value
         before, after = (state[0] if state else None), self.foreign_key_of(new, names)
         state[:] = [] if after is None else [after]
@@ -80,7 +80,7 @@ class SenderLogic(ReferringLogic):
         asked = Subscription(after, self.instruction_for(before, after), digest)
         if before is None or before == after:
             return [asked]
-        # It gets no response, and needs no hash.
+        # It expects no response, so it needs no hash.
         return [Subscription(before, Instruction.DELETE_KEY_NO_PROPAGATE, None), asked]
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:
@@ -97,13 +97,13 @@ class Subscribed(NamedTuple):
 
 
 class Response(NamedTuple):
-    """A message to a left key: a response of a right key, its own row on the way back, or both, the row first.
+    """A message to a left key: a response of a right key, its returned row, or both, the row first.
 
     Attributes:
-        answers: Whether it is a response.
-        digest: The hash of the left value that it belongs to.
-        right: The right value of a response; None where there is none.
-        carries: Whether it carries the row.
+        answers: Whether the message contains a response.
+        digest: The hash of the left value that the response refers to.
+        right: The right value of a response; None if there is no right row.
+        carries: Whether the message contains the row.
         asked: Whether a row's change gets a response.
         refers: Whether a row has a foreign key.
         left: A row's value.
@@ -119,7 +119,7 @@ class Response(NamedTuple):
 
 
 class ResponderLogic(ReferredLogic):
-    """The logic of a foreign key: it responds to subscriptions, and to all subscribed rows when its row changes."""
+    """The logic of a foreign key: it responds to subscriptions, and to all subscribers when its right row changes."""
 
     stored = Subscribed
 
@@ -142,13 +142,14 @@ class ResponderLogic(ReferredLogic):
     def receive(
         self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
     ) -> tuple[Response, int] | None:
-        """Follow a subscription's instruction; return the response and its timestamp (ms), if there is one."""
+        """Follow a subscription's instruction; return the response and its timestamp (ms), if any."""
         right = state.right
         if instruction in (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE):
             self.unsubscribe(state, key)
             if instruction is Instruction.DELETE_KEY_NO_PROPAGATE:
                 return None
-            # A response to a left change has the later timestamp of both rows; in a left join the left row's.
+            # A response to a left change has the later timestamp of both rows; in a left join, the left row's
+            # timestamp.
             stamp = max(timestamp, right.timestamp) if right is not None and self.join.join == "inner" else timestamp
             return Response(True, digest), stamp
         state.lefts[key] = Subscribed(digest)
@@ -184,7 +185,7 @@ class LeftState:
 
 
 class ReceiverLogic(Logic[LeftState]):
-    """The receiver's logic for a left row: it is joined with the responses to its present value."""
+    """The receiver's logic for a left row: it joins the row with the responses to its present value."""
 
     keeps_null_keys = True
 
@@ -192,11 +193,11 @@ class ReceiverLogic(Logic[LeftState]):
         self.join = join
 
     def empty(self) -> LeftState:
-        """No row, and no result."""
+        """Return a state without row and result."""
         return LeftState()
 
     def pack(self, state: LeftState) -> tuple[Any, ...] | None:
-        """Pack the row, if there is one or it still has a result."""
+        """Pack the row, if there is a row or a result."""
         if state.value is None and not state.shown:
             return None
         return (state.value, state.digest, state.refers, state.shown)
@@ -207,7 +208,7 @@ class ReceiverLogic(Logic[LeftState]):
         return LeftState(value, None if digest is None else bytes(digest), refers, shown)
 
     def take(self, key: Key, state: LeftState, row: Arrived, clock: int) -> list[LogicOutput]:
-        """Take a row, a response, or a row and then a response."""
+        """Process a row, a response, or a row and then a response."""
         timestamp, reason, answers, digest, right, carries, asked, refers, left = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp)]
@@ -218,7 +219,7 @@ class ReceiverLogic(Logic[LeftState]):
         return [] if asked or not self.owes_an_answer(state) else [self.emit(state, row, None, timestamp)]
 
     def owes_an_answer(self, state: LeftState) -> bool:
-        """Return whether a change without a subscription is emitted: it gets no response."""
+        """Return whether a change without a subscription is emitted, because it gets no response."""
         return self.join.answers_all and (state.shown or (state.value is not None and self.join.keeps_null))
 
     def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
@@ -246,7 +247,7 @@ def foreign_key_stages(join: ForeignKeyJoin) -> ForeignKeyStages:
 
 
 def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:
-    """Make the hops of subscriptions and of responses, to keys of `right_width` and `left_width` columns."""
+    """Return the hops of subscriptions and responses, to keys of `right_width` and `left_width` columns."""
     return To(right_width, len(Subscription._fields) - 1, with_sender=True), To(left_width, len(Response._fields))
 
 
@@ -256,7 +257,7 @@ class ForeignKeyTables(ReferringTables):
 
     Attributes:
         stages: The logic of each stage.
-        settings: How the stages run: `state_groups`, `report_dropped`, `declaration`.
+        settings: The settings of the stages: `state_groups`, `report_dropped`, `declaration`.
     """
 
     stages: ForeignKeyStages
@@ -281,7 +282,7 @@ class ForeignKeyTables(ReferringTables):
         return foreign_key_hops(len(self.refers), len(self.lefts.keys))
 
     def sender(self) -> StageOf:
-        """Declare the stage that turns left rows into subscriptions, by left key."""
+        """Declare the stage that converts left rows to subscriptions, by left key."""
         return StageOf(
             self.stages.sender,
             [self.left_rows],

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from ...reference.core.errors import BadInput
 from .failures import file_system_reason
 
-RESTORE = "restore that file from a copy, or give the query a new checkpointLocation and its target an empty place"
+RESTORE = "restore that file from a copy, or start with a new checkpointLocation and an empty target"
 
 
 def query_of(spark: SparkSession, checkpoint: str) -> str | None:
-    """Return the id of a checkpoint's query, the same after restarts; None where there is no checkpoint yet.
+    """Return the query id in a checkpoint, which stays the same after restarts; None if there is no checkpoint yet.
 
     Raises:
         BadInput: The checkpoint's file `metadata` is damaged.
@@ -28,15 +28,17 @@ def query_of(spark: SparkSession, checkpoint: str) -> str | None:
     except (ValueError, KeyError, TypeError):
         query = None
     if not isinstance(query, str):
-        raise BadInput(f"checkpoint: {checkpoint} is damaged: its file metadata doesn't hold the query's id: {RESTORE}")
+        raise BadInput(
+            f"checkpoint: {checkpoint} is damaged: its file metadata doesn't contain the query's id: {RESTORE}"
+        )
     return query
 
 
 def text_of(spark: SparkSession, path: str) -> str | None:
-    """Return the text of a small file of a checkpoint; None where there is no file.
+    """Return the text of a small file of a checkpoint; None if there is no file.
 
     Raises:
-        BadInput: The file is there, and can't be read.
+        BadInput: The file exists, but is unreadable.
     """
     try:
         row = spark.read.text(path, wholetext=True).first()

@@ -1,7 +1,7 @@
-"""How rows, state and changes travel: as lists of Python values, in MessagePack, with Spark's types at the ends.
+"""The encoding of rows, state and changes: MessagePack of Python lists, converted from and to Spark's types.
 
-MessagePack executes no code when it reads. Numbers, text, booleans and binaries need no types to be read again;
-dates, timestamps and decimals do, so every binary is read by the types that the operator declares.
+MessagePack executes no code when it reads. Numbers, text and booleans can be decoded without types, but dates,
+timestamps and decimals can't. So every binary is decoded with the types that the operator declares.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .columns import KEY_TYPES
 from .logic import NotANumber
 
 FORM = 2
-"""The form of a packed state, as `tests/golden/stored_form.txt` has it; a checkpoint of another form is refused."""
+"""The format of the packed state, as in `tests/golden/stored_form.txt`; checkpoints of other formats are refused."""
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
-"""Python looks for garbage after this many new objects: a batch makes many objects, but no cycles."""
+"""Python's garbage collector runs after this many new objects: a batch creates many objects, but no cycles."""
 EVERY_LEVEL = 64
-"""A depth that no type has."""
+"""A depth that no type reaches."""
 _PYTHON: dict[type[T.DataType], Any] = {
     T.DateType: date,
     T.TimestampType: datetime,
     T.TimestampNTZType: datetime,
     T.DecimalType: Decimal,
 }
-"""The types that MessagePack writes as text."""
+"""The types that MessagePack encodes as text."""
 _PLAIN = (*(kind for kind in KEY_TYPES if kind not in _PYTHON), T.BinaryType)
 
 _tasks = count()
@@ -55,19 +55,19 @@ def digest_of(value: Any) -> bytes | None:
 
 
 def collect_seldom() -> None:
-    """Let this worker look for garbage seldom, and never among imported modules; Spark does so after each task."""
+    """Let this worker collect garbage seldom, and never imported modules; Spark does so after each task."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    # The first task still imports, and Spark has looked for garbage after it.
+    # The first task still imports modules, and Spark has collected garbage after it.
     if next(_tasks) == 1:
         gc.freeze()
 
 
 class Anything(T.DataType):
-    """The type of a value of any kind, which travels as a binary of its own: histories of many types share a query."""
+    """The type of any value, encoded as a separate binary, so that histories of many types can share a query."""
 
 
 def spark_type(kind: T.DataType) -> T.DataType:
-    """Return the type of a column for values of a type; any part may be null, because a join fills in nulls."""
+    """Return the column type for values of a type; any part may be null, because a join fills in nulls."""
     match kind:
         case Anything():
             return T.BinaryType()
@@ -81,7 +81,7 @@ def spark_type(kind: T.DataType) -> T.DataType:
 
 
 def require_supported(parameter: str, kind: T.DataType) -> None:
-    """Refuse a type whose values can't travel.
+    """Refuse a type whose values can't be encoded.
 
     Raises:
         BadInput: The message names the parameter, the type and the remedy.
@@ -111,7 +111,7 @@ def require_supported(parameter: str, kind: T.DataType) -> None:
 
 
 def python_type(kind: T.DataType) -> Any:
-    """Return the type by which MessagePack reads values of a type again; `Any` where it needs no type."""
+    """Return the Python type with which MessagePack decodes values of a type; `Any` if decoding needs no type."""
     match kind:
         case T.ArrayType():
             inner = python_type(kind.elementType)
@@ -124,7 +124,7 @@ def python_type(kind: T.DataType) -> Any:
             members = [python_type(field.dataType) for field in kind.fields]
             if all(member is Any for member in members):
                 return Any
-            # A user's struct is a dict, a logic's own a tuple.
+            # A user's struct is a dict, the logic's own structs are tuples.
             named = TypedDict("named", dict(zip(kind.names, members, strict=True)))  # type: ignore[misc]  # noqa: UP013
             return tuple[tuple(members)] | named | None  # type: ignore[misc]
     found = _PYTHON.get(type(kind))
@@ -132,22 +132,22 @@ def python_type(kind: T.DataType) -> Any:
 
 
 def decoder(*kinds: Any) -> msgspec.msgpack.Decoder[Any]:
-    """Make the decoder of a tuple of values or columns, by Python's types."""
+    """Return the decoder of a tuple of values or columns, by Python types."""
     return msgspec.msgpack.Decoder(tuple[kinds])  # type: ignore[valid-type]
 
 
 def key_decoder(kinds: list[T.DataType]) -> msgspec.msgpack.Decoder[Any]:
-    """Make the decoder of a key's bytes, by the types of its columns; without types, of a key of any length."""
+    """Return the decoder of a key's bytes, by the types of its columns; without types, of keys of any length."""
     return decoder(*map(python_type, kinds)) if kinds else decoder(Any, ...)
 
 
 def listed(column: pa.Array, kind: T.DataType, as_tuples: int = 0) -> list[Any]:
-    """List the values of a column: structs as dicts, but as tuples down to a depth.
+    """Convert a column to a list of values; structs become tuples down to a depth, and dicts below.
 
     Args:
         column: The column, in Spark's Arrow form.
         kind: Its type.
-        as_tuples: How many levels of structs are tuples.
+        as_tuples: The number of levels of structs that become tuples.
     """
     if isinstance(kind, T.StructType):
         members = [
@@ -169,7 +169,7 @@ def listed(column: pa.Array, kind: T.DataType, as_tuples: int = 0) -> list[Any]:
 
 
 def _with_dicts(value: Any, kind: T.DataType) -> Any:
-    """Make dicts of maps, which Arrow lists as pairs; Arrow does so itself from version 20 on."""
+    """Convert maps, which Arrow lists as pairs, to dicts; Arrow 20 and later do so itself."""
     if value is None:
         return None
     match kind:
@@ -183,7 +183,7 @@ def _with_dicts(value: Any, kind: T.DataType) -> Any:
 
 
 def column_of(values: list[Any], kind: T.DataType) -> pa.Array:
-    """Make a column of values, whose structs are dicts or tuples; undoes `listed`."""
+    """Convert a list of values to a column; structs are dicts or tuples. The inverse of `listed`."""
     match kind:
         case T.StructType():
             members = []
@@ -213,5 +213,5 @@ def _has_map(kind: T.DataType) -> bool:
 
 
 def arrow_type(kind: T.DataType) -> pa.DataType:
-    """Return the Arrow type of a type's values, timestamps in UTC."""
+    """Return the Arrow type for a Spark type, timestamps in UTC."""
     return to_arrow_type(spark_type(kind), timezone="UTC")

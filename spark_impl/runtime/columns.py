@@ -1,4 +1,4 @@
-"""Checks of the columns that a user names, when the operator is declared, without running anything."""
+"""Checks of the columns that a user names; they run when the operator is declared, before any query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def resolve(frame: DataFrame, parameter: str, column: ColumnLike) -> tuple[Colum
         column: A name or an expression.
 
     Raises:
-        BadInput: The frame doesn't have the column; the message lists its columns.
+        BadInput: The frame lacks the column; the message lists its columns.
     """
     try:
         chosen = frame.select(F.col(column) if isinstance(column, str) else column)
@@ -68,7 +68,7 @@ def key_columns(frame: DataFrame, key: ColumnLike | Sequence[ColumnLike]) -> lis
 
 
 def same_bits(column: Column, field: T.StructField) -> Column:
-    """Give equal floating-point keys equal bits: both zeros, and all NaNs."""
+    """Make floating-point keys bitwise comparable: both zeros and all NaNs get equal bits."""
     if not isinstance(field.dataType, T.FloatType | T.DoubleType):
         return column
     return F.when(F.isnan(column), F.lit(float("nan"))).otherwise(column + F.lit(0.0)).cast(field.dataType)
@@ -97,16 +97,16 @@ def timestamp_column(frame: DataFrame, timestamp: ColumnLike) -> Column:
 def value_and_result(
     frame: DataFrame, aggregate: Aggregate, value: ColumnLike | None, value_type: str | T.DataType | None = None
 ) -> tuple[Column, T.DataType]:
-    """Return the column that is aggregated, and the type of its aggregate.
+    """Return the column to aggregate, and the type of its aggregate.
 
     Args:
         frame: The DataFrame.
         aggregate: The aggregate.
         value: The column; `count` needs none.
-        value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
+        value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
 
     Raises:
-        BadInput: The column is missing, the aggregate can't take it, or the aggregate's type isn't known.
+        BadInput: The column is missing, the aggregate doesn't accept it, or the aggregate's type isn't known.
     """
     if value is None:
         if aggregate.name != "count":
@@ -141,7 +141,7 @@ def value_and_result(
 
 
 def accumulator_type(frame: DataFrame, aggregate: Aggregate, column: Column, result: T.DataType) -> T.DataType:
-    """Return the type of an unfinished aggregate of a column: an average's is sum and count, any other's the result."""
+    """Return the type of a column's unfinished aggregate: sum and count for an average, otherwise the result's type."""
     if aggregate.name != "average":
         return result
     whole = isinstance(frame.select(column).schema[0].dataType, WHOLE_NUMBERS)
@@ -149,7 +149,7 @@ def accumulator_type(frame: DataFrame, aggregate: Aggregate, column: Column, res
 
 
 def bare(key: tuple[Any, ...]) -> Any:
-    """Return a key as an aggregate gets it: a key of one column is its value, not a tuple."""
+    """Return a key as an aggregate expects it: the value for a key of one column, otherwise a tuple."""
     return key[0] if len(key) == 1 else key
 
 

@@ -16,7 +16,7 @@ def milliseconds(name: str, duration: Duration) -> int:
     Raises:
         BadInput: The duration can't be parsed, has no unit, or isn't a whole number of milliseconds.
     """
-    import pandas as pd  # half of the start-up time of Spark's Python workers, which need only the operator's module
+    import pandas as pd  # a lazy import halves the start-up time of Spark's Python workers
 
     remedy = 'write it as "5 minutes", "1 hour 30 minutes" or "250 ms", or give a timedelta'
     if isinstance(duration, timedelta):

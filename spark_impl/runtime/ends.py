@@ -1,6 +1,6 @@
-"""The two ends of an operator: its input is packed by group before the shuffle, its output unpacked into columns.
+"""The two ends of an operator: packing its input by group before the shuffle, and unpacking its output into columns.
 
-Spark hands these functions record batches (`mapInArrow`), so that a row costs a microsecond on either way.
+Spark passes record batches to these functions (`mapInArrow`), so each end costs a microsecond per row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .processor import PACKED
 GROUP, SIDE, CLOCK = "state_group", "side", "clock"
 """The columns of packed rows beside `PACKED`: the group of keys, the number of the input, the clock (ms)."""
 ROWS_AT_ONCE = 100_000
-"""This many rows of a task are packed together: the more, the fewer binaries a group has."""
+"""This many rows of a task are packed together; larger packs mean fewer binaries per group."""
 BEFORE_ANY = -(2**63)
 
 
@@ -34,16 +34,16 @@ def packed_schema(timed: bool) -> T.StructType:
 
 @dataclass(frozen=True)
 class Pack:
-    """Packs the rows of an input: for each group of keys one binary of columns (keys, timestamps, orders, values).
+    """Packs the rows of an input: each group of keys becomes one binary of columns (keys, timestamps, orders, values).
 
     Attributes:
         side: The number of the input.
         keys: The types of the key's columns.
         order: The type of the order of arrival.
         value: The type of the values.
-        groups: The number of groups over which the keys are spread.
+        groups: The number of groups of keys.
         timed: Whether the rows move the clock.
-        as_tuples: How many levels of structs reach the logic as tuples.
+        as_tuples: The number of levels of structs that become tuples for the logic.
     """
 
     side: int
@@ -55,7 +55,7 @@ class Pack:
     as_tuples: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pack record batches: `key_0` and so on, `timestamp`, `order` and `value`, and `clock` where rows move it."""
+        """Pack record batches: `key_0` and so on, `timestamp`, `order`, `value`, and `clock` if rows move the clock."""
         collect_seldom()
         for batch in at_once(batches):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -72,7 +72,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Regrouping:
-    """Groups the messages of a stage anew, by their receivers' keys."""
+    """Regroups the messages of a stage by their receivers' keys."""
 
     groups: int
 
@@ -122,7 +122,7 @@ class Unpack:
 
 
 def at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Concatenate record batches until they have many rows."""
+    """Concatenate record batches until they contain many rows."""
     gathered: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -136,14 +136,14 @@ def at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    # PyArrow has concat_batches from version 19 on.
+    # PyArrow has concat_batches only from version 19 on.
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def grouped(
     groups: np.ndarray[Any, Any], columns: Sequence[list[Any]], side: int, clock: pa.Array | None
 ) -> pa.RecordBatch:
-    """Pack columns of rows: a binary for each group, with the latest clock of its rows."""
+    """Pack columns of rows: one binary for each group, with the latest clock of its rows."""
     rows = np.argsort(groups, kind="stable")
     found, starts = np.unique(groups[rows], return_index=True)
     if len(rows) > 1:

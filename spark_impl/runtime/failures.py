@@ -1,4 +1,4 @@
-"""Find in errors of Spark, DuckDB and Python why the file system refused to read or write, in a few words."""
+"""Find the file system's reason for a refused read or write in errors of Spark, DuckDB and Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inputs of an operator: the columns that a user names, resolved, and orders of arrival that can be compared."""
+"""The inputs of an operator: the columns that a user names, resolved, and comparable orders of arrival."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OperatorInput(NamedTuple):
     """An input of an operator, resolved.
 
     Attributes:
-        side: Its name in messages, such as `left`.
+        side: The input's name in messages, such as `left`.
         frame: The rows.
         keys: The key's columns.
         time: Event time, a timestamp.
@@ -28,7 +28,8 @@ class OperatorInput(NamedTuple):
         order_type: Its type.
         value: The value.
         value_type: Its type.
-        as_tuples: How many levels of a value's structs reach the logic as tuples, as dicts below.
+        as_tuples: The number of levels of a value's structs that become tuples for the logic; deeper structs become
+            dicts.
         clock: The timestamp to which a row moves the clock; its event time by default.
     """
 
@@ -76,10 +77,10 @@ def resolved(
 
 
 def in_one_order(inputs: Sequence[OperatorInput]) -> list[OperatorInput]:
-    """Return two inputs with comparable orders of arrival: a row comes before changes set off by a row of its order.
+    """Return two inputs with comparable orders of arrival: a row precedes the changes that rows of its order cause.
 
     Raises:
-        BadInput: Their orders are of types that can't be compared; the message names both types.
+        BadInput: Their orders have types that can't be compared; the message names both types.
     """
     if len(inputs) != 2 or inputs[0].order_type == inputs[1].order_type:
         return list(inputs)
@@ -92,14 +93,14 @@ def in_one_order(inputs: Sequence[OperatorInput]) -> list[OperatorInput]:
 
 
 class Order(NamedTuple):
-    """A column with the order of arrival."""
+    """The order of arrival, as a column."""
 
     column: Column
     type: T.DataType
 
 
 def _in_one_order(first: Order, other: Order) -> tuple[Column, Column, T.DataType] | None:
-    """Return two orders as columns of one type, or None where they can't be compared."""
+    """Return two orders as columns of one type, or None if they can't be compared."""
     if first.type == other.type:
         return first.column, other.column, first.type
     if not _is_place(first.type) and not _is_place(other.type):
@@ -174,10 +175,10 @@ JoinInputLike = DataFrame | JoinInput
 
 @contextmanager
 def reading(side: str, given: JoinInputLike) -> Iterator[JoinInput]:
-    """Enter with an input of a join; messages about it name its side, and for a bare DataFrame the remedy.
+    """Enter with a join's input; messages about the input name its side, and for a bare DataFrame the remedy.
 
     Raises:
-        BadInput: Its columns are refused; the message begins with the side.
+        BadInput: The columns are invalid; the message begins with the side.
     """
     try:
         yield given if isinstance(given, JoinInput) else JoinInput(given)
@@ -187,10 +188,10 @@ def reading(side: str, given: JoinInputLike) -> Iterator[JoinInput]:
 
 
 def require_order_of_both(**sides: JoinInputLike) -> None:
-    """Refuse an order of arrival that only one input has: rows without an order would all come first.
+    """Refuse an order of arrival that only one input has, because rows without an order would all come first.
 
     Raises:
-        BadInput: The message names the side without one.
+        BadInput: The message names the side without an order.
     """
     without = [side for side, given in sides.items() if not isinstance(given, JoinInput) or given.order is None]
     if len(without) == 1:
@@ -204,26 +205,26 @@ def two_sides(left: JoinInputLike, right: JoinInputLike) -> tuple[OperatorInput,
     """Return both inputs of a join with their columns resolved.
 
     Raises:
-        BadInput: As `resolved`, with the side in the message.
+        BadInput: As in `resolved`, with the side in the message.
     """
     require_order_of_both(left=left, right=right)
     sides = []
     for side, given in (("left", left), ("right", right)):
         with reading(side, given) as one:
             columns = one._replace(value="value") if one.value is None else one
-            # A join looks into no value, and tuples need no names in messages and states.
+            # A join doesn't read its values, and tuples need no field names in messages and states.
             sides.append(resolved(**columns._asdict(), side=side)._replace(as_tuples=EVERY_LEVEL))
     lefts, rights = in_one_order(sides)
     return lefts, rights
 
 
 def joined_type(left: T.DataType, right: T.DataType) -> T.StructType:
-    """Return the type of a joined value: `struct<left, right>`, null where a side is missing."""
+    """Return the type of a joined value: `struct<left, right>`, null for a missing side."""
     return T.StructType().add("left", left).add("right", right)
 
 
 def any_null(columns: list[Column]) -> Column:
-    """Return whether one of the columns is null."""
+    """Return whether a column is null."""
     null = F.lit(False)
     for column in columns:
         null = null | column.isNull()

@@ -1,8 +1,8 @@
 """Run a `Logic` over the rows of each key on Spark, and return its changelog.
 
-Rows travel packed: by group of keys to the processor that has their state, as messages from stage to stage, and as
-changes to the end, where they become columns. This module adds to Spark's plan the clock, which Spark calls watermark,
-the order of arrival, which the shuffle loses, and the declaration by which checkpoints are told apart.
+Rows are packed by group of keys for the processor that holds their state, as messages between stages, and as changes at
+the end, which become columns. This module adds to Spark's plan: the clock (Spark's watermark), the order of arrival,
+which a shuffle loses, and the declaration that identifies a checkpoint.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .processor import PACKED, Hop, KeyedProcessor, Stage, StageInput
 from .required import require_pyspark
 
 STATE_GROUPS = 256
-"""The number of groups over which an operator's keys are spread by default."""
+"""The default number of groups of keys of an operator."""
 InitialState = DataFrame | Sequence[DataFrame] | None
-"""The result of `read_state`; for an operator in stages a result for each stage, first to last."""
+"""The result of `read_state`; for an operator in stages one result per stage, first to last."""
 STATEFUL = ("TransformWithState", "FlatMapGroups", "Aggregate", "Deduplicate", "Distinct", "Join")
-"""The names in a logical plan of operators that emit when the watermark moves."""
+"""The names of the operators in a logical plan that emit when the watermark moves."""
 
 
 class StageOf(NamedTuple):
@@ -40,10 +40,11 @@ class StageOf(NamedTuple):
 
     Attributes:
         logic: The logic of a key.
-        inputs: The rows that enter here.
-        keys: The fields of its keys.
+        inputs: The rows that enter at this stage.
+        keys: The fields of the stage's keys.
         state: The fields of a key's packed state.
-        hop: Addresses its messages, and makes their content; the last stage's changes are the operator's result.
+        hop: Addresses the stage's messages, and makes their content; the last stage's changes are the operator's
+            result.
         messages: The type of the content, a struct with the fields of `SEEN` before it.
     """
 
@@ -69,47 +70,47 @@ def keyed(
 ) -> DataFrame:
     """Run a logic over the rows of each key, and return its changelog.
 
-    **Chaining**: a changelog is a valid input of the next operator, with `order="place"`: it then takes the changes
-    as if each row had passed all operators before the next row arrived; changes that the clock closes come before the
-    rows of their batch. Another input beside a changelog needs only a plain order: a row comes before changes that a
-    row of the same order has set off. A null value deletes a table's row, and a stream's row is left out; a window
-    stays in the result only as a part of the key, or of a value that isn't null. Filter out rows whose change is
-    `dropped` first, for their value is null too.
+    **Chaining**: a changelog is a valid input of the next operator, with `order="place"`. The next operator then
+    processes the changes as if each row had passed all operators before the next row arrived. Changes that the clock
+    closes come before the rows of their batch. Another input beside a changelog needs only a plain order: a row comes
+    before changes caused by a row with the same order. A null value deletes a table's row, and is ignored in a stream.
+    A window stays in the result only as a part of the key, or of a value that isn't null. Filter out rows whose change
+    is `dropped` first, because their value is null too.
 
-    A streaming result is written in append or update mode, which are the same here; Spark refuses complete.
+    A streaming result is written in append or update mode, which are equivalent here; Spark refuses complete.
 
-    All operators of a query have one clock, for Spark has one watermark: it follows the rows of the timed operator
-    nearest the source (of the slowest source, if each has such an operator), and other rows don't move it. A change
-    emitted on close is as far behind the clock as it has waited (for sessions more than gap + grace): the next timed
-    operator needs that much more grace.
+    All operators of a query have one clock, because Spark has one watermark. The clock follows the rows of the timed
+    operator nearest the source (of the slowest source, if each has such an operator). Other rows don't move it. A
+    change emitted on close lags the clock by the time that it has waited (for sessions more than gap + grace). The next
+    timed operator needs that much more grace.
 
     **Restarting**: a checkpoint belongs to a declaration. Under another declaration the query fails before the batch
-    emits anything; the message has both declarations.
+    emits anything; the message contains both declarations.
 
     Args:
-        inputs: The inputs; where there are several, their keys are of the same types.
+        inputs: The inputs; several inputs have keys of the same types.
         logic: The logic of a key.
         state_type: The fields of a key's packed state.
         value_type: The type of the changes' values.
-        state_groups: The number of groups over which the keys are spread; None: `STATE_GROUPS`. One task serves a
-            group, and its keys share a binary in the state. A checkpoint keeps the number that it was written with.
-        initial_state: The state with which a new checkpoint begins, as `read_state` has read it from another
-            checkpoint: with another `state_groups`, or another declaration that stores the same fields. The query of
-            that checkpoint must have ended.
+        state_groups: The number of groups of keys; None: `STATE_GROUPS`. One task processes a group, and its keys share
+            a binary in the state. A checkpoint keeps its first number.
+        initial_state: The initial state of a new checkpoint, from `read_state` of another checkpoint: with another
+            `state_groups`, or another declaration that stores the same fields. The query of that checkpoint must have
+            ended.
         report_dropped: Whether dropped rows are emitted too.
         timed: Whether the logic needs the clock and timers.
-        declaration: The `declaration_of` the operator; with None no checkpoint is refused.
+        declaration: The operator's `declaration_of`; with None no checkpoint is refused.
 
     Returns:
-        The key's columns (named as in the first input), `window struct<start: timestamp, end: timestamp>` (null where
-        there is none), `value`, `timestamp timestamp`, `change string`, `reason string`, `cause` (the order column's
-        value of the row that set the change off), `ordinal int`, the order of a key's changes within a batch, and
-        `place`, a struct that can be the next operator's `order`.
+        The key's columns (named as in the first input), `window struct<start: timestamp, end: timestamp>` (null without
+        windows), `value`, `timestamp timestamp`, `change string`, `reason string`, `cause` (the order column's value of
+        the row that caused the change), `ordinal int`, the order of a key's changes within a batch, and `place`, a
+        struct that can be the next operator's `order`.
 
     Raises:
-        BadInput: `state_groups` isn't positive, two inputs clash, an input that comes from a timed operator has a
-            watermark of its own, or a batch DataFrame has an initial state. When the query runs: its checkpoint was
-            written by another declaration.
+        BadInput: `state_groups` isn't positive, two inputs clash, an input from a timed operator has its own watermark,
+            or a batch DataFrame has an initial state. When the query runs: another declaration has written its
+            checkpoint.
         MissingTool: PySpark is too old for the operators.
     """
     inputs = in_one_order(inputs)
@@ -139,8 +140,9 @@ def staged(
 ) -> DataFrame:
     """Run an operator of several stages; each stage reads its own inputs and the messages of the stage before.
 
-    All messages of a batch are delivered in it. A stage takes rows and messages by place, as if each arrival had passed
-    all stages before the next one: the order of the row that set a message off, then its ordinal in each stage.
+    All messages of a batch are delivered within it. A stage processes rows and messages by place, as if each arrival
+    had passed all stages before the next arrival. The place is the order of the row that caused a message, then the
+    message's ordinal in each stage.
 
     Args:
         stages: The stages, first to last.
@@ -150,10 +152,10 @@ def staged(
         report_dropped: As in `keyed`.
         timed: As in `keyed`; an operator of several stages has no clock.
         declaration: As in `keyed`.
-        processor: The class of the processor that serves a group.
+        processor: The class of the processor that processes a group.
 
     Returns:
-        As `keyed`, under the key of the last stage. Between stages the place has the ordinals of all stages.
+        As `keyed`, by the key of the last stage. Between stages the place contains the ordinals of all stages.
 
     Raises:
         BadInput: As `keyed`.
@@ -168,13 +170,13 @@ def staged(
         require_supported(f"{one.side} value".lstrip(), one.value_type)
     require_supported("value", value_type)
     streaming = any(one.frame.isStreaming for one in inputs)
-    has_clock = [_has_clock(one) for one in inputs]  # call it for each: it refuses a watermark after a clock
+    has_clock = [_has_clock(one) for one in inputs]  # every input, because _has_clock may refuse it
     moves = streaming and timed and not any(has_clock)
     states = _initial_states(initial_state, len(stages), streaming)
     sent: DataFrame | None = None
     messages: T.DataType | None = None
     for number, stage in enumerate(stages):
-        # A row comes before the messages that rows of its place have set off.
+        # A row comes before the messages caused by rows of its place.
         steps = [-1] * number if len(stages) > 1 else None
         order_type = _order_type(inputs[0], steps)
         sides = [] if messages is None else [StageInput("messages", order_type, messages)]
@@ -202,8 +204,8 @@ def staged(
 
 
 def _served(packed: DataFrame, processor: KeyedProcessor, timed: bool, initial_state: GroupedData | None) -> DataFrame:
-    """Serve the packed rows of a stage by group."""
-    # Without the watermarked column in the operator's input Spark drops nothing itself: the operator tests for it.
+    """Process the packed rows of a stage by group."""
+    # Without a watermarked column in the operator's input Spark drops nothing itself, so the operator tests lateness.
     grouped = packed.select(SIDE, PACKED, GROUP).groupBy(GROUP)
     return grouped.transformWithState(
         statefulProcessor=processor,
@@ -215,17 +217,19 @@ def _served(packed: DataFrame, processor: KeyedProcessor, timed: bool, initial_s
 
 
 def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[DataFrame]:
-    """List the initial state of each stage; None for each if none is given."""
+    """Return the initial state of each stage; None for each stage if none is given."""
     states = [given] if isinstance(given, DataFrame) else list(given or ())
     if states and len(states) != stages:
-        raise BadInput(f"initial_state: {len(states)} given for {stages} stages: give read_state's of each, in order")
+        raise BadInput(
+            f"initial_state: {len(states)} given for {stages} stages: give a result of read_state for each, in order"
+        )
     if states and not streaming:
-        raise BadInput("initial_state: a batch DataFrame has no checkpoint that could begin with a state: leave it out")
+        raise BadInput("initial_state: a batch DataFrame has no checkpoint to start from a state: leave it out")
     return states
 
 
 def _order_type(source: OperatorInput, steps: Sequence[int] | None) -> T.DataType:
-    """Return the type of the order in which a stage takes rows; `steps`: the ordinals of an input's rows in stages."""
+    """Return the type of the order in which a stage processes rows, with `steps` ordinals of stages."""
     if steps is None:
         return source.order_type
     place = T.StructType().add("order", source.order_type).add("at", "long")
@@ -257,7 +261,7 @@ def _packed(
 
 
 def _regrouped(state: DataFrame, stage: StageOf, groups: int) -> GroupedData:
-    """Pack a state that another checkpoint has handed over into groups.
+    """Pack a state from another checkpoint into groups.
 
     Raises:
         BadInput: The state isn't a result of `read_state`, or its fields are of other types.
@@ -265,7 +269,9 @@ def _regrouped(state: DataFrame, stage: StageOf, groups: int) -> GroupedData:
     kinds = T.StructType().add("key", T.StructType([*stage.keys])).add("state", stage.state)
     found, wanted = T.StructType(state.schema.fields[:2]).simpleString(), kinds.simpleString()
     if found != wanted or "packed" not in state.columns:
-        raise BadInput(f"initial_state: it holds {found}, where {wanted} is stored: give what read_state has read")
+        raise BadInput(
+            f"initial_state: it contains {found}, but the operator stores {wanted}: give a result of read_state"
+        )
     keys = [F.col(f"key.`{field.name}`").alias(f"key_{number}") for number, field in enumerate(stage.keys)]
     rows = state.select(
         *keys,
@@ -297,7 +303,7 @@ def _unpacked(
     ]
     schema = T.StructType([T.StructField(name, spark_type(kind)) for name, kind in columns])
     bounds = [F.timestamp_millis(name).alias(name) for name in ("start", "end")]
-    # Changes that the clock closes at one instant are in order of their keys; changes of one row have the same key.
+    # Changes that the clock closes at the same time are in key order; changes of one row have the same key.
     place = [F.col("cause").alias("order"), "at", *names] if not in_stages else ["cause.*"]
     return sent.mapInArrow(Unpack(columns, len(keys)), schema).select(
         *(F.col(name).alias(field.name) for name, field in zip(names, keys, strict=True)),
@@ -313,12 +319,12 @@ def _unpacked(
 
 
 def declaration_of(operator: str, definition: Definition, **further: Any) -> str:
-    """Return a declaration as text: its checkpoints are recognized by it.
+    """Return a declaration as text, which identifies its checkpoints.
 
     Args:
         operator: The operator's name.
         definition: Its options.
-        further: Further options on which the state depends; they may replace the definition's own.
+        further: Further options on which the state depends; they may replace the definition's options.
     """
     options = {
         field.name.removesuffix("_"): getattr(definition, field.name)
@@ -332,16 +338,16 @@ def declaration_of(operator: str, definition: Definition, **further: Any) -> str
 
 
 def _has_clock(source: OperatorInput) -> bool:
-    """Return whether an input comes from a timed operator, whose clock is then the query's.
+    """Return whether an input comes from a timed operator, whose clock is then the query's clock.
 
     Raises:
-        BadInput: The input has a watermark of its own after that operator.
+        BadInput: The input has its own watermark after that operator.
     """
     return _clocks(source.frame._jdf.queryExecution().analyzed(), source.side)[1]
 
 
 def _clocks(node: Any, side: str) -> tuple[bool, bool]:
-    """Return whether there is a watermark in a logical plan, and whether there is a stateful operator after one."""
+    """Return whether a logical plan contains a watermark, and a stateful operator after a watermark."""
     children = node.children()
     below = [_clocks(children.apply(number), side) for number in range(children.size())]
     watermark, clock = any(one[0] for one in below), any(one[1] for one in below)
@@ -349,9 +355,8 @@ def _clocks(node: Any, side: str) -> tuple[bool, bool]:
     if name == "EventTimeWatermark":
         if clock:
             raise BadInput(
-                f"{f'{side}: ' if side else ''}withWatermark comes after a timed operator: Spark would "
-                "take the least of both watermarks for the whole query, and nothing would ever be emitted at close; "
-                "leave it out"
+                f"{f'{side}: ' if side else ''}withWatermark comes after a timed operator: Spark would use the "
+                "smaller watermark for the whole query, and closed windows would never be emitted; leave it out"
             )
         return True, False
     return watermark, clock or (watermark and node.isStreaming() and name.startswith(STATEFUL))

@@ -1,4 +1,4 @@
-"""The logic of an operator, in pure Python: a `Logic` takes one row of one key at a time."""
+"""The logic of an operator, in pure Python: a `Logic` processes one row of one key at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 
 
 class NotANumber(float):
-    """NaN as Spark compares it: equal to itself, and after all other numbers; Python takes no two for equal."""
+    """A NaN that compares like Spark's: equal to itself (unlike Python's), and greater than all other numbers."""
 
     __slots__ = ()
 
@@ -29,23 +29,23 @@ class NotANumber(float):
         return super().__new__(cls, "nan")
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other is a NaN, too."""
+        """Return whether the other value is also a NaN."""
         return isinstance(other, float) and isnan(other)
 
     def __ne__(self, other: object) -> bool:
-        """Return whether the other is another value."""
+        """Return whether the other value differs."""
         return not self == other
 
     def __gt__(self, other: float) -> bool:
-        """Return whether the other is no NaN."""
+        """Return whether the other value isn't a NaN."""
         return self != other
 
     def __lt__(self, other: float) -> bool:
-        """No number comes after NaN."""
+        """Return false: no number is greater than NaN."""
         return False
 
     def __hash__(self) -> int:
-        """Every NaN has the same hash."""
+        """Return the same hash for every NaN."""
         return hash(NotANumber)
 
 
@@ -53,7 +53,7 @@ NAN = NotANumber()
 
 
 def with_one_nan(value: Any) -> Any:
-    """Return a decoded value in which each NaN, and each NaN within, is equal to itself."""
+    """Return a decoded value in which each NaN, also within structures, is equal to itself."""
     if isinstance(value, list | tuple):
         return type(value)(map(with_one_nan, value))
     if isinstance(value, dict):
@@ -62,7 +62,7 @@ def with_one_nan(value: Any) -> Any:
 
 
 def key_of(parts: Iterable[Any]) -> Key:
-    """Make a key of its parts as they were decoded: a NaN in it is equal to itself."""
+    """Make a key from its decoded parts; a NaN in it is equal to itself."""
     key = tuple(parts)
     for part in key:
         if part != part:
@@ -71,7 +71,7 @@ def key_of(parts: Iterable[Any]) -> Key:
 
 
 class _Fields(Struct, array_like=True, gc=False):
-    """A tuple with names, which costs a fifth of a NamedTuple."""
+    """A tuple with names, at a fifth of the cost of a NamedTuple."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(structs.astuple(self))
@@ -81,7 +81,7 @@ class _Fields(Struct, array_like=True, gc=False):
 
 
 class Arrived(_Fields):
-    """A row of one key, on one of the operator's inputs; its timestamp in ms."""
+    """A row of one key, on one of the operator's inputs; its timestamp is in ms."""
 
     timestamp: int | None
     order: Any
@@ -102,7 +102,7 @@ class LogicOutput(_Fields):
 
 
 def changed(row: Arrived, value: Any, timestamp: int | None, window: tuple[int, int] | None = None) -> LogicOutput:
-    """Make the change that a row sets off.
+    """Make a change caused by a row.
 
     Args:
         row: The row.
@@ -125,13 +125,13 @@ def joined(left: Any, right: Any) -> dict[str, Any]:
 
 
 def in_order_of(rows: list[Arrived], order: Callable[[Arrived], Any]) -> list[Arrived]:
-    """Sort rows by `order`, field by field where it is a tuple, null before all else."""
+    """Sort rows by `order`, field by field for tuples; null comes first."""
     if len(rows) == 1:
         return rows
     try:
         return sorted(rows, key=order)
     except TypeError:
-        # None can't be compared: such orders need the slower way.
+        # None can't be compared, so orders with None are sorted more slowly.
         return sorted(rows, key=lambda row: _comparable(order(row)))
 
 
@@ -142,28 +142,28 @@ def _comparable(value: Any) -> tuple[Any, ...]:
 
 
 class Logic(Generic[State]):
-    """The logic of a key, in pure Python: without Spark, and without a state of its own; it is given the key's."""
+    """The logic of a key, in pure Python: without Spark or own state; the caller passes the key's state."""
 
     keeps_null_keys = False
 
     def for_key(self, key: Key) -> Logic[State]:
-        """Return the logic for this key: the same for all keys, unless several mutants share a query."""
+        """Return the logic for this key: the same for all keys, except if several mutants share a query."""
         return self
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
-        """Sort the rows of a batch in order of arrival, which the shuffle has lost."""
+        """Sort the rows of a batch in order of arrival, which a shuffle loses."""
         return in_order_of(rows, _by_arrival)
 
     def empty(self) -> State:
-        """Make the state of a new key."""
+        """Return the state of a new key."""
         raise NotImplementedError
 
     def pack(self, state: State) -> tuple[Any, ...] | None:
-        """Turn a key's state into the fields of its state type; None where there is nothing to store."""
+        """Convert a key's state to the fields of its state type; None if there is nothing to store."""
         raise NotImplementedError
 
     def unpack(self, fields: tuple[Any, ...]) -> State:
-        """Undo `pack`; tuples within the fields come back as lists."""
+        """Undo `pack`; tuples within the fields are read as lists."""
         raise NotImplementedError
 
     def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
@@ -178,19 +178,19 @@ class Logic(Generic[State]):
         raise NotImplementedError
 
     def close(self, state: State, emitted: int, clock: int) -> list[LogicOutput]:
-        """Return the changes to emit because the clock has closed something.
+        """Return the changes that the clock has closed since the last call.
 
         Args:
             state: The key's state.
-            emitted: The clock up to which closings have been emitted (ms).
-            clock: The clock now (ms).
+            emitted: The clock (ms) up to which closed results have been emitted.
+            clock: The current clock (ms).
         """
         return []
 
     def keep(self, state: State, emitted: int, clock: int) -> State:
-        """Return the state without anything that is emitted and out of retention; arguments as in `close`."""
+        """Return the state without parts that are emitted and past their retention; arguments as in `close`."""
         return state
 
     def due(self, state: State, clock: int) -> int | None:
-        """Return the time (ms), after `clock`, at which `close` or `keep` is needed next; None: never."""
+        """Return the time (ms), after `clock`, of the next call of `close` or `keep`; None: never."""
         return None

@@ -24,17 +24,17 @@ def changelog(
     window: Column | None = None,
     cause: Column | None = None,
 ) -> DataFrame:
-    """Return the rows of one of Spark's own operators with the columns of a changelog; each row is an update.
+    """Return the rows of one of Spark's own operators with a changelog's columns; each row is an update.
 
-    `place` is missing, for Spark's operators lose the order of arrival that the next operator would need.
+    `place` is missing, because Spark's operators lose the order of arrival, which the next operator would need.
 
     Args:
         rows: The output of Spark's operator.
-        keys: The name of each key column, and the name of the column of `rows` that holds it.
+        keys: The name of each key column, and its column in `rows`.
         value: The value.
         timestamp: Its timestamp.
         window: `struct<start: timestamp, end: timestamp>`; none by default.
-        cause: The order column's value of the row that set the change off; unknown by default.
+        cause: The order column's value of the row that caused the change; unknown by default.
     """
     return rows.select(
         *(F.col(held).alias(name) for name, held in keys),
@@ -51,7 +51,7 @@ def changelog(
 def closed_windows(
     events: OperatorInput, *, size_ms: int, step_ms: int, grace_ms: int, aggregate: Aggregate
 ) -> DataFrame:
-    """Aggregate a stream by Spark's own `window`; each window from 1970 on is emitted once: end <= clock - grace."""
+    """Aggregate a stream by Spark's own `window`; emit each window from 1970 on once, when end <= clock - grace."""
     names = [f"key_{number}" for number in range(len(events.keys))]
     has_key = ~any_null([column for column, _ in events.keys])
     rows = events.frame.filter(has_key & events.time.isNotNull()).select(
@@ -62,7 +62,7 @@ def closed_windows(
     )
     aggregated = F.expr(aggregate.spark)
     if aggregate.ordered:
-        # Spark collects in no order of its own.
+        # Spark collects lists in no defined order.
         members = F.array_sort(F.collect_list(F.struct("order", "clock", "value")))
         aggregated = F.transform(members, lambda member: member["value"])
     windows = (
@@ -76,5 +76,5 @@ def closed_windows(
 
 
 def key_names(keys: Sequence[tuple[Column, T.StructField]], prefix: str) -> list[str]:
-    """Return names for the columns of a key that clash with no name of another side."""
+    """Return column names for a key that don't clash with another side's names."""
     return [f"{prefix}_key_{number}" for number in range(len(keys))]

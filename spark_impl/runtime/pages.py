@@ -1,6 +1,6 @@
-"""The packed state of a group of keys, in pages: a batch opens only the pages with keys that it serves.
+"""The packed state of a group of keys, in pages: a batch opens only the pages of keys that it processes.
 
-A key costs nothing while its page is closed, so that a batch's cost follows its own keys, not the state.
+A key costs nothing while its page is closed, so a batch's cost depends on its own keys, not on the state's size.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 KEYS_OF_PAGE = 16
-"""The most keys that the pages of a group hold on average."""
+"""The average number of keys per page, at most."""
 
 
 class Stored(msgspec.Struct, array_like=True, gc=False):
@@ -20,8 +20,8 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
 
     Attributes:
         fields: The fields that its logic packed, as MessagePack.
-        emitted: The clock up to which closings have been emitted (ms).
-        due: The time (ms) at which the key is served next without a row, if ever.
+        emitted: The clock (ms) up to which closed results have been emitted.
+        due: The next time (ms) at which the key must be processed without a row, if any.
     """
 
     fields: msgspec.Raw
@@ -30,7 +30,7 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
 
 
 class Page(msgspec.Struct, array_like=True, gc=False):
-    """A closed page: the earliest due of its keys (ms), and the keys as MessagePack."""
+    """A closed page: the earliest due time of its keys (ms), and the keys as MessagePack."""
 
     due: int | None
     keys: bytes
@@ -48,15 +48,15 @@ _KEYS = msgspec.msgpack.Decoder(Keys)
 _NO_KEYS = _encode({})
 _CODEC = pa.Codec("lz4")
 _SIZE_BYTES, _MOST_TIMES = 8, 256
-"""The bytes of the size before a compressed state; LZ4 compresses 256 bytes into one at most."""
+"""The length of the uncompressed size in front of a state (bytes). LZ4 compresses at most 256 bytes into one."""
 
 
 class Pages:
     """The keys of a group; a page is opened when one of its keys is read or due.
 
     Args:
-        packed: The group's state as it was stored, if it has one.
-        keys_of_page: The most keys that its pages hold on average.
+        packed: The group's stored state, if any.
+        keys_of_page: The average number of keys per page, at most.
     """
 
     def __init__(self, packed: bytes | None, keys_of_page: int = KEYS_OF_PAGE) -> None:
@@ -66,7 +66,7 @@ class Pages:
 
     def page_of(self, key: bytes) -> Keys:
         """Open the page of a key."""
-        # The low bits select the key's group.
+        # The low bits choose the key's group.
         return self.open((crc32(key) >> 12) % len(self.closed))
 
     def open(self, number: int) -> Keys:
@@ -78,7 +78,7 @@ class Pages:
         return page
 
     def due(self, clock: int) -> list[tuple[bytes, Keys]]:
-        """List the keys that are due up to a clock (ms), each with its page."""
+        """List the keys that are due at a clock (ms), each with its page."""
         for number, page in enumerate(self.closed):
             if page.due is not None and page.due <= clock:
                 self.open(number)
@@ -90,7 +90,7 @@ class Pages:
         ]
 
     def packed(self) -> tuple[bytes, int | None] | None:
-        """Pack the group again, with its earliest due (ms); None where no key is left."""
+        """Pack the group again, with its earliest due time (ms); None if no key is left."""
         count = self.count + sum(map(len, self.opened.values()))
         if not count:
             return None
@@ -121,7 +121,7 @@ def unpacked(packed: bytes) -> Iterator[tuple[bytes, Stored]]:
 
 
 def _compressed(pages: _Pages) -> bytes:
-    """Pack pages: their size, then LZ4. Spark moves a byte of state ten times more slowly than LZ4 compresses it."""
+    """Pack pages: their size, then LZ4 data. LZ4 compresses a byte of state ten times faster than Spark moves it."""
     packed = _encode(pages)
     found: bytes = _CODEC.compress(packed, asbytes=True)
     return len(packed).to_bytes(_SIZE_BYTES) + found
@@ -134,4 +134,4 @@ def _decompressed(packed: bytes) -> _Pages:
             raise OSError(f"it would have {size:,} bytes")
         return _PAGES.decode(_CODEC.decompress(packed[_SIZE_BYTES:], size, asbytes=True))
     except (OSError, msgspec.DecodeError) as error:
-        raise ValueError(f"the binary is no state of a group of keys: {error}") from None
+        raise ValueError(f"the binary isn't the state of a group of keys: {error}") from None

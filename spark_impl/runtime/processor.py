@@ -1,4 +1,4 @@
-"""Serves the keys of a group in Spark: their packed rows and state, one pending timer, and a guard of checkpoints.
+"""Processes the keys of a group in Spark: packed rows and state, one pending timer, and a guard of checkpoints.
 
 One runtime: `streamproof check` checks the same code that runs in production.
 """
@@ -36,18 +36,18 @@ from .pages import KEYS_OF_PAGE, Keys, Pages, Stored
 from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState
 
 PACKED, TIMER = "packed", "timer"
-"""The fields of a group's state: its keys, and when its timer fires (ms)."""
+"""The fields of a group's state: its keys, and its timer (ms)."""
 STATE = "keys"
 """The name of the state variable; Spark's state data source reads it."""
 DECLARATION = "declaration"
-"""The name of the state variable that holds the declaration, and in a second line the types of a key and its state."""
+"""The name of the state variable with the declaration, and on a second line the types of a key and its state."""
 MAX_BYTES_OF_GROUP = 2**30
-"""A group's state has this many bytes at most: Spark holds it in one array, several times over."""
+"""The largest size of a group's state (bytes): Spark copies it several times as one array."""
 BEFORE, WITHIN, AFTER = -1, 0, 1
-"""The phases of a batch: closings by the clock at its start, its rows, closings by the end of a history."""
+"""The phases of a batch: results closed by the clock at its start, its rows, results closed by the end of a history."""
 
 Hop = Callable[[Key, LogicOutput], tuple[Key, Any]]
-"""Takes a key and its change; returns the receiver's key in the next stage, and the message's content."""
+"""A function from a key and its change to the receiver's key in the next stage, and the message's content."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Stage:
     Attributes:
         logic: The logic of a key.
         sides: Its inputs.
-        key: The fields of its keys; none: keys of any length and type.
+        key: The fields of its keys; if empty, keys may have any length and type.
         state: The fields of a key's packed state.
         hop: Addresses a message, and makes its content; None if the changes are the operator's result.
         report_dropped: Whether dropped rows are emitted too.
-        ended: Whether the history has ended: a batch DataFrame, in which all closes.
-        declaration: The declaration by which checkpoints are told apart; None: no checkpoint is refused.
+        ended: Whether the history has ended: a batch DataFrame, in which all windows close.
+        declaration: The declaration that identifies its checkpoints; if None, no checkpoint is refused.
     """
 
     logic: Logic[Any]
@@ -91,7 +91,7 @@ class Stage:
 
 
 class Held(Struct, gc=False):
-    """A key while its group is served."""
+    """A key while its group is processed."""
 
     key: Key
     logic: Any
@@ -102,17 +102,17 @@ class Held(Struct, gc=False):
 
 _HANDED_OVER = decoder(list[bytes], list[int], list[None], list[Raw])
 KeyedOutput = tuple[bytes, LogicOutput, int, int | None]
-"""A key's bytes, its change, the phase, and the time (ms) that set the change off."""
+"""A key's bytes, its change, the phase, and the time (ms) that caused the change."""
 
 
 class KeyedProcessor(StatefulProcessor):
     """Runs a stage in Spark: the packed state of a group of keys, and at most one pending timer.
 
-    A key is served as if it had a state and a timer of its own. Every partition of the state has the text of the
-    declaration too. A batch reads it in each partition before it emits anything, even without a row or a timer.
+    Each key behaves as if it had its own state and timer. Every partition of the state also contains the declaration's
+    text. A batch reads it in each partition before it emits anything, even without a row or a timer.
 
     Attributes:
-        keys_of_page: The most keys of a group that share a page on average.
+        keys_of_page: The average number of keys of a group that share a page, at most.
     """
 
     keys_of_page: ClassVar[int] = KEYS_OF_PAGE
@@ -135,7 +135,7 @@ class KeyedProcessor(StatefulProcessor):
             if stage.state.fields
             else decoder(Any, ...)
         )
-        # The same keys come again within a batch.
+        # The same keys recur within a batch.
         read_key = key_decoder([field.dataType for field in stage.key]).decode
         self.key_of = lru_cache(100_000)(lambda of_key: key_of(read_key(of_key)))
         self.orders_with_floats = {
@@ -145,36 +145,36 @@ class KeyedProcessor(StatefulProcessor):
             self.guard(handle, f"{stage.declaration}, form {FORM}".replace("\n", " "))
 
     def guard(self, handle: StatefulProcessorHandle, declaration: str) -> None:
-        """Refuse a partition of the state that was written under another declaration.
+        """Refuse a partition of the state that another declaration has written.
 
         Raises:
-            BadInput: The message has both declarations.
+            BadInput: The message contains both declarations.
         """
         client = handle._statefulProcessorApiClient
         state = handle.getValueState(DECLARATION, T.StructType().add("text", "string"))
         if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
-            return  # on the driver, which has no state
+            return  # the driver has no state
         types = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
-        # Spark has no state of a partition: this is the state of a group that is the same everywhere.
+        # Spark has no state per partition, so this is the state of a group that exists in every partition.
         client.set_implicit_key((0,))
         found, _, stored = (state.get() or ("",))[0].partition("\n")
         if not found:
             state.update((f"{declaration}\n{types.json()}",))
         elif found != declaration:
             raise BadInput(
-                f"the checkpoint was written by {found}, and can't go on as {declaration}: declare the operator as "
+                f"the checkpoint was written by {found}, and can't continue as {declaration}: declare the operator as "
                 "before, or give the query a new checkpointLocation"
             )
-        # Nullability and metadata of a column may change.
+        # A column's nullability and metadata may change.
         elif (before := T.StructType.fromJson(json.loads(stored)).simpleString()) != types.simpleString():
             raise BadInput(
-                f"the checkpoint stores {before}, and can't go on with {types.simpleString()}: cast the columns to "
-                "their types of before, or give the query a new checkpointLocation"
+                f"the checkpoint stores {before}, and can't continue with {types.simpleString()}: cast the columns to "
+                "their earlier types, or give the query a new checkpointLocation"
             )
         client.remove_implicit_key()
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Process the rows of a group, key by key, each key's in order of arrival."""
+        """Process the rows of a group, key by key, each key's rows in order of arrival."""
         arrived: dict[bytes, list[Arrived]] = {}
         for side, packed, _ in rows:
             keys, *columns = self.rows[side].decode(packed)
@@ -189,7 +189,7 @@ class KeyedProcessor(StatefulProcessor):
         return self.serve(arrived, timerValues)
 
     def handleInitialState(self, key: Any, initialState: Row, timerValues: Any) -> None:
-        """Take over keys of a state that another checkpoint has handed over."""
+        """Adopt keys of a state from another checkpoint."""
         found = self.state.get()
         packed, timer = (None, None) if found is None else found
         keys, closed, _, fields = _HANDED_OVER.decode(initialState[1])
@@ -202,11 +202,11 @@ class KeyedProcessor(StatefulProcessor):
         self.save(pages, held, self.clock(timerValues), timer)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """Emit the changes that the clock has closed, forget state out of retention, and set the next timer."""
+        """Emit the changes that the clock has closed, forget state past its retention, and set the next timer."""
         return self.serve({}, timerValues, has_fired=True)
 
     def serve(self, arrived: dict[bytes, list[Arrived]], timerValues: Any, has_fired: bool = False) -> Iterator[Row]:
-        """Serve the keys that are due in a group, then process its rows; save it, and emit its output as one row."""
+        """Process the due keys of a group, then its rows; save the group, and emit its output as one row."""
         stage = self.stage
         clock = self.clock(timerValues)
         found = None if stage.ended else self.state.get()
@@ -249,14 +249,14 @@ class KeyedProcessor(StatefulProcessor):
         return Held(key, logic, logic.unpack(self.fields.decode(stored.fields)), stored.emitted, page)
 
     def clock(self, timerValues: Any) -> int:
-        """Read the largest event time of earlier batches (ms): from 1970 on, as Spark's watermark; a batch has none.
+        """Read the largest event time of earlier batches (ms), at least 1970 as in Spark; a batch DataFrame has none.
 
-        Nothing is late in a batch DataFrame, however long before 1970.
+        No row is late in a batch DataFrame, even before 1970.
         """
         return BEFORE_ALL_TIMES if self.stage.ended else max(timerValues.getCurrentWatermarkInMs(), 0)
 
     def closed(self, held: dict[bytes, Held], clock: int, phase: int) -> list[KeyedOutput]:
-        """Close keys, by end (or timestamp, where there is no window), then key."""
+        """Close keys, by end (or timestamp, if there is no window), then key."""
         closed: list[tuple[int, Key, KeyedOutput]] = []
         for of_key, one in held.items():
             end = 0
@@ -265,7 +265,7 @@ class KeyedProcessor(StatefulProcessor):
             except Exception as error:
                 emitted = [self.failure(error)]
             for change in emitted:
-                # Within a key the logic's order stays: a joined window may close by another end than the result's.
+                # Within a key the logic's order stays: a joined window may close by an end other than the result's.
                 end = max(end, (change.timestamp if change.end is None else change.end) or 0)
                 closed.append((end, one.key, (of_key, change, phase, end)))
             one.emitted = max(one.emitted, clock)
@@ -273,7 +273,7 @@ class KeyedProcessor(StatefulProcessor):
         return [change for _, _, change in closed]
 
     def save(self, pages: Pages, held: dict[bytes, Held], clock: int, timer: int | None) -> list[KeyedOutput]:
-        """Store the keys that were served, with a timer for the key that is due first; return the failures."""
+        """Store the processed keys, with a timer for the key that is due first; return the failures."""
         failed: list[KeyedOutput] = []
         for of_key, one in held.items():
             try:
@@ -295,16 +295,16 @@ class KeyedProcessor(StatefulProcessor):
             self.state.clear()
         elif len(packed[0]) > MAX_BYTES_OF_GROUP:
             raise BadInput(
-                f"the state of a group of keys has {len(packed[0]) >> 20:,} MB, and a value of Spark's state at most "
-                f"{MAX_BYTES_OF_GROUP >> 20:,}: begin a new checkpoint with more state_groups, and "
-                "initial_state=read_state(…) of this one"
+                f"the state of a group of keys has {len(packed[0]) >> 20:,} MB, more than Spark's limit of "
+                f"{MAX_BYTES_OF_GROUP >> 20:,} for a value: begin a new checkpoint with more state_groups, and "
+                "initial_state=read_state(…) of this checkpoint"
             )
         else:
             self.state.update(packed)
         return failed
 
     def stored(self, held: Held, clock: int) -> Stored | None:
-        """Pack the state of a key that was served; None where there is nothing to store."""
+        """Pack the state of a processed key; None if there is nothing to store."""
         logic = held.logic
         state = logic.keep(held.state, held.emitted, clock)
         fields = logic.pack(state)
@@ -328,7 +328,7 @@ class KeyedProcessor(StatefulProcessor):
         return iter([Row(packed=encode(self.messages(changes) if self.stage.hop is not None else by_column(changes)))])
 
     def messages(self, changes: list[KeyedOutput]) -> tuple[Any, ...]:
-        """Turn changes into messages: by column their keys' hashes, keys, timestamps, places and values."""
+        """Convert changes to messages: columns of their keys' hashes, keys, timestamps, places and values."""
         hop = self.stage.hop
         assert hop is not None
         rows = []
@@ -343,7 +343,7 @@ class KeyedProcessor(StatefulProcessor):
 
 
 def by_column(changes: list[KeyedOutput]) -> tuple[Any, ...]:
-    """Turn changes into columns: key, start, end, value, timestamp, change, reason, cause, phase, at."""
+    """Convert changes to columns: key, start, end, value, timestamp, change, reason, cause, phase, at."""
     emitted = [change[1] for change in changes]
     return (
         [change[0] for change in changes],

@@ -1,4 +1,4 @@
-"""The PySpark that the operators need, and its names that they import; an older PySpark can't run them."""
+"""The PySpark that the operators need, and the names that they import from it; older versions can't run them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 OLDEST = "4.3"
-"""The oldest PySpark that the operators run on: they are written with its `transformWithState`."""
+"""The oldest PySpark that runs the operators, because they use its `transformWithState`."""
 
 
 def require_pyspark() -> None:
@@ -51,7 +51,7 @@ def require_pyspark() -> None:
 
 
 def platform_version() -> str:
-    """Return the version of a PySpark that comes with a platform, and not by pip; empty if there is none."""
+    """Return the version of a PySpark that belongs to a platform instead of pip; empty if there is none."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return ""

@@ -1,7 +1,7 @@
-"""Parts shared by operators of several stages: keys under numbered names, and rows that an earlier stage has dropped.
+"""Parts shared by operators of several stages: keys under numbered names, and rows dropped by an earlier stage.
 
-A stage emits messages, with new keys, to the next stage: tuples that begin with the timestamp (ms) of the row that set
-them off, and the reason why that row was dropped, or None.
+A stage emits messages, with new keys, to the next stage. A message is a tuple that begins with the timestamp (ms) of
+the row that caused it, and the reason why that row was dropped, or None.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .logic import DROPPED, Arrived, Key, LogicOutput, key_of
 
 TypedColumns = Sequence[tuple[Column, T.StructField]]
 SEEN = (T.StructField("timestamp", T.LongType()), T.StructField("reason", T.StringType()))
-"""The fields with which a message begins."""
+"""The first fields of a message."""
 
 
 @dataclass(frozen=True)
 class To:
-    """Sends a message to the next stage: it begins with its receiver's key; a dropped row's is all null.
+    """Sends a message to the next stage: it begins with its receiver's key, which is all null for a dropped row.
 
     Attributes:
-        width: The number of columns of that key.
+        width: The number of columns of the receiver's key.
         rest: The number of fields after the key.
         with_sender: Whether the content ends with the sender's key.
     """
@@ -49,7 +49,7 @@ def numbered(prefix: str, keys: TypedColumns) -> list[T.StructField]:
 
 
 def renamed(prefix: str, keys: TypedColumns) -> list[tuple[Column, T.StructField]]:
-    """Return a key's columns under numbered names, which clash with no other column of a stage."""
+    """Return a key's columns under numbered names, which don't clash with other columns of a stage."""
     return [(column, field) for (column, _), field in zip(keys, numbered(prefix, keys), strict=True)]
 
 
@@ -58,15 +58,15 @@ def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any 
 
     Args:
         row: The message.
-        reason: Why the row was dropped.
+        reason: The reason why the row was dropped.
         timestamp: The row's timestamp (ms).
-        value: The output's value, where it has keys in it.
+        value: The output's value, if it contains keys.
     """
     return LogicOutput(None, None, value, timestamp, DROPPED, reason, row.order)
 
 
 def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequence[ColumnLike]) -> TypedColumns:
-    """Return the columns of a key as `key_columns` does; equal values have equal bits, as a stage's keys must.
+    """Return the columns of a key as `key_columns` does; equal values get equal bits, as a stage's keys require.
 
     Args:
         frame: The DataFrame.
@@ -74,7 +74,7 @@ def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequen
         columns: One or several, by name or as expressions.
 
     Raises:
-        BadInput: As `key_columns`; the message begins with the parameter's name.
+        BadInput: As in `key_columns`; the message begins with the parameter's name.
     """
     try:
         return [(same_bits(column, field), field) for column, field in key_columns(frame, columns)]
@@ -83,5 +83,5 @@ def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequen
 
 
 def parts(key: Sequence[Any]) -> Key | None:
-    """Return a key's parts, or None where one of them is null."""
+    """Return a key's parts, or None if a part is null."""
     return None if None in key else key_of(key)

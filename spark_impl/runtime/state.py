@@ -27,13 +27,13 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
         operator: The number of the stateful operator in the query, as Spark's state data source counts them: 0 is the
             last operator. Each stage of an operator in stages counts: in a foreign-key join 2 is the first stage, 0 the
             last.
-        batch: The batch of the query after which the state is read; by default the last committed batch.
+        batch: The batch after which the state is read; by default the last committed batch.
 
     Returns:
-        `key struct` (the key's columns), `state struct` (the fields that the operator stores, times in ms),
-        `closed timestamp` (the time up to which the clock has closed windows of the key), `due timestamp` (the time at
-        which it is served next without a row, null if never) and `packed binary` (the fields as they are stored, which
-        an operator's `initial_state` takes over).
+        `key struct` (the key's columns), `state struct` (the fields that the operator stores, times in ms), `closed
+        timestamp` (the time up to which the clock has closed windows of the key), `due timestamp` (the next time at
+        which the key is processed without a row, or null) and `packed binary` (the stored fields, which an operator's
+        `initial_state` accepts).
 
     Raises:
         BadInput: There is no checkpoint, it lacks the batch or the operator, or the operator isn't one of the twelve.
@@ -52,7 +52,7 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
             f"{str(error).splitlines()[0][:200]}: give the folder that was the query's checkpointLocation"
         ) from None
     if stored is None:
-        raise BadInput(f"checkpoint: {checkpoint} has no batch yet whose state could be read: run the query first")
+        raise BadInput(f"checkpoint: {checkpoint} has no committed batch yet: run the query first")
     kinds = spark_type(T.StructType.fromJson(json.loads(stored)))
     assert isinstance(kinds, T.StructType)
     schema = T.StructType(kinds.fields).add("closed", "long").add("due", "long").add("packed", "binary")

@@ -1,1 +1,1 @@
-"""Sinks of a changelog: tables that every batch reaches exactly once."""
+"""Sinks of a changelog: tables that contain every batch exactly once."""

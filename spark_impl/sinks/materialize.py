@@ -1,9 +1,9 @@
-"""Sinks: the changelog of an operator folded into a table, each batch of it exactly once.
+"""Sinks: fold an operator's changelog into a table, each batch exactly once.
 
-After a crash Spark repeats a batch whose output was written, but not committed in the checkpoint. So a target writes
-a batch's rows and the batch's number in one atomic step, and recognizes a repeated batch by its number. Numbers belong
-to one checkpoint, so the query's id and a digest of the batch's source offsets are written beside them. If another
-query, or an older copy of the checkpoint, would continue a table, it is refused, because batches would be lost.
+After a crash Spark repeats a batch that was written, but not committed in the checkpoint. So a target writes a batch's
+rows and number in one atomic step, and recognizes a repeated batch by its number. Numbers belong to one checkpoint, so
+the query's id and a digest of the batch's source offsets are written beside them. A table refuses to be continued by
+another query, or from an older copy of the checkpoint, because batches would be lost.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Included(NamedTuple):
 
     Attributes:
         query: The id of the query that writes it, the same after restarts.
-        batch: The newest batch that it includes; it includes all earlier ones too.
-        offsets: A digest of that batch's offsets in its sources.
+        batch: The newest batch in the target, which also contains all earlier batches.
+        offsets: A digest of that batch's source offsets.
         result: `table` or `stream`.
         keys: The key's columns.
         schema: The columns and their types.
@@ -67,36 +67,36 @@ class Included(NamedTuple):
         """
         kinds = {"query": str, "batch": int, "offsets": str, "result": str, "keys": list, "schema": dict}
         if not isinstance(fields, dict) or fields.keys() != kinds.keys():
-            raise ValueError(f"it hasn't the fields {', '.join(kinds)}")
+            raise ValueError(f"it lacks the fields {', '.join(kinds)}")
         for name, kind in kinds.items():
             if not isinstance(fields[name], kind):
                 raise ValueError(f"{name} is {fields[name]!r}")
         try:
             schema = T.StructType.fromJson(fields["schema"])
-        except Exception as error:  # Spark has a type of error for each way in which a schema can be wrong
-            raise ValueError(f"schema is none of Spark's: {error}") from None
+        except Exception as error:  # Spark has a separate error type for each way in which a schema can be wrong
+            raise ValueError(f"schema isn't a Spark schema: {error}") from None
         return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
 
 
 @runtime_checkable
 class Target(Protocol):
-    """A target: any class with these two methods, to which `materialize` then writes exactly once.
+    """A target: any class with these two methods. `materialize` writes to it exactly once.
 
-    Its method `require_writable()`, if it has one, is called before the query starts; it may raise `BadInput`.
+    Before the query starts, `materialize` calls its method `require_writable()`, if any, which may raise `BadInput`.
     """
 
     def content(self) -> Included | None:
-        """Return its content, or None if nothing was written yet.
+        """Return the target's content, or None if nothing was written yet.
 
         Raises:
-            BadInput: The target holds something that `materialize` didn't write.
+            BadInput: The target contains data that `materialize` didn't write.
         """
 
     def commit(self, rows: DataFrame, content: Included) -> None:
         """Write a batch's rows and `content`: both or, after a crash, neither.
 
-        For a table, `rows` has the table's columns and `change`, one row a key and window: an `update` replaces or adds
-        the row, a `tombstone` removes it, if it is there. For a stream, all rows are added.
+        For a table, `rows` has the table's columns and `change`, one row per key and window. An `update` replaces or
+        adds the row; a `tombstone` removes the row, if it exists. For a stream, all rows are added.
         """
 
 
@@ -108,12 +108,12 @@ def materialize(
     result: ResultKind = "table",
     **trigger: Any,
 ) -> StreamingQuery:
-    """Start a query that folds a changelog into a table, exactly once over crashes and restarts.
+    """Start a query that folds a changelog into a table, exactly once across crashes and restarts.
 
-    `ParquetTable` and `DuckDBTable` of `spark_impl.sinks.tables` are ready-made targets. A function writes anywhere
-    else. It is called with a batch's changes and the batch's number, and again with the same changes if Spark crashed
+    `ParquetTable` and `DuckDBTable` of `spark_impl.sinks.tables` are ready-made targets. A function can write to any
+    other system. It is called with a batch's changes and number, and again with the same changes if Spark crashed
     before it committed the batch. So it must be idempotent: write by key and window, as here, or store the batch's
-    number in the transaction of its rows and return at once if it is there already.
+    number in the transaction of its rows and return at once if the number is already stored.
 
         def to_postgres(changes, batch):
             rows = changes.select("user", "window.start", "window.end", "value", "change")
@@ -140,30 +140,31 @@ def materialize(
                 .execute()
             )
 
-    A function must itself find out that another query has written to its target, or that batches are missing: the
+    A function must detect itself that another query has written to its target, or that batches are missing; the
     ready-made targets refuse both.
 
     Args:
         changelog: The result of an operator, streaming.
         to: A `ParquetTable`, a `DuckDBTable`, any other `Target`, or a function of a DataFrame and a batch's number.
-        checkpoint: The folder of the query's checkpoint, which belongs to the target: start both anew together.
+        checkpoint: The folder of the query's checkpoint. It belongs to the target: when you start over, replace both.
         result: `table` folds: the last change of each key and window counts, and a tombstone removes the row. `stream`
-            adds every change: for joins of streams, whose results have no key of their own, so that a table would
-            keep only a key's last result.
-        trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
+            adds every change. Use it for joins of streams: their results have no unique key, so a table would contain
+            only a key's last result.
+        trigger: The trigger, as in Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default
+            without.
 
     Returns:
-        The running query. The table has the key's columns, `window` (null where there is none), `value` and
-        `timestamp`; a stream has `change` (`update`, `tombstone`), `batch bigint` and `ordinal` too: sort by these two
-        for the order of a key's rows. Dropped rows are in neither. A function gets the same columns and, for a table,
-        `change`; a table's changes are one row a key and window.
+        The running query. The table has the key's columns, `window` (null without windows), `value` and `timestamp`; a
+        stream has `change` (`update`, `tombstone`), `batch bigint` and `ordinal` too: sort by these two for the order
+        of a key's rows. Neither contains dropped rows. A function gets the same columns and, for a table, `change`; a
+        table's changes are one row per key and window.
 
     Raises:
-        BadInput: The frame isn't a streaming changelog, the target isn't one, or it contains something else: another
-            query's rows, other columns, or a stream instead of a table; the target or the checkpoint is damaged, or
-            can't be written. The running query fails in the same way where the target is behind the checkpoint or
-            ahead of it; and with Spark's error where a change of a table has a key of nulls alone, two changes of a key
-            and window have one ordinal, or a change is none of `update`, `tombstone` and `dropped`.
+        BadInput: The frame isn't a streaming changelog, the target isn't valid, or it contains other data: another
+            query's rows, other columns, or a stream instead of a table. Or the target or the checkpoint is damaged or
+            not writable. The running query fails in the same way if the target is behind or ahead of the checkpoint. It
+            fails with Spark's error if a change of a table has a key of nulls only, two changes of a key and window
+            have the same ordinal, or a change isn't `update`, `tombstone` or `dropped`.
     """
     keys = changelog_keys(changelog)
     if not changelog.isStreaming:
@@ -190,7 +191,7 @@ def materialize(
 
 
 def folded(changelog: DataFrame) -> DataFrame:
-    """Return the table that a changelog in one batch folds to, such as the changelog of a batch DataFrame.
+    """Return the table that a changelog folds to, in one batch, such as the changelog of a batch DataFrame.
 
     Returns:
         The key's columns, `window`, `value` and `timestamp`.
@@ -200,12 +201,12 @@ def folded(changelog: DataFrame) -> DataFrame:
     """
     keys = changelog_keys(changelog)
     if changelog.isStreaming:
-        raise BadInput("changelog: it is streaming, and a table of it needs a query: use materialize")
+        raise BadInput("changelog: it is streaming, and its table needs a query: use materialize")
     return last_changes(changelog, keys).filter(F.col("change") == UPDATE).drop("change")
 
 
 def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
-    """Return the key's columns of a changelog: the columns before `window`.
+    """Return the key columns of a changelog: the columns before `window`.
 
     Raises:
         BadInput: The frame isn't a changelog; the message names the columns.
@@ -214,14 +215,14 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         raise BadInput(
-            f"changelog: it has the columns {', '.join(columns)}, but no {', '.join(missing)}: "
-            "give an operator's result with all its columns"
+            f"changelog: it has the columns {', '.join(columns)}, but lacks {', '.join(missing)}: give an operator's "
+            "result with all its columns"
         )
     lower = [name.lower() for name in columns]
-    # Stream results number their batches in a column of that name.
+    # A stream result stores batch numbers in a column of that name.
     taken = [name for name in columns if lower.count(name.lower()) > 1 or name.lower() == "batch"]
     if taken:
-        raise BadInput(f"changelog: the name of the column {taken[0]!r} is taken: give the key another, with an alias")
+        raise BadInput(f"changelog: the column name {taken[0]!r} is reserved: give the key another name, with an alias")
     index = columns.index("window")
     unknown = [name for name in columns[index:] if name not in KNOWN]
     if unknown:
@@ -235,15 +236,17 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
 
 def last_changes(changelog: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """Return the last change of each key and window in a batch: the key, `window`, `value`, `timestamp`, `change`."""
-    # A row of a one-to-many join that has no foreign key is named by its left key alone.
+    # A row of a one-to-many join without a foreign key is identified by its left key alone.
     named = reduce(or_, (column(name).isNotNull() for name in keys))
-    message = F.lit("changelog: the key of a change is null, so it can't be in a table: use result='stream'")
+    message = F.lit("changelog: the key of a change is null, so no table can store it: use result='stream'")
     by = [column(name) for name in (*keys, "window")]
     changes = _checked(changelog).filter(_required(named, message)).groupBy(*by)
     last = F.max_by(F.struct("value", "timestamp", "change"), "ordinal").alias("last")
     emitted = changes.agg(last, F.collect_list("ordinal").alias("ordinals"))
     ordered = F.size(F.array_distinct("ordinals")) == F.size("ordinals")
-    message = F.lit("changelog: two changes of a key have one ordinal, so none is the last: materialize one changelog")
+    message = F.lit(
+        "changelog: two changes of a key have the same ordinal, so neither is the last: materialize one changelog"
+    )
     return emitted.filter(_required(ordered, message)).select(*by, "last.*")
 
 
@@ -261,15 +264,15 @@ def all_changes(changelog: DataFrame, keys: tuple[str, ...], batch: int) -> Data
 
 
 def follows(before: Included | None, now: Included) -> bool:
-    """Return whether a target that contains `before` needs a batch; False for a batch that it contains already.
+    """Return whether a target with the content `before` needs a batch; False if it already contains the batch.
 
     Raises:
-        BadInput: Batches would be lost, or written twice; the message says which, and the remedy.
+        BadInput: Batches would be lost or written twice; the message says which, and the remedy.
     """
     if before is None:
         if now.batch:
             raise BadInput(
-                f"to: there is nothing, though the checkpoint's query has come to batch {now.batch}: "
+                f"to: the target is empty, though the checkpoint's query has reached batch {now.batch}: "
                 f"restore the table as it was, or {ANEW}"
             )
         return True
@@ -278,12 +281,12 @@ def follows(before: Included | None, now: Included) -> bool:
         return True
     if before.batch != now.batch:
         raise BadInput(
-            f"to: the table holds all batches up to {before.batch}, and the checkpoint's query goes on with "
-            f"{now.batch}: one of them is an older copy; restore both from the same backup, or {ANEW}"
+            f"to: the table contains all batches up to {before.batch}, and the checkpoint's query continues with "
+            f"{now.batch}: either is an older copy; restore both from the same backup, or {ANEW}"
         )
     if before.offsets != now.offsets:
         raise BadInput(
-            f"to: the table holds batch {now.batch} already, but another one by that number: the checkpoint is an "
+            f"to: the table already contains another batch {now.batch}: the checkpoint is an "
             f"older copy, or its newest batch was removed from it; restore it, or {ANEW}"
         )
     return False
@@ -303,7 +306,7 @@ class Materializer:
         """Write a batch to the target, unless it contains it already."""
         rows = self.rows(changelog, batch).persist()
         try:
-            # Every partition must run, even if the target reads no rows: running saves an operator's state.
+            # Every partition must run, even if the target reads no rows, because running saves an operator's state.
             rows.count()
             if isinstance(self.to, Target):
                 content = self.content(rows, batch)
@@ -325,7 +328,7 @@ class Materializer:
         spark = rows.sparkSession
         query, offsets = self.query(spark), text_of(spark, f"{self.checkpoint}/offsets/{batch}")
         if query is None or offsets is None:
-            raise StreamproofError(f"checkpoint: {self.checkpoint} can't be read: does its path hold a pattern?")
+            raise StreamproofError(f"checkpoint: {self.checkpoint} can't be read: does its path contain a pattern?")
         if not offsets:
             raise BadInput(f"checkpoint: {self.checkpoint} is damaged: its file offsets/{batch} is empty: {RESTORE}")
         digest = hashlib.sha256(offsets.encode()).hexdigest()
@@ -336,16 +339,16 @@ class Materializer:
         return (rows if self.result == "stream" else rows.drop("change")).schema
 
     def query(self, spark: SparkSession) -> str | None:
-        """Return the id of the checkpoint's query; None where there is no checkpoint yet."""
+        """Return the id of the checkpoint's query; None if there is no checkpoint yet."""
         if self.known_query is None:
             self.known_query = query_of(spark, self.checkpoint)
         return self.known_query
 
     def require_own_target(self, changelog: DataFrame) -> None:
-        """Refuse a target of another query or changelog, and a damaged checkpoint, before anything runs.
+        """Before anything runs, refuse a target of another query or changelog, and a damaged checkpoint.
 
         Raises:
-            BadInput: The message says what differs, and the remedy.
+            BadInput: The message names the difference and the remedy.
         """
         query = self.query(changelog.sparkSession) or "a new one"
         if not isinstance(self.to, Target):
@@ -358,23 +361,23 @@ class Materializer:
 
 def _require_same(before: Included, now: Included) -> None:
     if before.result != now.result:
-        raise BadInput(f"to: it holds a {before.result}, and result is {now.result!r}: {ANEW}")
-    # Whether a column may be null isn't compared: no target stores it.
+        raise BadInput(f"to: it contains a {before.result}, but result is {now.result!r}: {ANEW}")
+    # Nullability isn't compared, because no target stores it.
     ours, theirs = ((*one.keys, one.schema.simpleString()) for one in (now, before))
     if ours != theirs:
         raise BadInput(
-            f"to: it holds {before.schema.simpleString()} by {', '.join(before.keys)}, and the changelog would give "
+            f"to: it contains {before.schema.simpleString()} by {', '.join(before.keys)}, but the changelog has "
             f"{now.schema.simpleString()} by {', '.join(now.keys)}: {ANEW}"
         )
     if before.query != now.query:
         raise BadInput(
-            f"to: it was written by the query {before.query}, and the checkpoint's query is {now.query}, "
-            f"which has other batches: give that query's checkpoint, or {ANEW}"
+            f"to: it was written by the query {before.query}, but the checkpoint's query is {now.query}, with other "
+            f"batches: give the first query's checkpoint, or {ANEW}"
         )
 
 
 def _checked(changelog: DataFrame) -> DataFrame:
-    """Return the rows without the dropped rows; the query fails on a row that no changelog has."""
+    """Return the rows without dropped rows; the query fails on a row that isn't part of a changelog."""
     change = F.coalesce("change", F.lit("null"))
     known = change.isin(UPDATE, TOMBSTONE) & F.col("ordinal").isNotNull()
     message = F.concat(F.lit("changelog: a row's change is "), change, F.lit(", or its ordinal is null: fix that row"))
@@ -386,5 +389,5 @@ def _required(condition: Column, message: Column) -> Column:
 
 
 def column(name: str) -> Column:
-    """Return a column by a name that may have dots in it."""
+    """Return a column by a name that may contain dots."""
     return F.col("`{}`".format(name.replace("`", "``")))

@@ -1,7 +1,7 @@
 """Tables that `materialize` writes to: parquet files in a folder, and a table of a DuckDB database.
 
 Both are on one machine's file system, or on one that the driver and all executors share under the same path. They
-survive the end of any process at any moment; the crash of a machine only if its file system keeps the last writes.
+survive the end of any process at any time, and a crash of the machine if its file system keeps the last writes.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ from ..runtime.failures import file_system_reason
 from ..runtime.logic import UPDATE
 from .materialize import ANEW, Included, column
 
-# Spark and other readers of parquet ignore names that begin with _.
+# Spark and other parquet readers ignore names that begin with _.
 MANIFEST, DATA = "_manifest.json", "_data"
 BUCKET = "_bucket"
 PROGRESS = "streamproof_progress"
 
 
 class Manifest(NamedTuple):
-    """The parts of a parquet table; it is a file, and a batch becomes part of the table when that file is replaced.
+    """The parts of a parquet table, stored as a file; replacing that file adds a batch to the table.
 
     Attributes:
         content: The table's content.
-        buckets: The number of buckets that its keys are hashed into.
-        folders: The folder, below `_data`, with the files of each bucket (of a stream: each batch) that isn't empty.
-        replaced: The folders that the newest batches have replaced, a list a batch, the newest batch's first.
+        buckets: The number of hash buckets of the keys.
+        folders: For each bucket that isn't empty (for a stream: for each batch), the folder below `_data` with its
+            files.
+        replaced: The folders that the newest batches have replaced, one list per batch, the newest batch's first.
     """
 
     content: Included
@@ -54,30 +55,31 @@ class Manifest(NamedTuple):
 
     @property
     def needed(self) -> set[str]:
-        """The folders that must stay, for the table itself and for readers of an earlier version."""
+        """The folders that must stay, for the table and for readers of an earlier version."""
         return {*self.folders.values(), *(folder for one in self.replaced for folder in one)}
 
 
 @dataclass(frozen=True)
 class ParquetTable:
-    """A table, or a stream, in parquet files; a reader always sees whole batches.
+    """A table, or a stream, in parquet files; a reader always sees complete batches.
 
     The keys are hashed into buckets, and a batch rewrites the buckets that it touches. Files are never changed. The
-    file `_manifest.json` names the current files, and is replaced atomically when all are written: a crash leaves files
-    behind that nobody reads, and the next batch removes them. Spark ignores files in a folder called `_data`, so that
-    nobody reads all of them by mistake: use `read`, or any reader of parquet on `files`.
+    file `_manifest.json` names the current files. It is replaced atomically when all files are written. A crash leaves
+    files that nobody reads, and the next batch removes them. Spark ignores files in a folder called `_data`, so that
+    nobody reads all of them by mistake. Use `read`, or any parquet reader on `files`.
 
-    Each batch of a stream adds its own files; nothing is rewritten, and files stay as small as the batches are.
+    Each batch of a stream adds its own files. No file is rewritten, so files stay as small as the batches.
 
     Attributes:
-        path: The folder, made where it is missing.
-        buckets: The number of buckets; a batch costs as much as the buckets that it touches. It can't be changed later.
-        versions: The number of versions of the table that stay readable, with the newest: with 2, a reader can finish
-            after one more batch. After two its query may fail because a file is missing; it is never wrong, and can be
-            repeated.
+        path: The folder; created if missing.
+        buckets: The number of buckets; the cost of a batch depends on the buckets that it touches. It can't be changed
+            later.
+        versions: The number of readable versions of the table, with the newest: with 2, a reader can still finish after
+            one more batch. After two more batches its query may fail because a file is missing. Its result is never
+            wrong, and the query can be repeated.
 
     Raises:
-        BadInput: The path has a scheme or a character of a glob pattern, or is a file's; or a number is too small.
+        BadInput: The path has a scheme or a character of a glob pattern, or is a file; or a number is too small.
     """
 
     path: str | Path
@@ -86,13 +88,13 @@ class ParquetTable:
 
     def __post_init__(self) -> None:
         if os.path.isfile(_local("ParquetTable", self.path)):
-            raise BadInput(f"ParquetTable: {self._folder} is a file: name a folder, which is made where it is missing")
+            raise BadInput(f"ParquetTable: {self._folder} is a file: name a folder, which is created if missing")
         for name, number in (("buckets", self.buckets), ("versions", self.versions)):
             if number < 1:
                 raise BadInput(f"{name} is {number}: give a positive number")
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Return the table as it is now; later batches don't change the DataFrame.
+        """Return the current table; later batches don't change the DataFrame.
 
         Raises:
             BadInput: There is no table yet.
@@ -101,7 +103,7 @@ class ParquetTable:
         return self._rows(spark, manifest, manifest.folders.values())
 
     def files(self) -> list[Path]:
-        """Return the files of the table as it is now, for other readers of parquet.
+        """Return the files of the current table, for other parquet readers.
 
         Raises:
             BadInput: There is no table yet.
@@ -113,13 +115,15 @@ class ParquetTable:
         """Return the table's content, or None if there is no table.
 
         Raises:
-            BadInput: The folder has other files in it, or another number of buckets; or a part is damaged or gone.
+            BadInput: The folder contains other files, or another number of buckets; or a part is damaged or missing.
         """
         manifest = self._manifest()
         if manifest is None:
             strange = [one.name for one in self._folder.glob("*") if not one.name.startswith("_")]
             if strange or self._folder.is_file():
-                raise BadInput(f"ParquetTable: {self._folder} has no {MANIFEST}, but other files: name a new folder")
+                raise BadInput(
+                    f"ParquetTable: {self._folder} contains other files, but no {MANIFEST}: name a new folder"
+                )
             return None
         if manifest.buckets != self.buckets:
             raise BadInput(
@@ -128,21 +132,22 @@ class ParquetTable:
         gone = [folder for folder in sorted(manifest.folders.values()) if not (self._data / folder).is_dir()]
         if gone:
             raise BadInput(
-                f"ParquetTable: {self._data / gone[0]} is gone, which {self._folder / MANIFEST} names: restore the "
+                f"ParquetTable: {self._data / gone[0]} is missing, although {self._folder / MANIFEST} lists it: "
+                "restore the "
                 f"table and its checkpoint from the same backup, or {ANEW}"
             )
         return manifest.content
 
     def require_writable(self) -> None:
-        """Refuse a folder in which nothing can be written.
+        """Refuse a folder that isn't writable.
 
         Raises:
-            BadInput: The message says why.
+            BadInput: The message contains the reason.
         """
         _require_room("ParquetTable", self._folder)
 
     def commit(self, rows: DataFrame, content: Included) -> None:
-        """Write a batch's files, make them part of the table, and remove the files that no version needs."""
+        """Write a batch's files, add them to the table, and remove the files that no version needs."""
         before = self._manifest()
         folders = {} if before is None else before.folders
         earlier = [] if before is None else before.replaced
@@ -189,7 +194,7 @@ class ParquetTable:
         paths = [_uri(self._data / folder) for folder in folders]
         if not paths:
             return spark.createDataFrame([], manifest.content.schema)
-        # In a session that ignores missing files, a reader of an old version would miss rows.
+        # If the session ignores missing files, a reader of an old version would miss rows.
         reader = spark.read.options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
         return reader.schema(manifest.content.schema).parquet(*paths)
 
@@ -203,7 +208,7 @@ class ParquetTable:
                 hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
                 hidden.replace(self._folder / MANIFEST)
         except BaseException:
-            hidden.unlink(missing_ok=True)  # a full disk leaves a part of it
+            hidden.unlink(missing_ok=True)  # a full disk leaves a partial file
             raise
 
     def _remove_all_but(self, needed: set[str]) -> None:
@@ -243,21 +248,22 @@ class ParquetTable:
 class DuckDBTable:
     """A table, or a stream, in a DuckDB database; a batch is one transaction.
 
-    Structs, arrays and maps become DuckDB's STRUCT, LIST and MAP, a timestamp TIMESTAMP WITH TIME ZONE. Executors write
-    a batch's changes as parquet beside the database, and DuckDB reads them there. The table's content is described in
-    a row of the table `streamproof_progress`.
+    Structs, arrays, maps and timestamps become DuckDB's STRUCT, LIST, MAP and TIMESTAMP WITH TIME ZONE. Executors write
+    a batch's changes as parquet beside the database, and DuckDB reads them there. A row of the table
+    `streamproof_progress` describes the table's content.
 
     The database is open only while a batch is written. The same process may connect to it at any time (not with
-    `read_only`); another process locks it while it is connected, and is locked out meanwhile: let it read briefly.
+    `read_only`). Another process locks the database while it is connected, and can't connect while a batch is written,
+    so keep its reads short.
 
     Attributes:
-        database: The database's file, made where it is missing.
+        database: The database's file; created if missing.
         name: The table's name.
-        patience: How long a batch waits for another process to close the database before the query fails.
+        patience: How long a batch waits for another process to close the database; then the query fails.
 
     Raises:
-        BadInput: The path has a scheme or a character of a glob pattern, there is no such folder, the file isn't a
-            DuckDB database, the name is empty, or patience isn't a duration.
+        BadInput: The path has a scheme or a character of a glob pattern, its folder is missing, the file isn't a DuckDB
+            database, the name is empty, or `patience` isn't a duration.
     """
 
     database: str | Path
@@ -267,17 +273,17 @@ class DuckDBTable:
     def __post_init__(self) -> None:
         database = _local("DuckDBTable", self.database)
         if not database.parent.is_dir():
-            raise BadInput(f"DuckDBTable: the folder {database.parent} is missing: make it, or name another")
+            raise BadInput(f"DuckDBTable: the folder {database.parent} is missing: create it, or name another folder")
         _require_database(database)
         if not self.name or self.name.lower() == PROGRESS:
-            raise BadInput(f"DuckDBTable: {self.name!r} can't be a table's name: give another")
+            raise BadInput(f"DuckDBTable: {self.name!r} can't be a table's name: give another name")
         milliseconds("patience", self.patience)
 
     def content(self) -> Included | None:
         """Return the table's content, or None if there is no table.
 
         Raises:
-            BadInput: There is a table by that name that `materialize` didn't make.
+            BadInput: A table by that name exists that `materialize` didn't create.
             StreamproofError: Another process has locked the database.
         """
         if not Path(self.database).exists():
@@ -303,10 +309,10 @@ class DuckDBTable:
                 ) from None
 
     def require_writable(self) -> None:
-        """Refuse a database that can't be written, or whose folder can't be.
+        """Refuse a database or folder that isn't writable.
 
         Raises:
-            BadInput: The message says why.
+            BadInput: The message contains the reason.
         """
         database = Path(self.database).absolute()
         if database.exists() and not os.access(database, os.W_OK):
@@ -329,7 +335,7 @@ class DuckDBTable:
     def _take(self, connection: duckdb.DuckDBPyConnection, staging: Path, content: Included) -> None:
         table, columns = _quoted(self.name), ", ".join(map(_quoted, content.schema.names))
         files = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in sorted(staging.glob("*.parquet")))
-        # Folders above may have names of partitions, which aren't columns of the table.
+        # Folders above may be named like partitions, which aren't columns of the table.
         changes = f"read_parquet([{files}], hive_partitioning = false)"
         if content.batch == 0:
             connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM {changes} LIMIT 0")
@@ -365,7 +371,7 @@ class DuckDBTable:
                     holder = f", {held[1]}" if held[1] else ""
                     raise StreamproofError(
                         f"DuckDBTable: {self.database} can't be opened: another process is connected to it{holder}: "
-                        f"disconnect that one, or raise patience, which is {self.patience}"
+                        f"disconnect that process, or raise patience, which is {self.patience}"
                     ) from None
                 time.sleep(0.05)
         with closing(opened) as connection:
@@ -376,10 +382,10 @@ _HELD = re.compile(r"Could not set lock on file(?:.*Conflicting lock is held in 
 
 
 def _require_database(database: Path) -> None:
-    """Refuse a file that isn't a database; DuckDB would do so only when the first batch is written.
+    """Refuse a file that isn't a database; otherwise DuckDB would do so only when it writes the first batch.
 
     Raises:
-        BadInput: The file isn't a database, or can't be read.
+        BadInput: The file isn't a database, or is unreadable.
     """
     try:
         with database.open("rb") as file:
@@ -388,10 +394,10 @@ def _require_database(database: Path) -> None:
         return
     except OSError as error:
         what = "is a folder" if database.is_dir() else f"can't be read ({error.strerror})"
-        raise BadInput(f"DuckDBTable: {database} {what}: name a database's file, made where it is missing") from None
+        raise BadInput(f"DuckDBTable: {database} {what}: name a database's file, created if missing") from None
     if header[8:12] != b"DUCK":
         raise BadInput(
-            f"DuckDBTable: {database} is no database of DuckDB's: name another file, which is made where it is missing"
+            f"DuckDBTable: {database} isn't a DuckDB database: name another file, which is created if missing"
         )
 
 
@@ -402,23 +408,23 @@ def _manifest_of(fields: Any) -> Manifest:
         ValueError: A field is missing or wrong.
     """
     if not isinstance(fields, dict) or fields.keys() != set(Manifest._fields):
-        raise ValueError(f"it hasn't the fields {', '.join(Manifest._fields)}")
+        raise ValueError(f"it lacks the fields {', '.join(Manifest._fields)}")
     for name, kind in (("buckets", int), ("folders", dict), ("replaced", list)):
         if not isinstance(fields[name], kind):
             raise ValueError(f"{name} is {fields[name]!r}")
     folders = [*fields["folders"].values(), *(folder for one in fields["replaced"] for folder in one)]
-    # A path that leads elsewhere would make the next batch remove a foreign folder.
+    # If a path led elsewhere, the next batch would remove a foreign folder.
     strange = [one for one in folders if not isinstance(one, str) or ".." in one or one.startswith("/")]
     if strange:
-        raise ValueError(f"{strange[0]!r} is no folder of a table")
+        raise ValueError(f"{strange[0]!r} isn't a folder of a table")
     return Manifest(**{**fields, "content": Included.from_json(fields["content"])})
 
 
 def _require_room(what: str, folder: Path) -> None:
-    """Refuse a folder in which not even a small file can be written.
+    """Refuse a folder in which even a small file can't be written.
 
     Raises:
-        BadInput: The message says why.
+        BadInput: The message contains the reason.
     """
     probe = folder / f"_streamproof-{uuid.uuid4().hex}"
     try:
@@ -435,10 +441,10 @@ def _require_room(what: str, folder: Path) -> None:
 
 @contextmanager
 def _writing(what: str, target: Path) -> Iterator[None]:
-    """Turn errors of the file system into one line.
+    """Convert errors of the file system to one line.
 
     Raises:
-        StreamproofError: The file system refused something.
+        StreamproofError: The file system refused an operation.
     """
     try:
         yield
@@ -461,9 +467,9 @@ def _without(table: DataFrame, changes: DataFrame, by: list[str]) -> DataFrame:
 
 
 def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
-    """Write `count` rows as parquet, over anything that a crash may have left there."""
+    """Write `count` rows as parquet, replacing leftovers of a crash."""
     setting, conf = "spark.sql.parquet.outputTimestampType", rows.sparkSession.conf
-    # Other readers find no time zone in Spark's default, INT96.
+    # Other readers find no time zone in Spark's default format, INT96.
     before = conf.get(setting) or "INT96"
     conf.set(setting, "TIMESTAMP_MICROS")
     try:
@@ -474,17 +480,17 @@ def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
     seen = sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
     if seen != count:
         raise StreamproofError(
-            f"{count} rows were written to {folder}, and the driver sees {seen}: name a folder that executors share"
+            f"{count} rows were written to {folder}, but the driver sees {seen}: name a folder that executors share"
         )
 
 
 def _local(what: str, path: str | Path) -> Path:
     """Refuse a path with a scheme, or one that Spark or DuckDB would take for a glob pattern."""
     if "://" in str(path):
-        raise BadInput(f"{what}: {path} has a scheme, and must be a plain path: elsewhere write by a function")
+        raise BadInput(f"{what}: {path} has a scheme, but must be a plain path: write to other systems with a function")
     found = Path(path).absolute()
     if re.search(r"[*?\[\]{}\\]", str(found)):
-        raise BadInput(f"{what}: {found} has a character that makes it a pattern: name another path")
+        raise BadInput(f"{what}: {found} contains a character of a glob pattern: name another path")
     return found
 
 

@@ -61,7 +61,7 @@ class KafkaDivergence:
     fixed_in: tuple[str, ...] = ()
 
     def is_in(self, version: str) -> bool:
-        """Return whether a release shows the divergence: a fix is in all later minors, and later patches of its own."""
+        """Return whether a release shows the divergence; a fix is in later patches of its minor, and later releases."""
         asked = release(version)
         fixes = [release(fixed) for fixed in self.fixed_in]
         is_fixed = any(fix <= asked and (fix[:2] == asked[:2] or fix == fixes[-1]) for fix in fixes)

@@ -69,7 +69,7 @@ class Checkpoint:
 
     @property
     def has_all_rows(self) -> bool:
-        """Return whether it shows each batch's rows: it is whole, or has one file source with its own log."""
+        """Return whether the checkpoint shows each batch's rows: it is complete, or has one file source with a log."""
         end = self.batches[-1].ends.get(self.sources[0]) if len(self.sources) == 1 else None
         return self.is_whole or (isinstance(end, dict) and "logOffset" in end)
 

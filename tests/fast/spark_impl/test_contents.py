@@ -27,7 +27,7 @@ def test_the_batch_after_the_last_is_written_the_last_is_there_and_others_are_re
         assert follows(HELD, now) == (batch > HELD.batch)
     else:
         with pytest.raises(
-            BadInput, match=rf"all batches up to 3, and .* goes on with {batch}: one .* is an older copy"
+            BadInput, match=rf"all batches up to 3, and .* continues with {batch}: either is an older copy"
         ):
             follows(HELD, now)
 
@@ -40,7 +40,7 @@ def test_a_batch_that_differs_in_anything_is_refused(name: str) -> None:
     if name == "offsets":
         assert follows(HELD, HELD._replace(batch=4, offsets=OTHERS[name]))
     else:
-        with pytest.raises(BadInput, match=r"it holds|was written by"):
+        with pytest.raises(BadInput, match=r"it contains|was written by"):
             follows(HELD, HELD._replace(batch=4, **{name: OTHERS[name]}))
 
 
@@ -48,7 +48,7 @@ def test_an_empty_target_takes_the_first_batch_alone() -> None:
     assert follows(None, HELD._replace(batch=0))
     for batch in (1, 2):
         with pytest.raises(
-            BadInput, match=f"there is nothing, though the checkpoint's query has come to batch {batch}"
+            BadInput, match=f"the target is empty, though the checkpoint's query has reached batch {batch}"
         ):
             follows(None, HELD._replace(batch=batch))
 

@@ -111,5 +111,5 @@ def test_a_state_that_compresses_well_is_read_again() -> None:
 
 def test_what_is_no_state_is_refused() -> None:
     for wrong in (b"no state", b"no state at all", bytes(8)):
-        with pytest.raises(ValueError, match="is no state of a group"):
+        with pytest.raises(ValueError, match="isn't the state of a group"):
             list(unpacked(wrong))

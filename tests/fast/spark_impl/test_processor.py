@@ -32,8 +32,8 @@ def test_a_group_that_is_too_large_is_refused_with_the_remedy_and_its_state_stay
     with pytest.raises(BadInput) as refusal:
         groups.batch(stage, [Row(("b",), 1, 1, random.Random(0).randbytes(2**21).hex())], 0)
     assert str(refusal.value) == (
-        "the state of a group of keys has 4 MB, and a value of Spark's state at most 1: begin a new checkpoint with "
-        "more state_groups, and initial_state=read_state(…) of this one"
+        "the state of a group of keys has 4 MB, more than Spark's limit of 1 for a value: begin a new checkpoint with "
+        "more state_groups, and initial_state=read_state(…) of this checkpoint"
     )
     assert groups.memories[0].state == before
 

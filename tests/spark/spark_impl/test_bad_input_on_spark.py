@@ -103,15 +103,17 @@ def test_a_checkpoint_of_another_gap_is_refused_with_both_and_goes_on_under_its_
     # No key that the first query knew is concerned.
     folder.add([("new", 1, 2_000)])
     assert folder.refused(sessions("10 minutes")) == (
-        f"the checkpoint was written by {OLD}, and can't go on as {OLD.replace('300000', '600000')}: declare the "
+        f"the checkpoint was written by {OLD}, and can't continue as {OLD.replace('300000', '600000')}: declare the "
         "operator as before, or give the query a new checkpointLocation"
     )
-    assert f"can't go on as {OLD.replace('256', '2')}: declare" in folder.refused(sessions("5 minutes", state_groups=2))
+    assert f"can't continue as {OLD.replace('256', '2')}: declare" in folder.refused(
+        sessions("5 minutes", state_groups=2)
+    )
     # Other types under the same declaration.
     emitted = folder.refused(lambda frame: sessions("5 minutes")(frame.withColumn("key", F.lit(1))))
     assert "the checkpoint stores struct<key:struct<key:string>,state:struct<" in emitted
-    assert "and can't go on with struct<key:struct<key:int>,state:struct<" in emitted
-    assert emitted.endswith("cast the columns to their types of before, or give the query a new checkpointLocation")
+    assert "and can't continue with struct<key:struct<key:int>,state:struct<" in emitted
+    assert emitted.endswith("cast the columns to their earlier types, or give the query a new checkpointLocation")
     assert [row["key"] for row in folder.run(sessions("5 minutes"))] == ["new"]
 
 
@@ -158,7 +160,8 @@ def test_a_checkpoint_of_the_old_form_is_refused_with_the_remedy(folder: Folder)
     folder.add([("a", 1, 0)])
     emitted = folder.refused(sessions("5 minutes"))
     assert emitted == (
-        f"the checkpoint was written by {OLD.replace(', form 2', '')}, and can't go on as {OLD}: declare the operator "
+        f"the checkpoint was written by {OLD.replace(', form 2', '')}, and can't continue as {OLD}: declare the "
+        "operator "
         "as before, or give the query a new checkpointLocation"
     )
 
@@ -205,7 +208,7 @@ def test_a_batch_without_rows_is_refused_before_it_closes_anything(folder: Folde
     with pytest.raises(StreamingQueryException):
         running.awaitTermination()
     # What is left to do is the batch without data that closes the first session.
-    assert "and can't go on as session_windows(gap_ms=600000" in folder.refused(sessions("10 minutes", emit="close"))
+    assert "and can't continue as session_windows(gap_ms=600000" in folder.refused(sessions("10 minutes", emit="close"))
     assert [row["value"] for row in folder.run(stream)] == [1]
 
 
@@ -222,7 +225,7 @@ def test_an_operator_of_several_stages_refuses_a_checkpoint_of_another_column_an
     emitted = folder.refused(grouped("city", 3))
     assert "table_aggregate(group_by=country, aggregate=count, field=None) with state_groups=2, form 2, " in emitted
     assert (
-        "can't go on as table_aggregate(group_by=city, aggregate=count, field=None) with state_groups=3, form 2: "
+        "can't continue as table_aggregate(group_by=city, aggregate=count, field=None) with state_groups=3, form 2: "
         in emitted
     )
 

@@ -191,7 +191,7 @@ def test_rows_that_the_driver_does_not_see_are_no_table(
 ) -> None:
     hand = ByHand(spark, tmp_path / "checkpoint", target)
     monkeypatch.setattr(Path, "rglob", lambda self, pattern: [])
-    with pytest.raises(StreamproofError, match=r"2 rows were written to .*, and the driver sees 0"):
+    with pytest.raises(StreamproofError, match=r"2 rows were written to .*, but the driver sees 0"):
         hand.write(0, change("ann", 0), change("bob", 0))
     assert target.content() is None
 
@@ -207,7 +207,7 @@ def test_a_database_that_another_process_keeps_fails_the_batch(spark: SparkSessi
         assert other.stdout.readline().strip() == b"open"
         with pytest.raises(StreamproofError, match=r"can't be opened: .*another process is connected") as failure:
             table.content()
-        assert f"(PID {other.pid}): disconnect that one, or raise patience, which is 0 ms" in str(failure.value)
+        assert f"(PID {other.pid}): disconnect that process, or raise patience, which is 0 ms" in str(failure.value)
         other.communicate(b"\n")
     assert table.content() is None
 

@@ -25,7 +25,7 @@ def test_the_batches_of_another_query_are_refused(spark: SparkSession, target: T
     ByHand(spark, tmp_path / "checkpoint", target).write(0, change("ann", 1))
     other = ByHand(spark, tmp_path / "another", target)
     for batch in (0, 1):
-        with pytest.raises(BadInput, match="it was written by the query query of checkpoint, and the checkpoint's"):
+        with pytest.raises(BadInput, match="it was written by the query query of checkpoint, but the checkpoint's"):
             other.write(batch, change("bob", 1))
     assert values_of(spark, target) == {"ann": 1}
 
@@ -33,10 +33,10 @@ def test_the_batches_of_another_query_are_refused(spark: SparkSession, target: T
 def test_a_table_that_lacks_batches_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     target = ParquetTable(tmp_path / "table")
     hand = ByHand(spark, tmp_path / "checkpoint", target)
-    with pytest.raises(BadInput, match="there is nothing, though the checkpoint's query has come to batch 7"):
+    with pytest.raises(BadInput, match="the target is empty, though the checkpoint's query has reached batch 7"):
         hand.write(7, change("ann", 1))
     hand.write(0)
-    with pytest.raises(BadInput, match="holds all batches up to 0, and the checkpoint's query goes on with 2"):
+    with pytest.raises(BadInput, match="contains all batches up to 0, and the checkpoint's query continues with 2"):
         hand.write(2, change("ann", 1))
 
 
@@ -45,9 +45,9 @@ def test_an_older_copy_of_the_checkpoint_is_refused(spark: SparkSession, tmp_pat
     hand = ByHand(spark, tmp_path / "checkpoint", target)
     hand.write(0, change("ann", 1))
     hand.write(1, change("ann", 2), offsets="files 3 to 5")
-    with pytest.raises(BadInput, match="holds all batches up to 1, and the checkpoint's query goes on with 0"):
+    with pytest.raises(BadInput, match="contains all batches up to 1, and the checkpoint's query continues with 0"):
         hand.write(0, change("ann", 1))
-    with pytest.raises(BadInput, match="holds batch 1 already, but another one by that number"):
+    with pytest.raises(BadInput, match="already contains another batch 1:"):
         hand.write(1, change("ann", 2), change("bob", 1), offsets="files 3 to 6")
 
 
@@ -64,7 +64,7 @@ def test_other_columns_and_another_kind_of_result_are_refused(spark: SparkSessio
 def test_what_is_there_already_and_not_ours_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "notes.txt").touch()
-    with pytest.raises(BadInput, match=r"has no _manifest.json, but other files: name a new folder"):
+    with pytest.raises(BadInput, match=r"contains other files, but no _manifest.json: name a new folder"):
         ParquetTable(tmp_path / "folder").content()
     with duckdb.connect(str(tmp_path / "database")) as connection:
         connection.execute("CREATE TABLE totals (n INTEGER)")
@@ -82,7 +82,7 @@ def test_what_is_there_already_and_not_ours_is_refused(spark: SparkSession, tmp_
     ("changes", "message"),
     [
         ([(None, *change(None, 1)[1:])], "the key of a change is null"),
-        ([change("ann", 1), change("ann", 2)], "two changes of a key have one ordinal"),
+        ([change("ann", 1), change("ann", 2)], "two changes of a key have the same ordinal"),
         ([(*change("ann", 1)[:5], "upsert", None, None, 0)], "a row's change is upsert, or its ordinal is null"),
         ([(*change("ann", 1)[:8], None)], "a row's change is update, or its ordinal is null"),
     ],
@@ -109,7 +109,7 @@ CHANGELOG = [f"null AS {name}" for name in ("user", "window", "value", "timestam
     [
         (["1 AS user"], {}, "has the columns user, but no window, value, timestamp, change, ordinal: give an op"),
         (CHANGELOG[1:], {}, "no column before window, so it has no key"),
-        (["1 AS Value", *CHANGELOG], {}, "the name of the column 'Value' is taken: give the key another"),
+        (["1 AS Value", *CHANGELOG], {}, "the column name 'Value' is reserved: give the key another"),
         (["1 AS batch", *CHANGELOG], {}, "the name of the column 'batch' is taken"),
         ([*CHANGELOG, "1 AS country"], {}, "country would be in no table"),
         (CHANGELOG, {"result": "bag"}, "result is 'bag': choose table or stream"),
@@ -128,7 +128,7 @@ def test_a_wrong_declaration_is_refused_before_anything_runs(
 def test_a_batch_frame_needs_no_query_and_a_stream_does(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="it is a batch DataFrame, which needs no query"):
         materialize(spark.createDataFrame([], NUMBERS), to=print, checkpoint=tmp_path / "checkpoint")
-    with pytest.raises(BadInput, match="it is streaming, and a table of it needs a query"):
+    with pytest.raises(BadInput, match="it is streaming, and its table needs a query"):
         folded(stream_of(spark, *CHANGELOG))
 
 
@@ -138,7 +138,7 @@ def test_a_query_on_another_s_table_is_refused_before_anything_runs(
     ByHand(spark, tmp_path / "checkpoint", target).write(0, change("ann", 1))
     types = [f"cast(null AS {field.dataType.simpleString()}) {field.name}" for field in target.content().schema]  # type: ignore[union-attr]
     stream = stream_of(spark, *types, "'update' AS change", "1 AS ordinal")
-    with pytest.raises(BadInput, match="the checkpoint's query is a new one, which has other batches"):
+    with pytest.raises(BadInput, match="the checkpoint's query is a new one, with other batches"):
         materialize(stream, to=target, checkpoint=tmp_path / "new")
 
 
@@ -146,7 +146,7 @@ def test_a_query_on_another_s_table_is_refused_before_anything_runs(
     ("declare", "message"),
     [
         (lambda: ParquetTable("s3://bucket/table"), "s3://bucket/table has a scheme"),
-        (lambda: ParquetTable("/tmp/[1]"), r"/tmp/\[1\] has a character that makes it a pattern"),
+        (lambda: ParquetTable("/tmp/[1]"), r"/tmp/\[1\] contains a character of a glob pattern"),
         (lambda: ParquetTable("nowhere", buckets=0), "buckets is 0: give a positive number"),
         (lambda: ParquetTable("nowhere", versions=0), "versions is 0: give a positive number"),
         (lambda: DuckDBTable("/nowhere/x", "t"), "the folder /nowhere is missing"),
@@ -164,9 +164,9 @@ def test_a_wrong_target_is_refused_where_it_is_declared(declare: Callable[[], Ta
 
 
 NO_DATABASES: dict[str, tuple[bytes | None, str]] = {
-    "a text": (b"hello\n" * 1000, "is no database of DuckDB's: name another file"),
-    "a short one": (b"x", "is no database of DuckDB's"),
-    "an empty one": (b"", "is no database of DuckDB's"),
+    "a text": (b"hello\n" * 1000, "isn't a DuckDB database: name another file"),
+    "a short one": (b"x", "isn't a DuckDB database"),
+    "an empty one": (b"", "isn't a DuckDB database"),
     "a folder": (None, "is a folder: name a database's file"),
 }
 
@@ -206,12 +206,12 @@ MANIFEST: dict[str, Any] = {"content": HELD, "buckets": 16, "folders": {}, "repl
     [
         ("", "Expecting value"),
         ('{"content": ', "Expecting value"),
-        ("[]", "it hasn't the fields content, buckets, folders, replaced"),
+        ("[]", "it lacks the fields content, buckets, folders, replaced"),
         ({**MANIFEST, "buckets": "16"}, "buckets is '16'"),
-        ({**MANIFEST, "folders": {"0": "../../home"}}, r"'../../home' is no folder of a table"),
-        ({**MANIFEST, "content": {}}, "it hasn't the fields query, batch"),
+        ({**MANIFEST, "folders": {"0": "../../home"}}, r"'../../home' isn't a folder of a table"),
+        ({**MANIFEST, "content": {}}, "it lacks the fields query, batch"),
         ({**MANIFEST, "content": {**HELD, "batch": None}}, "batch is None"),
-        ({**MANIFEST, "content": {**HELD, "schema": {"type": "odd"}}}, "schema is none of Spark's"),
+        ({**MANIFEST, "content": {**HELD, "schema": {"type": "odd"}}}, "schema isn't a Spark schema"),
     ],
 )
 def test_a_damaged_manifest_is_reported_by_its_file(tmp_path: Path, manifest: Any, message: str) -> None:
@@ -293,7 +293,9 @@ def test_a_checkpoint_with_damaged_metadata_is_reported_before_anything_runs(
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text(metadata)
-    with pytest.raises(BadInput, match="checkpoint is damaged: its file metadata doesn't hold the query's id: restore"):
+    with pytest.raises(
+        BadInput, match="checkpoint is damaged: its file metadata doesn't contain the query's id:  restore"
+    ):
         materialize(stream_of(spark, *CHANGELOG), to=print, checkpoint=checkpoint)
     assert [path.name for path in checkpoint.iterdir()] == ["metadata"]
 

@@ -104,10 +104,12 @@ def test_each_stage_of_a_join_is_handed_over(source: Source) -> None:
     written = source.run("new", SECOND, lambda frame: joined(frame, state_groups=5, initial_state=states))
     old, new = {"amount": Decimal("1.50"), "day": date(2020, 2, 29)}, {"amount": Decimal("7.00"), "day": None}
     assert [row["value"] for row in written] == [{"left": old, "right": new}, {"left": new, "right": new}]
-    with pytest.raises(BadInput, match=r"^initial_state: 1 given for 3 stages: give read_state's of each, in order$"):
+    with pytest.raises(
+        BadInput, match=r"^initial_state: 1 given for 3 stages: give a result of read_state for each, in order$"
+    ):
         source.run("other", SECOND, lambda frame: joined(frame, initial_state=states[0]))
     with pytest.raises(
-        BadInput, match=r"^initial_state: it holds struct<.*>, where struct<.*sessions.* is stored: give"
+        BadInput, match=r"^initial_state: it contains struct<.*>, but the operator stores struct<.*sessions.*: give"
     ):
         source.run("other", SECOND, lambda frame: sessions(frame, initial_state=states[0]))
 
@@ -115,7 +117,7 @@ def test_each_stage_of_a_join_is_handed_over(source: Source) -> None:
 def test_a_batch_data_frame_takes_over_no_state(source: Source, spark: SparkSession) -> None:
     source.run("old", FIRST, sessions)
     state = streamproof.read_state(source.checkpoint("old"))
-    with pytest.raises(BadInput, match=r"^initial_state: a batch DataFrame has no checkpoint that .*: leave it out$"):
+    with pytest.raises(BadInput, match=r"^initial_state: a batch DataFrame has no checkpoint to .*: leave it out$"):
         sessions(spark.createDataFrame(SECOND, SCHEMA), initial_state=state)
 
 

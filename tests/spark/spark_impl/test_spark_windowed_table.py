@@ -54,13 +54,13 @@ def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_
     [
         ({"size": "soon"}, "size is 'soon'"),
         ({"with_": "table"}, "there is no right input"),
-        ({"right": {}}, "with_ doesn't give its kind"),
+        ({"right": {}}, "with_ doesn't name its kind"),
         ({"right": {"value": None}, "with_": "table"}, "right: value: 'value' is not in the input"),
         ({"right": {"value": "nam"}, "with_": "table"}, "right: value: 'nam' is not in the input"),
         ({"right": {"key": "time"}, "with_": "table"}, "key: string on the events"),
         ({"right": {"order": "time"}, "with_": "table"}, "events: order: there is none, but the other input has one"),
         ({"right": {}, "with_": "table", "retention": "-1 ms"}, "can't be negative"),
-        ({"retention": "1 day"}, "retention: here a window is forgotten"),
+        ({"retention": "1 day"}, "retention: this windowed table forgets a window"),
         (
             {"right": {}, "with_": "stream_lookup", "window_start": "name"},
             "right: window_start: the column 'name' is string",

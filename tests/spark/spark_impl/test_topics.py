@@ -58,7 +58,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("servers", ["broker", "broker:", ":9092", "one:9092,two"])
 def test_an_address_without_port_is_refused(servers: str) -> None:
-    with pytest.raises(BadInput, match="is no address of Kafka: write host:port"):
+    with pytest.raises(BadInput, match="isn't a Kafka address: write host:port"):
         kafka_topics(servers)
 
 

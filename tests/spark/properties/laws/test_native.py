@@ -196,11 +196,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"type": "session", "size": 6},
         "type is 'session', but Spark's own session_window tests only the row",
     ),
-    ("window_aggregate", {"unit": "tuple", "size": 6}, "unit is 'tuple', but Spark's own window goes by time"),
+    ("window_aggregate", {"unit": "tuple", "size": 6}, "unit is 'tuple', but Spark's own windows are bounded by time"),
     (
         "window_aggregate",
         {"size": 6, "storage": "full"},
-        "storage is 'full', but Spark's own window keeps an aggregate",
+        "storage is 'full', but Spark's own window stores an aggregate",
     ),
     (
         "window_aggregate",
@@ -215,7 +215,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "windowed_table",
         {"size_ms": 6},
-        "emit is 'update', but Spark's own windowed aggregate doesn't emit every change",
+        "emit is 'update', but Spark's own windowed aggregate emits at best a batch's last change",
     ),
     ("windowed_table", {"size_ms": 6, "with": "table"}, "with is 'table', but Spark's own windowed aggregate keeps no"),
     ("session_windows", {"gap_ms": 6}, "spark-native can't serve emit='update'"),
