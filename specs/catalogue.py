@@ -1,6 +1,6 @@
 """The catalogue: every specification with its models, and TLC's expected result for each.
 
-It is read from `manifest.json`, whose names follow the manifest of tlaplus/Examples.
+It is read from `manifest.json`, whose field names follow the manifest of tlaplus/Examples.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class CatalogueModel:
         name: The configuration's name, `ForeignKeyJoin_race_update`.
         module: The file of the module.
         configuration: The file of the configuration.
-        says: A sentence on what the model shows.
-        mode: How it is checked: `exhaustive search`.
+        says: The description of the model, in one sentence.
+        mode: When it is checked: `exhaustive search`.
         size: `small` models are checked by `make specs` and CI, `large` models at night.
         result: TLC's expected result.
-        violated: The property that is violated; None if the model passes or ends in a deadlock.
-        trace_length: The states of its counterexample; None if it passes.
+        violated: The violated property; None if the model passes or ends in a deadlock.
+        trace_length: The states of its counterexample; None if the model passes.
         distinct: Distinct states, with one worker.
         generated: Generated states, with one worker.
         depth: The depth of the state graph, with one worker.
@@ -86,7 +86,7 @@ def catalogue(manifest: Path = MANIFEST) -> tuple[Specification, ...]:
     """Read the catalogue.
 
     Raises:
-        BadInput: The manifest can't be read, or an entry is wrong; the message names the entry.
+        BadInput: The manifest is unreadable, or an entry is invalid; the message names the entry.
     """
     entries = field_of(read_json(manifest), "specifications", list, str(manifest))
     specifications = tuple(
@@ -115,10 +115,10 @@ def read_json(file: Path) -> Any:
 
 
 def field_of(entry: Any, name: str, kind: type, where: str) -> Any:
-    """Return a field of an entry: a text, a list or an object, according to its type.
+    """Return a field of an entry: a string, a list or an object, according to its type.
 
     Raises:
-        BadInput: The field is missing, has another type, or is an empty text; the message starts with `where`.
+        BadInput: The field is missing, has another type, or is an empty string; the message starts with `where`.
     """
     if not isinstance(entry, Mapping):
         raise BadInput(f"{where}: not an object with named fields")
@@ -150,7 +150,7 @@ def _specification(entry: Any, where: str, folder: Path) -> Specification:
     module = folder / field_of(entry, "module", str, where)
     where = f"{where} ({module.name})"
     if not module.is_file():
-        raise BadInput(f"{where}: there is no file {module}")
+        raise BadInput(f"{where}: the file {module} is missing")
     models = tuple(
         _model(model, f"{where}, model {number}", module)
         for number, model in enumerate(field_of(entry, "models", list, where), start=1)
@@ -164,10 +164,10 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
     configuration = module.parent / field_of(entry, "path", str, where)
     where = f"{where} ({configuration.name})"
     if not configuration.is_file():
-        raise BadInput(f"{where}: there is no file {configuration}")
+        raise BadInput(f"{where}: the file {configuration} is missing")
     mode, size, result = (field_of(entry, name, str, where) for name in ("mode", "size", "result"))
     if mode != MODE:
-        raise BadInput(f"{where}: its mode is {mode!r}, where only {MODE!r} is known")
+        raise BadInput(f"{where}: its mode is {mode!r}, but only {MODE!r} is supported")
     if not _is_size(size):
         raise BadInput(f"{where}: its size is {size!r}, but must be one of: {', '.join(get_args(ModelSize))}")
     if not _is_expected(result):
@@ -177,7 +177,7 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
     length = _count(entry, "traceLength", where, required=result != "success")
     for name, unwanted in (("property", not names_property), ("traceLength", result == "success")):
         if unwanted and name in entry:
-            raise BadInput(f"{where}: a model with the result {result!r} has no {name!r}: remove it")
+            raise BadInput(f"{where}: a model with the result {result!r} can't have {name!r}: remove it")
     distinct, generated, depth = (_count(entry, name, where, required=True) for name in _COUNTS)
     return CatalogueModel(
         name=configuration.stem,

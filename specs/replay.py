@@ -1,6 +1,6 @@
 """Replay TLC's behaviours on the reference: after each action, the reference and the model must be in the same state.
 
-A module whose behaviours can be replayed has a file in `replays/`; `REPLAYS` lists them.
+A module with a replay has a file in `replays/`; `REPLAYS` lists them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPLAYS: Mapping[str, Callable[[ModelConstants], ModuleReplay]] = {
     "StreamStreamJoin": StreamStreamJoinReplay,
     "TableTableJoin": TableTableJoinReplay,
 }
-"""How the behaviours of each module are replayed, given the constants of a model."""
+"""The replays by module; each takes the constants of a model."""
 
 
 class Disagreement(NamedTuple):
@@ -39,8 +39,8 @@ class Disagreement(NamedTuple):
         step: The number of the step after which they differ, as in the trace; 1 is the initial state.
         action: The step's action.
         what: The part in which they differ.
-        ours: The replay's value there; None if it has nothing.
-        model: The model's value there.
+        ours: The replay's value; None if it has no value.
+        model: The model's value.
     """
 
     behaviour: int
@@ -63,7 +63,7 @@ class Disagreement(NamedTuple):
         Args:
             behaviour: The behaviour's number, from 1.
             step: The step.
-            found: The difference of the two states after it.
+            found: The difference between the two states after the step.
         """
         return cls(behaviour, step.number, step.action or "no action", *found)
 
@@ -77,10 +77,10 @@ class ReplayResult(NamedTuple):
 
     Attributes:
         behaviours: The number of replayed behaviours.
-        actions: The number of actions taken; a common beginning of behaviours may be taken once. A behaviour ends at
-            its first disagreement.
+        actions: The number of replayed actions; behaviours with a common beginning may share its actions. A behaviour
+            ends at its first disagreement.
         disagreements: The first disagreement of each behaviour that disagrees.
-        divergences: The number of behaviours whose difference each named divergence explains; they don't disagree.
+        divergences: The number of behaviours that each named divergence explains; they don't count as disagreements.
     """
 
     behaviours: int
@@ -92,16 +92,16 @@ class ReplayResult(NamedTuple):
 def replay(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on the reference, action by action.
 
-    If the constants name a mutant, the reference has the same bug. The beginning that a behaviour shares with the
-    behaviour before it isn't replayed again: the replay continues from a copy.
+    If the constants name a mutant, the reference contains the same bug. A behaviour's common beginning with the
+    previous behaviour isn't replayed again: the replay continues from a copy.
 
     Args:
-        traces: The behaviours; they are read one at a time, so there may be millions.
-        constants: The constants of their model, all of them.
+        traces: The behaviours; they are read one at a time, so millions are possible.
+        constants: All constants of their model.
         module: The module's name.
 
     Raises:
-        BadInput: The module can't be replayed, or a step can't be read; the message names the step.
+        BadInput: The module has no replay, or a step is unreadable; the message names the step.
     """
     of_module = replay_named(module)(constants)
     actions, behaviours = 0, 0
@@ -128,7 +128,7 @@ def replay(traces: Iterable[Trace], constants: ModelConstants, module: str) -> R
 
 
 class _Reached(NamedTuple):
-    """The replay of a behaviour up to a step: the machine after it, and the finding there."""
+    """The replay of a behaviour up to a step: the machine after the step, and the disagreement there."""
 
     step: Step
     machine: Machine
@@ -136,7 +136,7 @@ class _Reached(NamedTuple):
 
 
 def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
-    """Count the steps at the beginning of a behaviour that have been replayed with the behaviour before it."""
+    """Count the initial steps of a behaviour that the previous behaviour shares."""
     for number, (reached, step) in enumerate(zip(path, steps, strict=False)):
         if reached.step.state is not step.state or reached.step.action != step.action:
             return number
@@ -144,29 +144,29 @@ def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
 
 
 def history_of(trace: Trace, constants: ModelConstants, module: str) -> History:
-    """Return a behaviour as a history, whose lines are its actions; `History.to_text` makes a file of it.
+    """Return a behaviour as a history whose lines are its actions; `History.to_text` converts it to a file.
 
-    A change is stamped with its number, in ms.
+    The timestamp of a change is its number, in ms.
 
     Args:
         trace: The behaviour.
-        constants: The constants of its model, all of them.
+        constants: All constants of its model.
         module: The module's name.
 
     Raises:
-        BadInput: As `replay`; or a message overtakes another on its route, which no history can express.
+        BadInput: As in `replay`; or a message overtakes another on its route, which no history can express.
     """
     of_module = replay_named(module)(constants)
     lines = []
     for step, action in steps_of(trace, of_module):
         if action.overtaken:
             raise BadInput(
-                f"step {step.number}: a message overtakes another on its route, which no history can say: "
+                f"step {step.number}: a message overtakes another on its route, which no history can express: "
                 "replay the behaviour on the reference"
             )
         if isinstance(action.line, Delivery) and action.line.foreign_key == WITHOUT_KEY:
             raise BadInput(
-                f"step {step.number}: a message without a foreign key is handed on, which no history can say: "
+                f"step {step.number}: a message without a foreign key is forwarded, which no history can express: "
                 "replay the behaviour on the reference"
             )
         lines.append(action.line)
@@ -177,7 +177,7 @@ def replay_named(module: str) -> Callable[[ModelConstants], ModuleReplay]:
     """Return the replay of a module's behaviours.
 
     Raises:
-        BadInput: The module has no replay; the message lists the modules that have one.
+        BadInput: The module has no replay; the message lists the modules with a replay.
     """
     if module not in REPLAYS:
         raise BadInput(f"the behaviours of {module} can't be replayed: use one of {', '.join(REPLAYS)}")

@@ -1,8 +1,8 @@
-"""The message-sequence chart of a behaviour, as an SVG file that needs no other file.
+"""The message-sequence chart of a behaviour, as a self-contained SVG file.
 
-Time runs downwards, a step of the behaviour a band. A message is an arrow from the step in which it was sent to the
-step in which it was delivered, so that overtaking is a crossing and a stale message a long arrow. A `Description` for
-each module names its channels and tables; a module without a description gets a chart of its changes.
+Time runs downwards; each step of the behaviour is a band. A message is an arrow from the step of its sending to the
+step of its delivery. Overtaking is a crossing, and a stale message a long arrow. A `Description` for each module names
+its channels and tables; other modules get a chart of their changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ChartKeys: TypeAlias = tuple[TlaValue, ...]
 LINE = 18
 """The height of a line of text, in pixels."""
 MONOSPACE, SANS = 6.9, 6.6
-"""The usual width of a character, in pixels; fonts differ, so everything has spare room."""
+"""The usual width of a character, in pixels; because fonts differ, all boxes have spare room."""
 MARGIN = 24
 _LONGEST_LINE = 110
 NO_BREAK = "\u00a0"
@@ -40,11 +40,11 @@ class Channel:
     Attributes:
         variable: The variable.
         depth: The number of keys that lead to a queue: a sequence, a set or a bag.
-        sender: The lifeline that sends; `{0}` and `{1}` stand for the keys.
-        receiver: The lifeline that a message is delivered to.
-        lines: The text beside a message: `{name}` stands for its field, `{0}` for a key, `{it}` for all of it.
-        discards: Takes the keys, a delivered message, and the states before and after; returns whether the receiver
-            discards it.
+        sender: The sending lifeline; `{0}` and `{1}` stand for the keys.
+        receiver: The receiving lifeline.
+        lines: The text beside a message: `{name}` stands for its field, `{0}` for a key, `{it}` for the whole message.
+        discards: A function of the keys, a delivered message, and the states before and after; it returns whether the
+            receiver discards the message.
     """
 
     variable: str
@@ -57,18 +57,18 @@ class Channel:
 
 @dataclass(frozen=True)
 class RowsVariable:
-    """A variable that holds rows by key: a change of it is an event on a lifeline.
+    """A variable that contains rows by key: a change is an event on a lifeline.
 
     Attributes:
         variable: The variable.
         depth: The number of keys that lead to a row.
         lane: The lifeline; `{0}` and `{1}` stand for the keys.
-        line: The text where a row changes; `{it}` stands for the row.
+        line: The text of a changed row; `{it}` stands for the row.
         at_the_end: The text for each row below the chart.
         kind: `changed` from outside, `noted` by the protocol for itself, or an `output` of the operator.
-        gone: The text where a row becomes a model value, if that means that it is deleted; deleted rows aren't written
-            below the chart. Empty if it is written as any other value.
-        emitter: The lifeline that emits the row, if another lifeline does; an arrow leads from it to the row.
+        gone: The text for a row that becomes a model value, if that means a deletion; deleted rows aren't listed below
+            the chart. If empty, it is written like any other value.
+        emitter: The lifeline that emits the row, if another lifeline shows it; an arrow leads from it to the row.
     """
 
     variable: str
@@ -86,10 +86,10 @@ class Description:
     """The meaning of a module's variables for the chart.
 
     Attributes:
-        lanes: The lifelines from left to right; a lifeline with `{0}` stands for a lifeline for each key.
+        lanes: The lifelines from left to right; `{0}` stands for one lifeline per key.
         tables: The tables.
         channels: The channels.
-        note: A sentence below the chart, on how values are written.
+        note: A sentence below the chart that explains the notation of values.
     """
 
     lanes: tuple[str, ...]
@@ -106,7 +106,7 @@ def _stale(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartS
 
 
 def _older(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
-    """Return whether a result is older than the newest result that came, if that is a reason to discard it."""
+    """Return whether a result is older than the newest result so far, if that is a reason to discard it."""
     newest = before["newest"]
     of_key = newest[keys[1]] if isinstance(newest, Function) else 0
     age = message["age"] if isinstance(message, Function) else 0
@@ -155,7 +155,7 @@ DESCRIPTIONS: dict[str, Description] = {
             Channel("rows", 1, "left", "right {0}", ("{key} = {row}", "age {age}")),
             Channel("results", 2, "right {0}", "collected", ("{value}", "to {1}, age {age}"), _older),
         ),
-        note="A left row is written (version, foreign key), a right row (version, key). Ages are 0 where none is kept.",
+        note="A left row is written (version, foreign key), a right row (version, key). Age 0: no result is kept.",
     ),
     "TableTableJoin": Description(
         lanes=("left", "join", "right"),
@@ -195,14 +195,14 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "", n
 
     Args:
         trace: The behaviour.
-        module: The file of its module: its name selects the description, its text names the actions' parameters.
+        module: The file of its module: its name selects the description, and its text names the actions' parameters.
         title: The title.
-        violated: The violated property, whose comment in the module is written below it; or a sentence on another
+        violated: The violated property, whose comment in the module is shown below it; or a sentence on another
             violation. Empty for none.
-        name: The prefix of its ids, and the scope of its styles, for several charts on a page.
+        name: The prefix of its ids, and the scope of its styles, so that a page can contain several charts.
 
     Returns:
-        The text of an SVG file, without any reference to another file.
+        Return the text of an SVG file, without references to other files.
     """
     text = read_module(module)
     description = DESCRIPTIONS.get(module.stem)
@@ -244,7 +244,7 @@ def short(value: TlaValue) -> str:
 
 
 class _Drawing:
-    """Draws a picture from top to bottom; all parts share the present height, so it has many methods."""
+    """Draws a picture from top to bottom; all parts share the current height, so it has many methods."""
 
     def __init__(self, trace: Trace, description: Description | None, actions: Mapping[int, str]) -> None:
         self.trace, self.description, self.actions = trace, description, actions
@@ -271,7 +271,7 @@ class _Drawing:
     def _lanes_of(self, template: str, description: Description) -> list[str]:
         if "{" not in template:
             return [template]
-        # A key to which nothing happens has no lifeline.
+        # A key without events has no lifeline.
         names = set()
         for step in self.trace.steps:
             for table in description.tables:
@@ -286,7 +286,7 @@ class _Drawing:
         return sorted(names, key=_natural)
 
     def _rows_of(self, lane: str) -> Iterator[tuple[RowsVariable, ChartKeys, TlaValue]]:
-        """Return every row that is ever written on a lifeline."""
+        """Return every row that is ever shown on a lifeline."""
         for step in self.trace.steps:
             for table in self.description.tables if self.description else ():
                 for keys, row in _leaves(step.state[table.variable], table.depth):
@@ -350,7 +350,7 @@ class _Drawing:
                     self._send(channel, keys, message)
 
     def plain_step(self, action: str, number: int, lines: Sequence[str]) -> None:
-        """Draw a step of a module without a description: the action, and the changes."""
+        """Draw a step of a module without a description: the action and the changes."""
         band = self._open_band(action, number)
         for line in lines:
             for part in textwrap.wrap(line, _LONGEST_LINE, subsequent_indent="    ", break_long_words=True) or [""]:
@@ -374,7 +374,7 @@ class _Drawing:
         self.picture.y += LINE
         return self.picture.y - LINE / 2
 
-    # -- what stands on the lifelines --------------------------------------------------------------------------------
+    # -- events on the lifelines -------------------------------------------------------------------------------------
 
     def _lane(self, template: str, keys: ChartKeys) -> float:
         return self.picture.lanes[_filled(template, keys, None)]
@@ -474,7 +474,7 @@ class _Drawing:
         lines = tuple(_filled(line, message.keys, message.content) for line in message.channel.lines)
         forward = 1 if end > start else -1
         if message.delivered_at is None:
-            # As far as the last step: it is on its way.
+            # It is still waiting, so it ends at the last step.
             drawn = _arrow("waiting", start, message.sent_at, end - forward * 14, bottom, lines)
         else:
             kind = "discarded" if message.discarded else "back" if forward < 0 else "forth"
@@ -495,7 +495,7 @@ class _Drawing:
             for keys, row in _leaves(last[table.variable], table.depth)
             if not (table.gone and isinstance(row, ModelValue))
         ]
-        # A row isn't broken over two lines.
+        # A row isn't split into two lines.
         return f"At the end: {'; '.join(one.replace(' ', NO_BREAK) for one in rows)}."
 
 
@@ -522,18 +522,18 @@ def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple
 
 
 def _fits(description: Description, state: ChartState) -> bool:
-    """Return whether a state has the described variables: a user's module may have the name of a module of ours."""
+    """Return whether a state has the described variables, because a user's module may have the same name."""
     parts: list[RowsVariable | Channel] = [*description.tables, *description.channels]
     return all(part.variable in state for part in parts)
 
 
 def _is_there(row: TlaValue) -> bool:
-    """Return whether a value of the initial state is a row, and not a word for no row."""
+    """Return whether a value of the initial state is a row, and not a word that means no row."""
     return isinstance(row, Function | tuple | frozenset) and bool(row)
 
 
 def _leaves(value: TlaValue, depth: int) -> Iterator[tuple[ChartKeys, TlaValue]]:
-    """Yield the values that `depth` keys lead to, each with its keys."""
+    """Yield the values below `depth` keys, each with its keys."""
     if depth == 0:
         yield (), value
         return
@@ -544,7 +544,7 @@ def _leaves(value: TlaValue, depth: int) -> Iterator[tuple[ChartKeys, TlaValue]]
 
 
 def _in_order(queue: TlaValue) -> tuple[TlaValue, ...]:
-    """Return the messages of a queue: for a set and a bag in the order of their text."""
+    """Return the messages of a queue; sets and bags are sorted by text."""
     if isinstance(queue, tuple):
         return queue
     if isinstance(queue, frozenset):
@@ -556,7 +556,7 @@ def _in_order(queue: TlaValue) -> tuple[TlaValue, ...]:
 
 
 def _difference(before: TlaValue, after: TlaValue) -> tuple[list[int], tuple[TlaValue, ...]]:
-    """Return the indices of the messages that were taken from a queue, and the messages that were put into it."""
+    """Return the indexes of the messages that were removed from a queue, and the messages that were added to it."""
     old, new = _in_order(before), _in_order(after)
     if isinstance(before, tuple):
         return sequence_difference(old, new)
@@ -594,7 +594,7 @@ def _natural(name: str) -> list[tuple[str, int]]:
 
 
 def _finished(value: Any) -> Any:
-    """Convert a value for the template: numbers with at most one decimal, no character that XML forbids."""
+    """Convert a value for the template: round numbers to one decimal, and remove characters that XML forbids."""
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     if isinstance(value, str):

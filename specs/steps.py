@@ -1,7 +1,7 @@
-"""Steps of a behaviour for readers: the action with its parameters, and its changes, as paths into nested values.
+"""Steps of a behaviour for readers: the action with its parameters, and its changes as paths into nested values.
 
-A state of TLC repeats every variable whether it changed or not. A reader wants the difference: the new row, the sent
-message, the delivered message. This code knows no module; the module's text gives names and comments.
+A TLC state repeats every variable, changed or not. A reader wants the difference: the new row, the sent message, the
+delivered message. This code is independent of any module; the module's text contributes names and comments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .pytla import Function, Step, TlaValue, Trace, to_tla
 ChangedHow = Literal["set", "appended", "taken", "removed", "joined", "left", "new", "gone"]
 
 ROW_FIELDS = range(2, 5)
-"""The numbers of plain fields of a record that is a row, which is shown whole if it changes."""
+"""The number of plain fields of a record that counts as a row; a changed row is shown whole."""
 _DEEPEST_CALL = 6
 _COMMENTS_AT_THE_END = re.compile(r"(?:[ \t]*(?:\(\*(?:(?!\*\)).)*\*\)[ \t]*|\\\*[^\n]*)\n)+\Z", re.DOTALL)
 
@@ -28,11 +28,11 @@ class ChangedVariable:
 
     Attributes:
         variable: The variable.
-        keys: The path into its value, from the outside in; empty for all of it.
-        kind: `set` (it has another value), `appended` to a sequence, `taken` from its head, `removed` from elsewhere in
-            it, `joined` or `left` a set, `new` or `gone` with its key from a function.
-        before: The value before; the taken, removed or gone part.
-        after: The value after; the appended, joined or new part.
+        keys: The path to the changed value, from the outside in; empty for the whole variable.
+        kind: `set` (another value), `appended` to a sequence, `taken` from its head, `removed` from elsewhere, `joined`
+            or `left` a set, `new` or `gone` key of a function.
+        before: The value before; or the taken, removed or gone part.
+        after: The value after; or the appended, joined or new part.
     """
 
     variable: str
@@ -43,7 +43,7 @@ class ChangedVariable:
 
     @property
     def path(self) -> str:
-        """The place of the difference in TLA+: `responses["r1"]["l"]`."""
+        """The path of the difference in TLA+: `responses["r1"]["l"]`."""
         return self.variable + "".join(f"[{written(key)}]" for key in self.keys)
 
     @property
@@ -83,7 +83,7 @@ class ModuleDefinition:
         name: Its name.
         parameters: The names of its parameters.
         body: Its text after `==`.
-        comment: The comment right before it, in one line; empty if there is none.
+        comment: The comment before it, in one line; empty if there is none.
         path: The file.
         line: The line that it starts on, from 1.
     """
@@ -98,18 +98,18 @@ class ModuleDefinition:
 
 @dataclass(frozen=True)
 class ModuleText:
-    """The parts of a module's text that a reader of its behaviours needs.
+    """The parts of a module's text that readers of its behaviours need.
 
     Attributes:
         definitions: Its definitions, by name.
-        variables: Its variables, in the order in which they are declared.
+        variables: Its variables, in the order of their declaration.
     """
 
     definitions: Mapping[str, ModuleDefinition]
     variables: tuple[str, ...]
 
     def ordered(self, state: Mapping[str, TlaValue]) -> dict[str, TlaValue]:
-        """Return the variables of a state in the order of their declaration; TLC has an order of its own."""
+        """Return the variables of a state in the order of their declaration; TLC's order differs."""
         index = {name: number for number, name in enumerate(self.variables)}
         return dict(sorted(state.items(), key=lambda item: index.get(item[0], len(index))))
 
@@ -122,7 +122,7 @@ def changes(before: Mapping[str, TlaValue], after: Mapping[str, TlaValue]) -> tu
 
 
 def written(value: TlaValue) -> str:
-    """Write a value in TLA+, the fields of a record in their own order, which `to_tla` sorts."""
+    """Write a value in TLA+, with a record's fields in their own order, which `to_tla` sorts."""
     match value:
         case Function() if value and all(isinstance(name, str) and name.isidentifier() for name in value):
             return f"[{', '.join(f'{name} |-> {written(within)}' for name, within in value.items())}]"
@@ -136,12 +136,12 @@ def written(value: TlaValue) -> str:
 def readable_steps(
     trace: Trace, text: ModuleText, write: Callable[[TlaValue], str] | None = None
 ) -> tuple[ReadableStep, ...]:
-    """Return the steps of a behaviour after the initial state, with actions as they are called (see `called`).
+    """Return the steps of a behaviour after the initial state, with actions as calls (see `called`).
 
     Args:
         trace: The behaviour.
         text: The text of its module.
-        write: Writes a value; in TLA+ if it isn't given.
+        write: A function that writes a value; TLA+ by default.
     """
     steps = []
     for before, step in zip(trace.steps, trace.steps[1:], strict=False):
@@ -151,7 +151,7 @@ def readable_steps(
 
 
 def ending(trace: Trace) -> str:
-    """Return how a counterexample goes on for ever; empty if it ends."""
+    """Return how a counterexample continues for ever; empty if it ends."""
     if trace.stutters:
         return "then nothing more happens, for ever (stuttering)"
     if trace.loop is not None:
@@ -164,15 +164,15 @@ def called(
 ) -> str:
     """Return a step's action with its parameters, as far as its changes show them: `DeliverResponse("r1", _)`.
 
-    TLC names an action without its parameters. If the action's definition, or a definition that it calls, has
-    `[variable EXCEPT ![key] = new]`, and `key` and `new` are parameters, then `key` is the key that changed in that
-    variable, and `new` is its value now.
+    TLC reports an action without its parameters. If the action's definition, or a definition that it calls, contains
+    `[variable EXCEPT ![key] = new]` with the parameters `key` and `new`, then `key` is the changed key of that
+    variable, and `new` is its new value.
 
     Args:
         step: The step.
         found: Its changes.
         text: The text of its module.
-        write: Writes a value; in TLA+ if it isn't given.
+        write: A function that writes a value; TLA+ by default.
     """
     write = write or written
     action = step.action or "an action without a name"
@@ -182,7 +182,7 @@ def called(
     known: dict[str, set[str]] = {}
     own = {name: name for name in definition.parameters}
     assignments = _assignments(definition, own, text.definitions, _DEEPEST_CALL)
-    # Assignments under a condition come last: another branch may have been taken.
+    # Assignments under a condition are tried last, because another branch may have been taken.
     for variable, names, value, certain in sorted(assignments, key=lambda one: not one.certain):
         of_variable = [change.keys for change in found if change.variable == variable]
         for index, name in enumerate(names):
@@ -198,7 +198,7 @@ def called(
 def read_module(module: Path) -> ModuleText:
     """Read a module, and the modules beside it that it extends.
 
-    A file that can't be read adds nothing: TLC has reported it already.
+    An unreadable file adds nothing: TLC has already reported it.
     """
     found: dict[str, ModuleDefinition] = {}
     variables: list[str] = []
@@ -240,7 +240,7 @@ def _between(variable: str, keys: tuple[TlaValue, ...], before: TlaValue, after:
 
 
 def _same(one: TlaValue, other: TlaValue) -> bool:
-    # Python takes 1 for True; TLA+ doesn't.
+    # In Python True equals 1; in TLA+ it doesn't.
     return one == other and to_tla(one) == to_tla(other)
 
 
@@ -274,7 +274,7 @@ def _between_sequences(
 ) -> Iterator[ChangedVariable]:
     gone, came = sequence_difference(before, after)
     if len(before) == len(after) and len(gone) == len(came) and gone != [0]:
-        # An element replaced another.
+        # An element has replaced another.
         for number, (one, other) in enumerate(zip(before, after, strict=True), start=1):
             yield from _between(variable, (*keys, number), one, other)
     elif len(gone) == len(before) and len(came) == len(after) and before and after:
@@ -289,9 +289,9 @@ def _between_sequences(
 def sequence_difference(
     before: tuple[TlaValue, ...], after: tuple[TlaValue, ...]
 ) -> tuple[list[int], tuple[TlaValue, ...]]:
-    """Return the difference between two queues: the indices (from 0) of removed elements, and the appended elements.
+    """Return the difference between two queues: the indexes (from 0) of removed elements, and the appended elements.
 
-    As few as possible are appended, and the first of equal elements are removed.
+    The number of appended elements is minimal, and the first of several equal elements is removed.
     """
     for count in range(len(after) + 1):
         kept, came = after[: len(after) - count], after[len(after) - count :]
@@ -303,11 +303,11 @@ def sequence_difference(
                 gone.append(number)
         if at == 0:
             return gone[::-1], came
-    raise AssertionError("a queue without its elements is a part of any")
+    raise AssertionError("a queue without elements is a part of any queue")
 
 
 def _narrow(known: dict[str, set[str]], name: str | None, values: set[str], certain: bool) -> None:
-    """Narrow the values that a parameter may have: a variable that didn't change shows nothing."""
+    """Narrow the possible values of a parameter; an unchanged variable adds no information."""
     if name is not None and values:
         both = known.get(name, values) & values
         if both or certain:
@@ -326,7 +326,7 @@ def _at(value: TlaValue, keys: Sequence[TlaValue]) -> TlaValue:
 class _Assignment(NamedTuple):
     """A variable that is changed at keys, with the keys and the new value if these are parameters.
 
-    It is `certain` if no IF or CASE is before it.
+    `certain` means that it isn't inside an IF or a CASE.
     """
 
     variable: str
@@ -338,7 +338,7 @@ class _Assignment(NamedTuple):
 def _assignments(
     definition: ModuleDefinition, own: Mapping[str, str], definitions: Mapping[str, ModuleDefinition], depth: int
 ) -> Iterator[_Assignment]:
-    """Yield the assignments in a definition's body; `own` gives the action's parameter for a name in the body."""
+    """Yield the assignments in a definition's body; `own` maps a name in the body to the action's parameter."""
     body = definition.body
     for changed in re.finditer(r"\b(\w+)'\s*=", body):
         rest = body[changed.end() :]
@@ -396,7 +396,7 @@ def _without_comments(text: str) -> str:
 
 
 def _comment_before(text: str) -> str:
-    """Return the comment that ends where a definition starts, without an empty line between them."""
+    """Return the comment directly above a definition, without an empty line between them."""
     block = _COMMENTS_AT_THE_END.search(text)
     said = re.sub(r"\(\*|\*\)|\\\*", " ", block[0]) if block else ""
     return " ".join(said.split())

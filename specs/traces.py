@@ -1,6 +1,6 @@
-"""Traces of a foreign-key join: a run as seen from outside, as JSON Lines.
+"""Traces of a foreign-key join: the visible events of a run, as JSON Lines.
 
-The first line is the header, every other line an event:
+The first line is the header, and every other line an event:
 
     {"trace": "foreign_key_join", "join": "inner", "protocol": "kafka 4.3", "order": "topics", "quiet": true}
     {"event": "right", "key": "r1", "value": "x"}
@@ -9,10 +9,10 @@ The first line is the header, every other line an event:
     {"event": "response sent", "foreign_key": "r1", "key": "l", "value": "x", "of": {"v": "a", "fk": "r1"}}
     {"event": "output", "key": "l", "value": [{"v": "a", "fk": "r1"}, "x"]}
 
-With the order `total`, lines are in the order in which all happened: each change, `subscription delivered` and
-`response delivered` is followed by its messages and outputs. With `topics`, there are no deliveries, and only events of
-one topic are in order: of one input key, of the subscriptions to one right key, of the responses to one left key, of
-the outputs of one left key. Such a trace can be read from a broker afterwards.
+With the order `total`, lines are in the order of events: each change, `subscription delivered` and `response delivered`
+is followed by its messages and outputs. With `topics`, there are no deliveries, and only events of one topic are in
+order: of one input key, of the subscriptions to one right key, of the responses to one left key, of the outputs of one
+left key. Such a trace can be read from a broker afterwards.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ STEPS: Mapping[str, str] = {
     "subscription delivered": "subscription",
     "response delivered": "response",
 }
-"""The events that are steps, with their names in the specification; the others are effects of a step."""
+"""The events that are steps, with their names in the specification; other events are effects of a step."""
 UNKNOWN = object()
-"""The left value whose hash a message carries, if that isn't known; or an unknown sender."""
+"""The left value whose hash a message contains, if unknown; or an unknown sender."""
 _FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "left": (("key", "value", "foreign_key"), ()),
     "right": (("key", "value"), ()),
@@ -74,10 +74,10 @@ class TraceEvent:
         line: Its line in the file, from 1.
         kind: The kind of event.
         key: The left key; for a right change the right key.
-        foreign_key: The right key that a left value names, or that a message goes to or comes from; None for none.
-        value: The new value, the right value that a response brings, or the pair that is emitted; None for a deletion.
+        foreign_key: The foreign key of a left value, or the right key that receives or sends a message; None for none.
+        value: The new value, a response's right value, or the emitted pair; None for a deletion.
         instruction: The instruction of a subscription.
-        of: The left value whose hash a message carries; None for a deleted row, `UNKNOWN` if it wasn't recorded.
+        of: The left value whose hash a message contains; None for a deleted row, `UNKNOWN` if it wasn't recorded.
     """
 
     line: int
@@ -90,11 +90,11 @@ class TraceEvent:
 
     @property
     def is_step(self) -> bool:
-        """Return whether it is a step, and not an effect of a step."""
+        """Return whether the event is a step, and not an effect of a step."""
         return self.kind in STEPS
 
     def numbered(self, line: int) -> TraceEvent:
-        """Return the event on another line."""
+        """Return the event with another line number."""
         return replace(self, line=line)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class TraceEvent:
         return f"{self.kind}, {way}" + ("" if what is None else f": {what}{of}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return its fields as in the file."""
+        """Return the event's fields as in the file."""
         needed, optional = _FIELDS[self.kind]
         names = [*needed, *(name for name in optional if getattr(self, name) is not UNKNOWN)]
         return {"event": self.kind, **{name: getattr(self, name) for name in names}}
@@ -125,7 +125,7 @@ class JoinTrace:
         protocol: The protocol of the left side's instructions, as the constant `Protocol` of the specification.
         null_foreign_key: `ignore` or `keep`.
         order: `total` or `topics`.
-        quiet: Whether it goes on until no message waits.
+        quiet: Whether the trace goes on until no message waits.
         events: The events.
     """
 
@@ -137,7 +137,7 @@ class JoinTrace:
     events: tuple[TraceEvent, ...]
 
     def to_text(self) -> str:
-        """Return the trace as a file has it."""
+        """Return the trace in the form of a file."""
         header = {
             "trace": "foreign_key_join",
             "join": self.join,
@@ -150,12 +150,12 @@ class JoinTrace:
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
     def by_topics(self) -> JoinTrace:
-        """Return the trace as topics alone show it: without deliveries, each topic in its order."""
+        """Return the trace as the topics show it: without deliveries, each topic in its order."""
         kept = (event for event in self.events if not event.kind.endswith("delivered"))
         return replace(self, order="topics", events=tuple(kept))
 
     def parts(self) -> list[JoinTrace]:
-        """Split the trace into parts that have no key in common; each is a trace of its own."""
+        """Split the trace into parts without common keys; each part is a trace."""
         parents: dict[tuple[str, Key], tuple[str, Key]] = {}
 
         def root(one: tuple[str, Key]) -> tuple[str, Key]:
@@ -184,14 +184,14 @@ def read_trace(path: Path) -> JoinTrace:
     """Read a trace from a file.
 
     Raises:
-        BadInput: The file can't be read, or isn't a trace; the message names the line.
+        BadInput: The file is unreadable, or isn't a trace; the message names the line.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path}: can't be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise BadInput(f"{path}: not UTF-8: a trace is JSON, one event a line") from None
+        raise BadInput(f"{path}: not UTF-8: a trace is JSON, with one event per line") from None
     return parse_trace(text, str(path))
 
 
@@ -211,7 +211,7 @@ def parse_trace(text: str, where: str = "trace") -> JoinTrace:
     number, first = lines[0]
     header = _object(first, f"{where}: line {number}")
     if header.get("trace") != "foreign_key_join":
-        raise BadInput(f'{where}: line {number}: no header: it begins with {{"trace": "foreign_key_join", …}}')
+        raise BadInput(f'{where}: line {number}: not a header, which begins with {{"trace": "foreign_key_join", …}}')
     for name in header:
         if name != "trace" and name not in _HEADER:
             raise BadInput(f"{where}: line {number}: unknown field {name!r}: use {', '.join(_HEADER)}")
@@ -239,7 +239,7 @@ def _event(line: str, number: int, where: str, order: str) -> TraceEvent:
     if not _is_kind(kind):
         raise BadInput(f"{where}: the event is {json.dumps(kind)}, but must be one of {_listed(_FIELDS)}")
     if order == "topics" and kind.endswith("delivered"):
-        raise BadInput(f"{where}: a delivery is no part of a topic: leave it out, or give the order total")
+        raise BadInput(f"{where}: a delivery isn't part of a topic: leave it out, or give the order total")
     needed, optional = _FIELDS[kind]
     for name in needed:
         if name not in content:
@@ -274,7 +274,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise BadInput(f"{where}: not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise BadInput(f"{where}: {line.strip()[:40]} is no JSON object")
+        raise BadInput(f"{where}: {line.strip()[:40]} isn't a JSON object")
     return content
 
 

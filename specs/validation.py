@@ -1,7 +1,7 @@
-"""Trace validation: whether a recorded trace of a foreign-key join is a behaviour of its specification.
+"""Trace validation: check whether a recorded trace of a foreign-key join is a behaviour of its specification.
 
-TLC looks for a behaviour of `ForeignKeyJoinTrace.tla` that explains all of a trace. If there is none, the furthest
-behaviour shows the refused event, and what could have happened instead.
+TLC searches for a behaviour of `ForeignKeyJoinTrace.tla` that explains the whole trace. If there is none, the longest
+explanation shows the refused event, and the possible events there.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .traces import STEPS, UNKNOWN, EventKind, JoinTrace, TraceEvent
 
 MODULE = FOLDER / "ForeignKeyJoin" / "ForeignKeyJoinTrace.tla"
 BATCH = 200
-"""The most traces that TLC gets at a time."""
+"""The largest number of traces per run of TLC."""
 NONE = ModelValue("None")
 _KIND_OF: Mapping[str, EventKind] = {step: kind for kind, step in STEPS.items()}  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
 class Possible:
-    """A step that the specification could take where a trace is refused.
+    """A step that the specification allows where a trace is refused.
 
     Attributes:
         step: The step.
@@ -53,12 +53,12 @@ class Refusal:
 
     Attributes:
         event: The refused event; None if the trace lacks an event.
-        lacks: The event of the specification that the trace lacks there.
-        explained: The number of its events that are explained.
+        lacks: The event of the specification that the trace lacks.
+        explained: The number of explained events.
         events: The number of its events.
-        after: The last step or input that is explained; None if none is.
-        unexplained: The first event of each topic that isn't explained, in the order of lines.
-        possible: What could have happened next.
+        after: The last explained step or input; None if no event is explained.
+        unexplained: The first unexplained event of each topic, in the order of lines.
+        possible: The possible next steps.
     """
 
     event: TraceEvent | None
@@ -74,17 +74,17 @@ class Refusal:
             return f"line {self.event.line} ({self.event}) is refused"
         what = "; ".join(map(str, self.lacks)) or "messages that wait"
         where = "" if self.after is None else f" after line {self.after.line}"
-        return f"it lacks what follows{where}: {what}"
+        return f"it lacks the next event{where}: {what}"
 
 
 class Validated(NamedTuple):
     """TLC's verdict on a trace.
 
     Attributes:
-        parts: The number of its parts that have no key in common.
+        parts: The number of parts without common keys.
         events: The number of its events.
         states: The number of states that TLC found.
-        refusals: The parts that are refused, each where it is.
+        refusals: The refused parts, each with its place.
     """
 
     parts: int
@@ -102,13 +102,13 @@ def validate(
     """Ask TLC whether a trace is a behaviour of the specification.
 
     Args:
-        trace: The trace; parts of it that have no key in common are checked one by one.
+        trace: The trace; its parts without common keys are checked one by one.
         tools: Java and the jar.
-        timeout: The most time for a run of TLC (s); None for no limit.
-        progress: Called with each report of TLC's.
+        timeout: The timeout of a run of TLC (s); None for no timeout.
+        progress: Called with each progress report of TLC.
 
     Raises:
-        TlcError: TLC gives no answer.
+        TlcError: TLC fails.
     """
     parts = [_Part(part) for part in trace.parts()]
     states, refusals = 0, []
@@ -128,7 +128,7 @@ def validate(
 
 
 def _keys(parts: Sequence[_Part]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return as many left and right keys as the traces need."""
+    """Return the numbers of left and right keys that the traces need."""
     lefts = max(1, *(len(part.left_names) for part in parts))
     rights = max(1, *(len(part.right_names) for part in parts))
     return [f"l{number}" for number in range(1, lefts + 1)], [f"r{number}" for number in range(1, rights + 1)]
@@ -160,7 +160,7 @@ def _graph(
 
 
 def _furthest(graph: StateGraph, parts: Sequence[_Part]) -> list[Any]:
-    """Return for each trace a state that explains it, or otherwise the first state that explains most of it."""
+    """Return for each trace a state that explains it, or else the first state that explains most of it."""
     best: list[Any] = [None] * len(parts)
     rank = [(False, -1)] * len(parts)
     for state in graph.states:
@@ -172,7 +172,7 @@ def _furthest(graph: StateGraph, parts: Sequence[_Part]) -> list[Any]:
 
 
 def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
-    """Yield the effects of the steps that can be taken from a state."""
+    """Yield the effects of the possible steps from a state."""
     mine = {**furthest, "number": number}
     found = []
     for edge in graph.edges:
@@ -183,9 +183,9 @@ def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
 
 
 class _Part:
-    """A trace with connected keys, in the form of the specification: with keys and versions of its own.
+    """A trace with connected keys, in the form of the specification, which has its own keys and versions.
 
-    It writes the trace as a constant and reads states back as events, by the same names, so it has many methods.
+    It writes the trace as a constant and reads states back as events with the same names, so it has many methods.
     """
 
     def __init__(self, trace: JoinTrace) -> None:
@@ -223,7 +223,7 @@ class _Part:
     # As a constant.
 
     def written(self, left_keys: Sequence[str], right_keys: Sequence[str]) -> Function:
-        """Return the trace as the module takes it, with a log for each key."""
+        """Return the trace in the form of the module, with a log for each key."""
         logs = self.logs
 
         def of(log: str, keys: Sequence[TlaValue], write: Callable[[TraceEvent], TlaValue]) -> Function:
@@ -267,7 +267,7 @@ class _Part:
         )
 
     def _right_row(self, key: Any, value: Row) -> TlaValue:
-        """Return a right row; if its key isn't known, or it never existed, only the version has a meaning."""
+        """Return a right row; if its key is unknown, or it never existed, only the version has a meaning."""
         if value is None:
             return NONE
         named = NONE if key is None or key is UNKNOWN else self.right_names[key]
@@ -307,15 +307,15 @@ class _Part:
             }
         )
 
-    # As a state has it.
+    # the form of a state
 
     def progress(self, state: Any) -> int:
-        """Return how much of the trace is explained, as the module's `Progress`."""
+        """Return how much of the trace is explained, like the module's `Progress`."""
         at = state["at"]
         return int(at["steps"]) + sum(sum(map(_int, at[log].values())) for log in ("sent", "answered", "emitted"))
 
     def explains(self, state: Any) -> bool:
-        """Return whether all is explained, as the module's `IsExplained`."""
+        """Return whether the whole trace is explained, like the module's `IsExplained`."""
         if state["strayed"] != NONE or self._unexplained(state):
             return False
         if self.trace.order == "total" and state["at"]["steps"] != len(self.groups):
@@ -336,7 +336,7 @@ class _Part:
         return sorted(first, key=lambda event: event.line)
 
     def refusal(self, state: Any, strays: Sequence[Any]) -> Refusal:
-        """Return the refusal of the trace, by the furthest state that explains some of it."""
+        """Return the refusal of the trace, at the state that explains most of it."""
         possible = tuple(self._possible(state, strayed) for strayed in strays)
         unexplained = tuple(self._unexplained(state))
         if self.trace.order == "total":
@@ -358,7 +358,7 @@ class _Part:
         return Refusal(event, lacks, explained, len(self.trace.events), after, unexplained, possible)
 
     def _contradicted(self, state: Any, possible: Sequence[Possible]) -> TraceEvent | None:
-        """Return the first event that contradicts a possible step's effect there, if there is one."""
+        """Return the first event that contradicts the effect of a possible step, if any."""
         logs, found = self.logs, []
         for one in (one for way in possible for one in way.does):
             if one.kind == "subscription sent":
@@ -393,7 +393,7 @@ class _Part:
         kind = _KIND_OF[str(strayed["action"])]
         key = self._key(strayed["route"] if kind == "right" else strayed["key"])
         if kind in ("left", "right"):
-            # A table's change is the trace's next change of it.
+            # A table's change is the trace's next change of that table.
             name = strayed["route"] if kind == "right" else strayed["key"]
             step = self.logs[kind, name][state["at"][kind][name]]
         else:
@@ -473,15 +473,15 @@ def _int(value: TlaValue) -> int:
 
 
 def record_trace(history: History, protocol: type[Protocol] = Protocol, named: str | None = None) -> JoinTrace:
-    """Play a history with manual delivery on the protocol, and return the trace of it.
+    """Play a history with manual delivery on the protocol, and return its trace.
 
     Args:
         history: The history of a foreign-key join.
         protocol: The protocol, or a variant of it.
-        named: The specification's name for its instructions; None for the history's option `protocol`.
+        named: The specification's name for the protocol's instructions; None for the history's option `protocol`.
 
     Raises:
-        BadInput: A line delivers from a route on which nothing waits.
+        BadInput: A line delivers from a route without waiting messages.
     """
     definition: ForeignKeyJoin = operator_named(history.operator).declare(history.options)
     machine = protocol(definition, StreamTime())

@@ -1,1 +1,1 @@
-"""Proofs by induction: what a TLA+ module says, as terms of the solver z3, and the conditions of a proof."""
+"""Proofs by induction: a TLA+ module as terms of the solver z3, and the conditions of a proof."""

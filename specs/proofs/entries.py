@@ -1,4 +1,4 @@
-"""The proofs of the catalogue: of which module, with which constants, and whether each is expected to succeed."""
+"""The proofs of the catalogue: module, constants, and the expected result of each."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class ProofEntry:
     Attributes:
         name: Its name, `ForeignKeyJoin_left`.
         module: The file of the module.
-        says: What it shows, in one sentence.
-        sets: The constants that are arbitrary sets, each with the elements that a counterexample has.
+        says: The meaning of the proof, in one sentence.
+        sets: The constants that are arbitrary sets, each with its elements in a counterexample.
         numbers: The constants that are arbitrary numbers.
-        small: The values of constants in a counterexample, and where TLC looks whether it reaches one.
-        reach: The values of the numbers there.
-        counters: The variables that TLC may reach with any value.
+        small: The values of constants with which a counterexample is searched, and with which TLC tries to reach it.
+        reach: The values of the numbers for both.
+        counters: The variables that may have any value when TLC reaches the state.
         constants: The values of the other constants.
         invariant: The name of the invariant.
-        properties: The names of the properties that it implies.
+        properties: The names of the implied properties.
         first: The name of the initial predicate.
         step: The name of the next-state relation.
-        result: Whether it is expected to be proved.
+        result: Whether the proof is expected to succeed.
     """
 
     name: str
@@ -59,7 +59,7 @@ def proofs(file: Path = FILE) -> tuple[ProofEntry, ...]:
     """Read the catalogue of proofs.
 
     Raises:
-        BadInput: It can't be read, or an entry of it is wrong; the message names the entry.
+        BadInput: The catalogue is unreadable, or an entry is invalid; the message names the entry.
     """
     where = str(file)
     return tuple(
@@ -70,14 +70,14 @@ def proofs(file: Path = FILE) -> tuple[ProofEntry, ...]:
 
 
 def find_proofs(names: Sequence[str], file: Path = FILE) -> tuple[ProofEntry, ...]:
-    """Find proofs by their names, or by the name of their module; all of them where none is named.
+    """Find proofs by their names, or by the name of their module; without names, all proofs.
 
     Args:
         names: The names.
-        file: The catalogue that has them.
+        file: The catalogue of proofs.
 
     Raises:
-        BadInput: There is no such proof; the message lists those of a similar name.
+        BadInput: No proof has this name; the message lists similar names.
     """
     known = proofs(file)
     chosen: list[ProofEntry] = []
@@ -92,7 +92,7 @@ def find_proofs(names: Sequence[str], file: Path = FILE) -> tuple[ProofEntry, ..
 
 
 def _entry(group: Mapping[str, Any], entry: Any, where: str, folder: Path) -> ProofEntry:
-    """Read a proof; its module's fields hold for it where it has none of its own."""
+    """Read a proof; its module's fields are the defaults of its fields."""
     name = field_of(entry, "name", str, where)
     where = f"{where} ({name})"
     merged = {**group, **entry}
@@ -101,7 +101,7 @@ def _entry(group: Mapping[str, Any], entry: Any, where: str, folder: Path) -> Pr
     }
     module = folder / field_of(merged, "module", str, where)
     if not module.is_file():
-        raise BadInput(f"{where}: there is no file {module}")
+        raise BadInput(f"{where}: the file {module} is missing")
     result = field_of(merged, "result", str, where)
     if result not in get_args(ExpectedProof):
         raise BadInput(f"{where}: its result is {result!r}, but must be one of: {', '.join(get_args(ExpectedProof))}")

@@ -1,4 +1,4 @@
-"""A proof by induction: the invariant holds at first, each action keeps it, and it implies the properties."""
+"""A proof by induction: the invariant holds initially, each action preserves it, and it implies the properties."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .values import Unsupported, arbitrary
 
 
 class Way(NamedTuple):
-    """A way of an action, or the state alone where there is none.
+    """A way of taking an action, or the state alone if there is no action.
 
     Attributes:
-        condition: When it can be taken.
-        goal: What is to be shown of it.
-        after: The state after it; None where there is no action.
+        condition: The condition under which it can be taken.
+        goal: The formula to show.
+        after: The state after it; None if there is no action.
     """
 
     condition: Formula
@@ -29,12 +29,12 @@ class Way(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The claim of a condition: a part holds at first, an action keeps it, or the invariant implies a property.
+    """The claim of a condition: a part holds initially, an action preserves it, or the invariant implies a property.
 
     Attributes:
         part: The part of the invariant, or the property.
-        action: The action that keeps it; None where there is none.
-        at_first: Whether it holds in the initial states.
+        action: The action that preserves it; None if there is no action.
+        at_first: Whether the claim is about the initial states.
     """
 
     part: str
@@ -48,7 +48,7 @@ class Claim(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A condition of a proof, in terms of the solver.
+    """A condition of a proof, as terms of the solver.
 
     Attributes:
         claim: What it says.
@@ -71,12 +71,12 @@ class Induction:
         constants: The constants' values, some of them arbitrary.
         invariant: The name of the invariant, a conjunction of definitions.
         properties: The names of the properties.
-        longest: How long a sequence may be; None for any length, which is what a proof is about.
+        longest: The largest length of a sequence; None for any length, as a proof requires.
         first: The name of the initial predicate.
         step: The name of the next-state relation.
 
     Raises:
-        Unsupported: The module has what isn't read; the place is in the message.
+        Unsupported: The module contains unsupported TLA+; the message contains the place.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Induction:
 
     @functools.cached_property
     def known(self) -> tuple[Formula, ...]:
-        """The invariant of the state before."""
+        """Return the invariant of the state before."""
         return tuple(self._truth(formula, self.before) for formula in self._parts.values())
 
     @functools.cached_property
@@ -113,7 +113,7 @@ class Induction:
         return {name: list(self.interpreter.branches(action, frame)) for name, action in self._actions.items()}
 
     def claims(self) -> Iterator[Claim]:
-        """Yield the claims that together are the proof."""
+        """Yield the claims that together form the proof."""
         yield from (Claim(part, at_first=True) for part in self._parts)
         yield from (Claim(part, action) for action in self._actions for part in self._parts)
         for name, formula in self._properties.items():
@@ -138,13 +138,13 @@ class Induction:
         return Condition(claim, self.known, self.before, tuple(ways))
 
     def _kept(self, formula: TlaExpression, after: Mapping[str, Any]) -> Formula:
-        """Say that a part of the invariant holds after an action; what no variable of it changes, it does."""
+        """Return the formula that a part of the invariant holds after an action; trivial for unchanged variables."""
         if all(after[name] is self.before[name] for name in self._variables(formula)):
             return True
         return self._truth(formula, after)
 
     def _variables(self, formula: TlaExpression) -> frozenset[str]:
-        """The variables of a formula, those of its definitions too."""
+        """Return the variables of a formula, including its definitions' variables."""
         if formula not in self._mentioned:
             self._mentioned[formula] = frozenset(self._each_variable(formula, set()))
         return self._mentioned[formula]
@@ -166,7 +166,7 @@ class Induction:
         return self.interpreter.truth(formula, Frame(self.before, after))
 
     def _primed(self, formula: TlaExpression) -> TlaExpression:
-        """A state formula as one about the next state: `x = e` gives a variable its first value."""
+        """Return a state formula about the next state: `x = e` then assigns the variable's first value."""
         if not isinstance(formula, Apply):
             return formula
         if formula.kind == "defined" and not formula.operands:
@@ -183,7 +183,7 @@ class Induction:
         return self.interpreter.truth(formula, Frame(state))
 
     def _conjuncts(self, formula: TlaExpression, name: str) -> Iterator[tuple[str, TlaExpression]]:
-        """The parts of an invariant, each by the name of its definition."""
+        """Return the parts of an invariant, by the names of their definitions."""
         if isinstance(formula, Apply) and formula.operator in ("\\land", "$ConjList"):
             for operand in formula.operands:
                 yield from self._conjuncts(operand, name)
@@ -197,7 +197,7 @@ class Induction:
             yield name, formula
 
     def _disjuncts(self, action: TlaExpression) -> Iterator[tuple[str, TlaExpression]]:
-        """The actions of Next, each by the name of its definition."""
+        """Return the actions of Next, by the names of their definitions."""
         if isinstance(action, Apply) and action.operator in ("\\lor", "$DisjList"):
             for operand in action.operands:
                 yield from self._disjuncts(operand)
@@ -209,7 +209,7 @@ class Induction:
             yield self.syntax.definitions[defined].name if defined else "Next", action
 
     def _arbitrary_state(self, longest: int | None) -> dict[str, Any]:
-        r"""An arbitrary value of each variable, of the form that the invariant's `variable \in set` says."""
+        r"""Return an arbitrary value of each variable, of the form in the invariant's `variable \in set`."""
         forms: dict[str, Any] = {}
         for formula in self._parts.values():
             for variable, of in _memberships(formula, self.syntax):
@@ -217,14 +217,14 @@ class Induction:
         missing = [name for name in self.syntax.variables if name not in forms]
         if missing:
             raise Unsupported(
-                f"the invariant doesn't say which values {', '.join(missing)} can have: add a conjunct "
+                f"the invariant doesn't define the values of {', '.join(missing)}: add a conjunct "
                 f"`{missing[0]} \\in …` to it"
             )
         return {name: arbitrary(self.interpreter.value(of, Frame({})), name, longest) for name, of in forms.items()}
 
 
 def _each_named(formulas: Iterable[tuple[str, TlaExpression]]) -> dict[str, TlaExpression]:
-    """Give each formula a name of its own: none may be left out because another has its name."""
+    """Give each formula a unique name, so that none is lost under another's name."""
     named: dict[str, TlaExpression] = {}
     for name, formula in formulas:
         places = itertools.count(2)
@@ -245,17 +245,17 @@ def _is_list_of_names(formula: TlaExpression) -> bool:
 
 
 def _stepwise(formula: TlaExpression) -> TlaExpression | None:
-    """The action of a property `[][A]_v`, which is about steps; None of one about states."""
+    """Return the action of a property `[][A]_v`, which is about steps; None for a property about states."""
     if isinstance(formula, Apply) and formula.operator == "[]":
         inner = formula.operands[0]
         if isinstance(inner, Apply) and inner.operator == "$SquareAct":
             return inner.operands[0]
-        raise Unsupported(f"{formula.location}: a temporal property, where only [][A]_v and invariants are proved")
+        raise Unsupported(f"{formula.location}: a temporal property, but only [][A]_v and invariants can be proved")
     return None
 
 
 def _memberships(formula: TlaExpression, syntax: Syntax) -> Iterator[tuple[str, TlaExpression]]:
-    """The sets in which an invariant says that variables are."""
+    """Return the sets that contain the variables, according to an invariant."""
     if not isinstance(formula, Apply):
         return
     if formula.operator in ("\\land", "$ConjList"):

@@ -1,6 +1,6 @@
-"""Evaluates what a module defines: on known states as TLC does, on arbitrary ones as terms of z3.
+"""Evaluates a module's definitions: on known states like TLC, on arbitrary states as terms of z3.
 
-The subset of TLA+ that is read is that of the modules here; an operator outside it is named with its line.
+It supports the subset of TLA+ in the modules of this catalogue; an unsupported operator is named with its line.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ACTION_LEVEL = 2
 
 
 class Closure(NamedTuple):
-    """An operator that is handed to another, with the frame where it was handed over."""
+    """An operator that is an argument of another operator, with the frame of the call."""
 
     operator: Apply
     frame: Frame
@@ -68,10 +68,10 @@ class Frame:
 
     Attributes:
         state: The values of the variables.
-        after: The values of the primed variables, as far as they are known; None outside of actions.
+        after: The known values of the primed variables; None outside of actions.
         parameters: The values of parameters, by identity.
         at: The value of `@`.
-        known: The values of definitions without parameters that were evaluated here.
+        known: The values of definitions without parameters that were already evaluated.
     """
 
     state: VariableValues
@@ -81,12 +81,12 @@ class Frame:
     known: dict[str, Any] = field(default_factory=dict)
 
     def having(self, parameters: Mapping[str, Any]) -> Frame:
-        """Return the frame with further parameters."""
+        """Return the frame with additional parameters."""
         return replace(self, parameters={**self.parameters, **parameters}, known={})
 
 
 class Branch(NamedTuple):
-    """A way of an action: the condition under which it can be taken, and the variables after it."""
+    """A way of taking an action: its condition, and the variables after it."""
 
     condition: Formula
     after: VariableValues
@@ -97,7 +97,7 @@ class Interpreter:
 
     Attributes:
         syntax: The module.
-        constants: The constants' values; `Arbitrary` is a set of which nothing is known.
+        constants: The constants' values; `Arbitrary` is a set without any known property.
     """
 
     def __init__(self, syntax: Syntax, constants: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Interpreter:
         """Evaluate an expression.
 
         Raises:
-            Unsupported: It isn't in the subset that is read; the place is in the message.
+            Unsupported: The expression isn't supported; the message contains the place.
         """
         match expression:
             case Constant():
@@ -140,7 +140,7 @@ class Interpreter:
         return self._built_in(expression, frame)
 
     def truth(self, expression: TlaExpression, frame: Frame) -> Formula:
-        """Evaluate a formula; where it has no value, any is possible."""
+        """Evaluate a formula; an undefined formula may have any value."""
         value = self.value(expression, frame)
         if isinstance(value, bool) or (is_term(value) and z3().is_bool(value)):
             return value
@@ -153,7 +153,7 @@ class Interpreter:
             return anything()
         if isinstance(value, bool) or (is_term(value) and z3().is_bool(value)):
             return value
-        raise Unsupported(f"{expression.location}: no truth but {value!r}")
+        raise Unsupported(f"{expression.location}: not a boolean but {value!r}")
 
     def formula(self, name: str, frame: Frame) -> Formula:
         """Evaluate a formula by the name of its definition."""
@@ -173,12 +173,12 @@ class Interpreter:
         return self.value(definition.body, self._entered(definition, expression, frame))
 
     def _entered(self, definition: TlaDefinition, expression: Apply, frame: Frame) -> Frame:
-        """The frame in a definition's body."""
+        """Return the frame of a definition's body."""
         given = map(self._argument, expression.operands, itertools.repeat(frame))
         return frame.having(dict(zip(definition.parameters, given, strict=True)))
 
     def _argument(self, operand: TlaExpression, frame: Frame) -> Any:
-        """The value of an operand, or an operator that is handed over."""
+        """Return the value of an operand, or an operator that is an argument."""
         if isinstance(operand, Apply) and operand.kind == "defined":
             definition = self.syntax.definitions[operand.operator]
             if definition.parameters and not operand.operands:
@@ -191,7 +191,7 @@ class Interpreter:
         return self.value(definition.body, closure.frame.having(dict(zip(definition.parameters, given, strict=True))))
 
     def _called_with(self, operator: TlaExpression, frame: Frame, value: Any) -> Formula:
-        """The truth of an operator, handed to a standard one, for an element."""
+        """Return the value of an operator argument of a standard operator for an element."""
         closure = self._argument(operator, frame)
         if not isinstance(closure, Closure):
             raise Unsupported(f"{operator.location}: an operator is expected here")
@@ -204,7 +204,7 @@ class Interpreter:
             return lazy(expression, frame)
         strict = _STRICT.get(expression.operator)
         if strict is None:
-            raise Unsupported(f"{expression.location}: the operator {expression.operator} isn't read")
+            raise Unsupported(f"{expression.location}: the operator {expression.operator} isn't supported")
         return strict(*(self.value(operand, frame) for operand in expression.operands))
 
     def _chosen(self, expression: Apply, frame: Frame) -> Any:
@@ -214,7 +214,7 @@ class Interpreter:
     def _arms(
         self, expression: Apply, frame: Frame, condition: Formula
     ) -> Iterator[tuple[Formula, TlaExpression | None]]:
-        """Yield the arms of an IF or a CASE, each with the condition under which it is taken; None if no arm is."""
+        """Yield the arms of an IF or a CASE, each with its condition; None if no arm applies."""
         for test, body in _tests(expression):
             holds = True if test is None else self.truth(test, frame)
             here = conjunction((condition, holds))
@@ -255,7 +255,7 @@ class Interpreter:
     def _function(self, expression: Apply, frame: Frame) -> Any:
         (parameter, over), *others = _bound(expression.bounds)
         if others or expression.operator == "$RecursiveFcnSpec":
-            raise Unsupported(f"{expression.location}: a function of several arguments, or a recursive one")
+            raise Unsupported(f"{expression.location}: a function of several arguments, or a recursive function")
         domain = self.value(over, frame)
         body = expression.operands[0]
         keys = known_elements(domain)
@@ -365,7 +365,7 @@ class Interpreter:
         )
 
     def _variables(self, expression: TlaExpression) -> list[str]:
-        """The variables that UNCHANGED names."""
+        """Return the variables that UNCHANGED lists."""
         assert isinstance(expression, Apply)
         if expression.kind == "variable":
             return [expression.operator]
@@ -376,10 +376,10 @@ class Interpreter:
     # --- actions -----------------------------------------------------------------------------------------------------
 
     def branches(self, action: TlaExpression, frame: Frame) -> Iterator[Branch]:
-        """Yield the ways in which an action can be taken.
+        """Yield the ways of taking an action.
 
-        A variable has its value after the action from the first `x' = …`, as with TLC; what is chosen by ∃ from a set
-        that isn't known is a constant of which only the set is known.
+        As in TLC, the first `x' = …` assigns a variable its value after the action. An element that ∃ chooses from an
+        unknown set is a constant in that set.
         """
         start = replace(frame, after={} if frame.after is None else frame.after)
         yield from self._ways(action, start, True)
@@ -453,7 +453,7 @@ class Interpreter:
             yield Branch(condition, after)
 
     def _assigned(self, target: TlaExpression) -> str | None:
-        """The variable of `x'`."""
+        """Return the variable of `x'`."""
         if isinstance(target, Apply) and target.operator == "'" and target.kind == "built-in":
             inner = target.operands[0]
             if isinstance(inner, Apply) and inner.kind == "variable":
@@ -484,7 +484,7 @@ def _bound(bounds: tuple[Bound, ...]) -> Iterator[tuple[str, TlaExpression]]:
 
 
 def _tests(expression: Apply) -> Iterator[tuple[TlaExpression | None, TlaExpression]]:
-    """Yield the arms of an IF or a CASE in their order, each with its test; None for ELSE and OTHER."""
+    """Yield the arms of an IF or a CASE in order, each with its test; None for ELSE and OTHER."""
     if expression.operator == "$IfThenElse":
         test, body, other = expression.operands
         yield test, body
@@ -505,7 +505,7 @@ def _fields(expression: Apply) -> Iterator[tuple[str, TlaExpression]]:
 
 
 def _elements(items: list[tuple[Formula, Any]]) -> Any:
-    """A finite set of elements, each with its condition: a known set, if all is known."""
+    """A finite set of elements, each with its condition: a known set, if all conditions are known."""
     kept = [(condition, value) for condition, value in items if condition is not False]
     if all(condition is True and is_known(value) for condition, value in kept):
         return frozenset(value for _, value in kept)
@@ -518,7 +518,7 @@ def _flat(condition: Formula, value: Any) -> Iterator[tuple[Formula, Any]]:
 
 
 def _finite(of: Any, where: Apply) -> list[tuple[Formula, Any]]:
-    """The elements of a set, each with the condition under which it is in."""
+    """Return the elements of a set, each with the condition of its membership."""
     if isinstance(of, Cases):
         return [
             (conjunction((condition, inner)), value)

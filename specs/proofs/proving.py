@@ -1,4 +1,4 @@
-"""Proves the entries of the catalogue: condition by condition, with a counterexample where one isn't kept."""
+"""Proves the entries of the catalogue: condition by condition, with a counterexample for a failed condition."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .terms import conjunction, is_term, negation, z3
 from .values import Arbitrary, Cases, Queue, Unsupported
 
 LONGEST = (0, 1, 2)
-"""How long the queues of a counterexample may be: the shortest are tried first."""
+"""The lengths of the queues in a counterexample; the shortest are tried first."""
 
 MILLISECONDS = 10_000
-"""How long the solver may take for a goal (ms), where nobody says it."""
+"""The solver's default timeout for a goal (ms)."""
 
 
 class CheckedCondition(NamedTuple):
@@ -27,11 +27,11 @@ class CheckedCondition(NamedTuple):
 
     Attributes:
         claim: What it says.
-        answer: Whether it is proved; *unknown* where the solver gave no answer in its time.
-        milliseconds: How long it took (ms).
-        why: Why it is unknown.
-        counterexample: A step from a state that the invariant allows to one that it doesn't; or such a state alone,
-            which misses a property. None where it is proved, or there is none with queues so short.
+        answer: Whether it is proved; *unknown* if the solver timed out.
+        milliseconds: The run time (ms).
+        why: The reason why the result is unknown.
+        counterexample: A step from a state that satisfies the invariant to a state that violates it, or a single state
+            that violates a property. None if the condition is proved, or no such step exists with short queues.
     """
 
     claim: str
@@ -47,16 +47,17 @@ def prove(
     milliseconds: int = MILLISECONDS,
     report: Callable[[CheckedCondition], None] | None = None,
 ) -> tuple[CheckedCondition, ...]:
-    """Check the conditions of a proof; one that is expected to fail ends with the first that does.
+    """Check the conditions of a proof; a proof that is expected to fail stops at the first failure.
 
     Args:
         entry: The proof.
         tools: Java, and the jar with the parser.
-        milliseconds: How long the solver may take for a goal (ms).
-        report: Called with each condition, once it is checked.
+        milliseconds: The solver's timeout for a goal (ms).
+        report: Called with each checked condition.
 
     Raises:
-        BadInput: The module has what isn't read, or lacks what the proof names; the place is in the message.
+        BadInput: The module contains unsupported TLA+, or lacks a definition that the proof names; the message contains
+            the place.
         MissingTool: z3 isn't installed.
         TlcError: The module can't be parsed.
     """
@@ -72,7 +73,7 @@ def prove(
     except Unsupported as error:
         raise BadInput(f"{entry.module.name}: {error}: a proof reads a subset of TLA+, see specs/README.md") from None
     except KeyError as error:
-        raise BadInput(f"{entry.module.name}: it has no {error}, which the proof {entry.name} names") from None
+        raise BadInput(f"{entry.module.name}: it lacks {error}, which the proof {entry.name} names") from None
     return tuple(checked)
 
 
@@ -85,7 +86,7 @@ class _Proof:
         self._whole = self._induction({name: Arbitrary(name) for name in entry.sets}, None)
 
     def checked(self) -> Iterator[CheckedCondition]:
-        """Check the conditions; if failure is expected, the claims with a small counterexample come first."""
+        """Check the conditions; if failure is expected, claims with a small counterexample come first."""
         if self._entry.result == "not proved":
             for longest in LONGEST:
                 for claim in self._whole.claims():
@@ -95,7 +96,7 @@ class _Proof:
             yield self._check(claim)
 
     def _check(self, claim: Claim) -> CheckedCondition:
-        """Ask the solver first: a condition with a counterexample then shows that it doesn't prove everything."""
+        """Ask the solver first, to see that it doesn't prove a condition with a counterexample."""
         start = time.monotonic()
         for goal in self._solver.missed(self._whole.condition(claim)):
             counterexample = self._counterexample(claim)
@@ -109,7 +110,7 @@ class _Proof:
         return CheckedCondition(str(claim), "proved", _since(start))
 
     def _counterexample(self, claim: Claim) -> Trace | None:
-        """Find a counterexample with the shortest queues that have one."""
+        """Find a counterexample with queues as short as possible."""
         return next(filter(None, (self._small_of(longest).counterexample(claim) for longest in LONGEST)), None)
 
     def _induction(self, sets: Mapping[str, Any], longest: int | None) -> Induction:
@@ -128,7 +129,7 @@ class _Proof:
 
 
 class _Small:
-    """The same proof for few keys and short queues, where each question has an answer."""
+    """Return the same proof for few keys and short queues, for which each question can be answered."""
 
     def __init__(self, induction: Induction) -> None:
         self._induction = induction
@@ -138,7 +139,7 @@ class _Small:
         self._found: dict[Claim, Trace | None] = {}
 
     def counterexample(self, claim: Claim) -> Trace | None:
-        """Find a step, or a state, that contradicts a claim; None if there is none."""
+        """Find a step or a state that contradicts a claim; None if there is none."""
         if claim not in self._found:
             self._found[claim] = self._search(claim)
         return self._found[claim]
@@ -164,7 +165,7 @@ class _Small:
 
 
 def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, syntax: Syntax) -> Trace:
-    """The step of a counterexample; the state alone, where there is none."""
+    """Return the step of a counterexample, or the state alone if there is no step."""
     states = [("Initial", condition.before)] if condition.before else []
     if after is not None:
         states.append((condition.claim.action or "Initial", after))
@@ -176,7 +177,7 @@ def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, sy
 
 
 def _known(value: Any, model: Any) -> TlaValue:
-    """The value that a model gives to what is arbitrary."""
+    """Return the model's value for an arbitrary value."""
     if is_term(value):
         value = model.eval(value, model_completion=True)
         return bool(z3().is_true(value)) if z3().is_bool(value) else int(value.as_long())

@@ -1,4 +1,4 @@
-"""Whether TLC reaches a state, such as the first of a counterexample to induction, with few changes."""
+"""Checks whether TLC reaches a state, such as the first state of a counterexample to induction, with few changes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .entries import ProofEntry
 def steps_to(
     entry: ProofEntry, state: Mapping[str, TlaValue], tools: Tools, timeout: float | None = None
 ) -> int | None:
-    """Return how many steps TLC takes to a state; None where it doesn't reach it with as few changes as `entry.reach`.
+    """Return the number of TLC's steps to a state; None if TLC doesn't reach it within the changes of `entry.reach`.
 
     Args:
         entry: The proof.
         state: The state; its counters may have any value.
         tools: Java and TLC.
-        timeout: How long TLC may take (s).
+        timeout: TLC's timeout (s).
 
     Raises:
-        TlcError: TLC gives no answer, or runs out of time.
+        TlcError: TLC fails, or runs out of time.
     """
     conjuncts = [f"    /\\ {name} = {to_tla(value)}" for name, value in state.items() if name not in entry.counters]
     text = [f"---- MODULE Reached ----\nEXTENDS {entry.module.stem}\nNotReached == ~(", *conjuncts, "    )\n===="]

@@ -1,7 +1,7 @@
 """Asks z3 about the conditions of a proof.
 
-A solver is asked about each goal apart. Its formulas are put so that it finds the instances that it needs: first where
-terms suggest them, which is quick, then by models.
+The solver checks each goal separately. Its formulas are written so that it finds the required instances: first by
+patterns in the terms, which is fast, then by models.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from .terms import Formula, disjunction, is_term, negation, z3
 ProofAnswer = Literal["proved", "not proved", "unknown"]
 
 Goal: TypeAlias = Sequence[Formula]
-"""Truths that contradict each other if the goal is proved: the conditions, the goal's negation, and instances."""
+"""Formulas that are contradictory if the goal is proved: the conditions, the goal's negation, and instances."""
 
 QUICK_MS = (200, 1000, 1000)
-"""How long the solver looks at first (ms): for instances that terms suggest, then by models from two random seeds."""
+"""The solver's timeouts for the first attempts (ms): instances by patterns, then models from two random seeds."""
 
 
 class Solver:
-    """Shows what conditions say, by z3."""
+    """Proves conditions with z3."""
 
     def __init__(self, milliseconds: int) -> None:
-        """Take so long (ms) for a goal at most."""
+        """Spend at most this time (ms) on a goal."""
         self._milliseconds = milliseconds
         self._known: tuple[Formula, ...] | None = None
         self._solvers: dict[int, Any] = {}
 
     def missed(self, condition: Condition) -> Iterator[Goal]:
-        """Yield the goals of a condition that aren't shown soon: `answer` takes its time for one."""
+        """Yield the goals of a condition that aren't proved quickly: `answer` spends the time on one goal."""
         if condition.hypotheses is not self._known:
             self._known, self._solvers = condition.hypotheses, {}
         for way in condition.ways:
@@ -45,11 +45,11 @@ class Solver:
                     yield missed
 
     def answer(self, goal: Goal) -> tuple[ProofAnswer, str]:
-        """Say whether a goal is proved, and why that is unknown."""
+        """Return whether a goal is proved, and the reason if that is unknown."""
         return self._ask(goal, len(QUICK_MS), self._milliseconds)
 
     def _ask(self, goal: Goal, attempt: int, limit: int) -> tuple[ProofAnswer, str]:
-        """Ask whether the truths of a goal contradict each other."""
+        """Ask whether a goal's formulas contradict each other."""
         if attempt not in self._solvers:
             solver = z3().SimpleSolver()
             solver.set("mbqi", attempt > 0)
@@ -71,7 +71,7 @@ class Solver:
 
 
 def _introduced(goal: Formula) -> Iterator[tuple[list[Formula], Formula]]:
-    """A goal as several simpler ones: conjuncts apart, for-all by constants, premises among what is known."""
+    """Split a goal into simpler goals: conjuncts become separate, for-all becomes constants, premises become known."""
     if isinstance(goal, bool):
         if not goal:
             yield [], goal
@@ -92,7 +92,7 @@ def _introduced(goal: Formula) -> Iterator[tuple[list[Formula], Formula]]:
 
 
 def _conjuncts(truths: Iterable[Formula]) -> Iterator[Formula]:
-    """The truths, those that are several apart, each with its for-all in front."""
+    """Return the formulas, with conjunctions split, each with its for-all in front."""
     for truth in truths:
         if not is_term(truth):
             yield truth
@@ -102,7 +102,7 @@ def _conjuncts(truths: Iterable[Formula]) -> Iterator[Formula]:
 
 
 def _clauses(truth: Any) -> Iterator[tuple[list[Any], Any]]:
-    """A truth as several, each with the variables of its for-all."""
+    """Split a formula into several, each with its for-all variables."""
     if not _has_quantifier(truth):
         yield [], truth
         return
@@ -118,7 +118,7 @@ def _clauses(truth: Any) -> Iterator[tuple[list[Any], Any]]:
         for part in inner.children():
             yield from _clauses(negation(part) if negated else part)
     elif (z3().is_and if negated else z3().is_or)(inner):
-        # A part that is several stays as it is.
+        # A part with several operands stays unchanged.
         parts = [list(_clauses(negation(part) if negated else part)) for part in inner.children()]
         whole = [negation(part) if negated else part for part in inner.children()]
         chosen = [part[0] if len(part) == 1 else ([], same) for part, same in zip(parts, whole, strict=True)]
@@ -134,16 +134,16 @@ def _has_quantifier(truth: Any) -> bool:
 
 
 def _opened(quantifier: Any) -> tuple[list[Any], Any]:
-    """The variables of a quantifier, as constants, and its body."""
+    """Return a quantifier's variables, as constants, and its body."""
     variables = [z3().FreshConst(quantifier.var_sort(number)) for number in range(quantifier.num_vars())]
     return variables, z3().substitute_vars(quantifier.body(), *reversed(variables))
 
 
 def _variants(truth: Formula) -> Iterator[Formula]:
-    """Instances of a for-all that the solver doesn't find by itself.
+    """Return instances of a for-all that the solver doesn't find by itself.
 
-    It looks for x where f(x) stands. So for-all x is said as for-all x - c, too, where x stands as x + c; and of x = a,
-    where the formula asks whether x is a.
+    The solver looks for x in f(x). So for-all x is also stated as for-all x - c if x occurs as x + c, and for x = a if
+    the formula compares x with a.
     """
     if not z3().is_quantifier(truth) or not truth.is_forall():
         return
@@ -162,7 +162,7 @@ def _variants(truth: Formula) -> Iterator[Formula]:
 
 
 def _compared(truth: Formula, variable: Any) -> list[Any]:
-    """The constants that a variable, an element of an arbitrary set, is compared with."""
+    """Return the constants with which a variable, an element of an arbitrary set, is compared."""
     found: dict[int, Any] = {}
     if z3().is_int(variable):
         return []
@@ -175,7 +175,7 @@ def _compared(truth: Formula, variable: Any) -> list[Any]:
 
 
 def _subterms(truth: Formula) -> Iterator[Any]:
-    """A term with all its parts, those of quantifiers too, each once."""
+    """Return a term with all its parts, including parts of quantifiers, each once."""
     seen: set[int] = set()
     waiting = [truth]
     while waiting:
@@ -187,7 +187,7 @@ def _subterms(truth: Formula) -> Iterator[Any]:
 
 
 def _offsets(truth: Formula, variable: Any) -> list[Any]:
-    """The numbers c by which a variable x stands as x + c in the arguments of a function."""
+    """Return the numbers c for which a variable x occurs as x + c in a function's arguments."""
     found: dict[str, Any] = {}
     for term in _subterms(truth):
         if z3().is_app(term) and term.decl().kind() == z3().Z3_OP_UNINTERPRETED:

@@ -1,6 +1,6 @@
-"""The leaves of values: truths, numbers and elements of sets, each known, or a term of z3.
+"""The leaves of values: booleans, numbers and elements of sets, each known or a term of z3.
 
-What is known is computed at once: without a term nothing here needs z3, and a module is interpreted as TLC would.
+Known values are computed at once: without a term no function here needs z3, and a module is interpreted as by TLC.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ def z3() -> Any:
 
 
 def is_term(value: object) -> bool:
-    """Tell whether a value is a term of z3."""
+    """Return whether a value is a term of z3."""
     return hasattr(value, "sexpr")
 
 
 def conjunction(truths: Iterable[Formula]) -> Formula:
-    """Join truths by *and*."""
+    """Join booleans by *and*."""
     return _joined(truths, True)
 
 
 def disjunction(truths: Iterable[Formula]) -> Formula:
-    """Join truths by *or*."""
+    """Join booleans by *or*."""
     return _joined(truths, False)
 
 
 def _joined(truths: Iterable[Formula], neutral: bool) -> Formula:
-    """Join truths; the opposite of the neutral truth decides at once."""
+    """Join booleans; the absorbing value decides at once."""
     terms = []
     for truth in truths:
         if truth is (not neutral):
@@ -60,12 +60,12 @@ def negation(truth: Formula) -> Formula:
 
 
 def implication(condition: Formula, truth: Formula) -> Formula:
-    """Say that a condition implies a truth."""
+    """Return the implication of a boolean by a condition."""
     return disjunction((negation(condition), truth))
 
 
 def either(condition: Formula, one: Any, other: Any) -> Any:
-    """Choose between two leaves of a sort."""
+    """Choose between two leaves of the same sort."""
     if isinstance(condition, bool):
         return one if condition else other
     if one is other or (not is_term(one) and not is_term(other) and one == other):
@@ -76,7 +76,7 @@ def either(condition: Formula, one: Any, other: Any) -> Any:
 
 
 def equal_leaves(one: Any, other: Any) -> Formula:
-    """Tell whether two leaves are equal; leaves of two kinds aren't."""
+    """Return whether two leaves are equal; leaves of different kinds aren't."""
     if not is_term(one) and not is_term(other):
         return type(one) is type(other) and one == other
     if is_term(one) and is_term(other):
@@ -92,7 +92,7 @@ def equal_leaves(one: Any, other: Any) -> Formula:
 
 
 def literal(sort: Any, name: str) -> Any:
-    """Return the element of an arbitrary set that a module calls by a string."""
+    """Return the element of an arbitrary set that a module names by a string."""
     return z3().Const(f'"{name}"', sort)
 
 
@@ -107,7 +107,7 @@ def fresh(name: str) -> str:
 
 @contextmanager
 def binding(variables: Sequence[Any]) -> Iterator[None]:
-    """Bind variables while a formula is built, on which an undefined part of it may depend."""
+    """Bind variables while a formula is built, because an undefined part of it may depend on them."""
     _BOUND.extend(variables)
     try:
         yield
@@ -121,7 +121,7 @@ def anything() -> Formula:
 
 
 def function_of(name: str, arguments: Sequence[Any], sort: Any) -> Any:
-    """Return an arbitrary value of a sort which depends on arguments."""
+    """Return an arbitrary value of a sort, which depends on arguments."""
     if not arguments:
         return z3().Const(name, sort)
     terms = [z3().IntVal(argument) if isinstance(argument, int) else argument for argument in arguments]

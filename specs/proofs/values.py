@@ -1,7 +1,7 @@
-"""The values of TLA+ over those leaves: records, functions, sequences, sets, and values that depend on a condition.
+"""The values of TLA+ over these leaves: records, functions, sequences, sets, and values that depend on a condition.
 
-A known value is what pytla reads: `Function`, `tuple`, `frozenset`, `ModelValue`. An arbitrary function is a `Map`, an
-arbitrary sequence is a `Queue`: each gives the value at an argument. A value that is one of several is `Cases`.
+A known value has pytla's types: `Function`, `tuple`, `frozenset`, `ModelValue`. An arbitrary function is a `Map`, an
+arbitrary sequence a `Queue`: each returns the value for an argument. A value with several cases is `Cases`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .terms import (
 
 
 class Unsupported(Exception):
-    """An expression that isn't in the subset of TLA+ which is read."""
+    """An expression outside the supported subset of TLA+."""
 
 
 class _Undefined:
-    """The value of an expression that has none, such as a field of None."""
+    """The value of an undefined expression, such as a field of None."""
 
     def __repr__(self) -> str:
         return "undefined"
@@ -44,7 +44,7 @@ UNDEFINED = _Undefined()
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """A value that is one of several: each with its condition. Conditions exclude each other, and one holds."""
+    """A value with several cases, each with its condition. The conditions exclude each other, and exactly one holds."""
 
     cases: tuple[tuple[Formula, Any], ...]
 
@@ -59,18 +59,18 @@ class Map:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queue:
-    """A sequence of any length; `at` gives the element at a place, from 1."""
+    """A sequence of any length; `at` returns the element at an index, from 1."""
 
     length: Any
     at: Callable[[Any], Any]
 
 
 class SetOf:
-    """A set that isn't known element by element."""
+    """A set whose elements aren't known one by one."""
 
 
 class Alternative(NamedTuple):
-    """An arbitrary element of a set: the condition under which it is one, and the variables in it."""
+    """An arbitrary element of a set: the condition of its membership, and its variables."""
 
     condition: Formula
     value: Any
@@ -83,21 +83,21 @@ Binder: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Elements(SetOf):
-    """A finite set: its elements, each with the condition under which it is in."""
+    """A finite set: its elements, each with the condition of its membership."""
 
     items: tuple[tuple[Formula, Any], ...]
 
 
 @dataclass(frozen=True)
 class Arbitrary(SetOf):
-    """An arbitrary set, not empty: a constant of a module of which nothing is said."""
+    """An arbitrary set, not empty: a constant of a module without known properties."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Integers(SetOf):
-    """The integers from one to another; None is no bound."""
+    """The integers between two bounds; None for no bound."""
 
     first: Any
     last: Any
@@ -113,7 +113,7 @@ class Joined(SetOf):
 
 @dataclass(frozen=True, eq=False)
 class Subset(SetOf):
-    """The elements of a set for which a condition holds."""
+    """The elements of a set that satisfy a condition."""
 
     base: Any
     condition: Callable[[Any], Formula]
@@ -149,12 +149,12 @@ class Subsets(SetOf):
 
 
 def cases_of(value: Any) -> tuple[tuple[Formula, Any], ...]:
-    """Return the cases of a value; one, where there are no several."""
+    """Return the cases of a value; one case for a plain value."""
     return value.cases if isinstance(value, Cases) else ((True, value),)
 
 
 def merged(cases: Iterable[tuple[Formula, Any]]) -> Any:
-    """Return the value that is one of several; those of a kind become one, whose parts depend on the condition."""
+    """Return the value with several cases; cases of a kind become one value, whose parts depend on the condition."""
     kinds: dict[Any, tuple[Formula, Any]] = {}
     for condition, value in cases:
         for inner, case in cases_of(value):
@@ -196,7 +196,7 @@ def _kind(value: Any) -> Any:
 
 
 def _choose(condition: Formula, one: Any, other: Any) -> Any:
-    """Choose between two values of a kind."""
+    """Choose between two values of the same kind."""
     match one:
         case tuple():
             return tuple(merged_pair(condition, a, b) for a, b in zip(one, other, strict=True))
@@ -215,7 +215,7 @@ def _choose(condition: Formula, one: Any, other: Any) -> Any:
 
 
 def merged_pair(condition: Formula, one: Any, other: Any) -> Any:
-    """Return one value where a condition holds, another where it doesn't."""
+    """Return one value if a condition holds, else the other."""
     if condition is True:
         return one
     if condition is False:
@@ -237,7 +237,7 @@ def lifted(operation: Callable[..., Any], *values: Any) -> Any:
 
 
 def equal(one: Any, other: Any) -> Formula:
-    """Tell whether two values are equal."""
+    """Return whether two values are equal."""
     if isinstance(one, Cases) or isinstance(other, Cases):
         return disjunction(
             conjunction((a, b, equal(first, second)))
@@ -268,7 +268,7 @@ def equal(one: Any, other: Any) -> Formula:
 
 
 def within(one: Any, other: Any) -> Formula:
-    """Tell whether each element of a set is in another."""
+    """Return whether a set is a subset of another."""
     return for_all(one, lambda value: contains(other, value))
 
 
@@ -294,7 +294,7 @@ def _applied(function: Any, argument: Any) -> Any:
         case Map() | Queue():
             return function.at(argument)
         case tuple() if is_term(argument):
-            # Beyond its end it is undefined, which the last case stands for.
+            # Beyond its end it is undefined; the last case represents that.
             parts = [(equal(argument, place), part) for place, part in enumerate(function, 1)]
             rest = negation(disjunction(condition for condition, _ in parts))
             return merged([*parts, (rest, UNDEFINED)])
@@ -322,7 +322,7 @@ def domain_of(function: Any) -> Any:
 
 
 def changed(function: Any, path: Sequence[Any], change: Callable[[Any], Any]) -> Any:
-    """Return a function that differs from another at a path of arguments alone."""
+    """Return a function that differs from another only at a path of arguments."""
     if not path:
         return change(function)
     key, rest = path[0], path[1:]
@@ -362,7 +362,7 @@ def _length(sequence: Any) -> Any:
 
 
 def concatenated(one: Any, other: Any) -> Any:
-    """Put a sequence behind another."""
+    """Append a sequence to another."""
     return lifted(_concatenated, one, other)
 
 
@@ -380,7 +380,7 @@ def _concatenated(one: Any, other: Any) -> Any:
 
 
 def part_of(sequence: Any, first: Any, last: Any) -> Any:
-    """Return the part of a sequence from a place to another."""
+    """Return the part of a sequence between two indexes."""
 
     def part(sequence: Any, first: Any, last: Any) -> Any:
         if isinstance(sequence, tuple) and isinstance(first, int) and isinstance(last, int):
@@ -396,7 +396,7 @@ def part_of(sequence: Any, first: Any, last: Any) -> Any:
 
 
 def contains(of: Any, value: Any) -> Formula:
-    """Tell whether a set contains a value."""
+    """Return whether a set contains a value."""
     if isinstance(of, Cases):
         return disjunction(conjunction((condition, contains(case, value))) for condition, case in of.cases)
     if isinstance(of, frozenset) and is_known(value):
@@ -447,7 +447,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def is_known(value: Any) -> bool:
-    """Tell whether a value has no term in it."""
+    """Return whether a value contains no term."""
     match value:
         case bool() | int() | str() | ModelValue() | frozenset():
             return True
@@ -459,10 +459,10 @@ def is_known(value: Any) -> bool:
 
 
 def alternatives(of: Any, bind: Binder) -> Iterator[Alternative]:
-    """Yield arbitrary elements of a set: each of its elements is an instance of one of them.
+    """Yield arbitrary elements of a set; each element of the set is an instance of one of them.
 
     Raises:
-        Unsupported: It is a set of functions, sequences or sets.
+        Unsupported: The set contains functions, sequences or sets.
     """
     match of:
         case Cases():
@@ -503,12 +503,12 @@ def alternatives(of: Any, bind: Binder) -> Iterator[Alternative]:
 
 
 def for_all(of: Any, holds: Callable[[Any], Formula]) -> Formula:
-    """Say that something holds for all elements of a set."""
+    """Return the formula that a predicate holds for all elements of a set."""
     return conjunction(_quantified(one, holds, implication) for one in alternatives(of, _variable))
 
 
 def exists(of: Any, holds: Callable[[Any], Formula]) -> Formula:
-    """Say that something holds for an element of a set."""
+    """Return the formula that a predicate holds for an element of a set."""
     return disjunction(_quantified(one, holds, _both) for one in alternatives(of, _variable))
 
 
@@ -531,15 +531,15 @@ def _quantified(
 
 
 def arbitrary(of: Any, name: str, longest: int | None = None, arguments: Sequence[Any] = ()) -> Any:
-    """Return an arbitrary value that has the form of a set's elements, and depends on arguments.
+    """Return an arbitrary value in the form of a set's elements, which depends on arguments.
 
-    Only the form: bounds and the like are for the formula that says that it is in the set.
+    It has only the form; the formula of its membership adds bounds and the like.
 
     Args:
         of: The set.
-        name: What its terms are called.
-        longest: How long a sequence may be; None for any length.
-        arguments: What it depends on.
+        name: The name of its terms.
+        longest: The largest length of a sequence; None for any length.
+        arguments: The arguments on which it depends.
 
     Raises:
         Unsupported: The set's elements are sets.
@@ -592,13 +592,13 @@ def _one_of(values: Sequence[Any], name: str, arguments: Sequence[Any]) -> Any:
 
 
 def as_sequence(function: Function) -> Any:
-    """Return a function as a sequence, where it is one."""
+    """Return a function as a sequence, if it is one."""
     sequence = function.as_sequence()
     return function if sequence is None else sequence
 
 
 def known_cases(number: Any) -> list[tuple[Formula, int]] | None:
-    """Return the numbers that a term can be, each with its condition; None where they aren't known."""
+    """Return the possible numbers of a term, each with its condition; None if they aren't known."""
     if isinstance(number, int):
         return [(True, number)]
     if z3().is_int_value(number):
@@ -614,7 +614,7 @@ def known_cases(number: Any) -> list[tuple[Formula, int]] | None:
 
 
 def known_elements(of: Any) -> list[Any] | None:
-    """Return the elements of a set, each of them known; None where they aren't."""
+    """Return the elements of a set if all are known; otherwise None."""
     if isinstance(of, frozenset):
         return sorted(of, key=repr)
     if isinstance(of, Elements):

@@ -1,4 +1,4 @@
-"""The TLA+ tools from Python: check a model, simulate it, and have all its behaviours, as typed values.
+"""The TLA+ tools from Python: check a model, simulate it, and read all its behaviours, as typed values.
 
 ```python
 from pathlib import Path
@@ -9,9 +9,9 @@ result = check(model, Tools(Path("java"), find_jar()))
 print(result.outcome, result.distinct)
 ```
 
-`check` explores every state and `simulate` walks some at random; `state_graph` has every behaviour of a small model.
-A violated property is a result. Anything that keeps TLC from an answer is a `TlcError`, with the location, the cause
-and the remedy.
+`check` explores every state and `simulate` walks some at random; `state_graph` contains every behaviour of a small
+model. A violated property is a result. Every failure of TLC is a `TlcError`, with the location, the cause and the
+remedy.
 """
 
 from .cover import Edge

@@ -1,9 +1,9 @@
-"""The fewest maximal paths of an acyclic graph that together take every edge.
+"""The smallest number of maximal paths of an acyclic graph that together cover every edge.
 
 Paths are a flow of at least 1 over every edge, from initial states to states without successors. Every edge first gets
 a flow of 1. Then a state with more inflow than outflow has a surplus, and a state with more outflow than inflow has a
-deficit; every new path fills a deficit of 1. So as much surplus as possible is led to deficits (a maximum flow, by
-Dinic's algorithm), and only the remaining deficits begin a path.
+deficit; every new path fills a deficit of 1. So a maximum flow (Dinic's algorithm) moves surplus to deficits, and only
+the remaining deficits start a path.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Acyclic(NamedTuple):
 
 
 def cover(graph: Acyclic) -> list[tuple[int, list[int]]]:
-    """Return the paths: the initial state of each, and the indices of its edges."""
+    """Return the paths: the initial state of each, and the indexes of its edges."""
     flow = _Flow(graph)
     flow.spread()
     starts = dict.fromkeys(graph.initial, 0)
@@ -57,7 +57,7 @@ def cover(graph: Acyclic) -> list[tuple[int, list[int]]]:
 
 
 def _walk(graph: Acyclic, first: int, carried: list[int]) -> list[int]:
-    """Take one path off the flow."""
+    """Remove one path from the flow."""
     path: list[int] = []
     at = first
     while graph.leaving[at]:
@@ -69,7 +69,7 @@ def _walk(graph: Acyclic, first: int, carried: list[int]) -> list[int]:
 
 
 def _shortest_from_initial(graph: Acyclic) -> list[int]:
-    """Return for each state the last edge of a shortest way there; -1 for initial states."""
+    """Return for each state the last edge of a shortest path to it; -1 for initial states."""
     came_by = [-2] * len(graph.order)
     reached = list(graph.initial)
     for state in reached:
@@ -84,7 +84,7 @@ def _shortest_from_initial(graph: Acyclic) -> list[int]:
 
 
 def _shortest_to_the_end(graph: Acyclic) -> list[int]:
-    """Return for each state the first edge of a shortest way to a state without successors; -1 for such states."""
+    """Return for each state the first edge of a shortest path to a state without successors; -1 for such states."""
     leads_on = [-1] * len(graph.order)
     length = [0] * len(graph.order)
     for state in reversed(graph.order):
@@ -102,7 +102,7 @@ class _Flow:
         self._graph = graph
         self.carried = [1] * len(graph.edges)
         balance = [0] * len(graph.order)
-        # Both directions: over an edge any amount, back over it its flow beyond 1.
+        # Both directions: any amount forward over an edge, and backward its flow beyond 1.
         self._arcs: list[list[tuple[int, int, bool]]] = [[] for _ in graph.order]
         for number, edge in enumerate(graph.edges):
             balance[edge.target] += 1
@@ -114,7 +114,7 @@ class _Flow:
         self.lacks = [max(0, -balance[state]) for state in range(len(balance))]
 
     def spread(self) -> None:
-        """Lead as much flow as possible from surpluses to deficits."""
+        """Move as much flow as possible from surpluses to deficits."""
         while levels := self._levels():
             tried = [0] * len(self._arcs)
             for state, spare in enumerate(self.spare):
@@ -135,7 +135,7 @@ class _Flow:
         return levels if met else None
 
     def _push(self, first: int, levels: list[int], tried: list[int]) -> bool:
-        """Lead flow from `first` to a deficit along rising levels; `tried` counts the arcs that lead nowhere."""
+        """Move flow from `first` to a deficit along increasing levels; `tried` counts the dead ends."""
         path: list[tuple[int, bool]] = []
         states = [first]
         while states:

@@ -9,19 +9,19 @@ from .tlc_error import TlcError, ValueSyntaxError
 
 
 class ParseFailed(TlcError):
-    """A module that is not there, or not TLA+."""
+    """A missing module, or a file that isn't TLA+."""
 
 
 class ConfigurationFailed(TlcError):
-    """A model that can't be run: a constant unknown or without a value, a property not defined, a syntax error."""
+    """An invalid model: an unknown constant, a constant without a value, an undefined property, or a syntax error."""
 
 
 class AssumptionFailed(TlcError):
-    """An ASSUME of the module that is false under the model's constants."""
+    """An ASSUME of the module that is false for the model's constants."""
 
 
 class DeadlockReached(TlcError):
-    """A state without a successor: `result` has the counts and, in `result.trace`, the way there."""
+    """A state without a successor: `result` contains the counts and, in `result.trace`, the path to the state."""
 
     def __init__(self, message: str, result: Result, *, file: Path | None = None) -> None:
         super().__init__(message, file=file)
@@ -29,13 +29,13 @@ class DeadlockReached(TlcError):
 
 
 class EvaluationFailed(TlcError):
-    """An expression that TLC can't evaluate: `trace` leads to the state where it tried, None if it printed no trace."""
+    """An expression that TLC can't evaluate: `trace` leads to its state, or None without a trace."""
 
     trace: Trace | None = None
 
 
 class StateSpaceTooLarge(TlcError):
-    """More states than `max_distinct` allows, or a set of more elements than TLC holds.
+    """More states than `max_distinct` allows, or a set with more elements than TLC supports.
 
     `progress` is TLC's last report.
     """
@@ -44,51 +44,51 @@ class StateSpaceTooLarge(TlcError):
 
 
 class OutOfMemory(TlcError):
-    """Java had too little memory."""
+    """Java ran out of memory."""
 
 
 class EndedBySignal(TlcError):
-    """Java was ended by a signal: `signal` is its name, such as `SIGTERM`."""
+    """A signal ended Java: `signal` is its name, such as `SIGTERM`."""
 
     signal: str = ""
 
 
 class LimitReached(TlcError):
-    """The system gave Java no more files, threads or room for its files."""
+    """The system refused Java more files, threads or disk space."""
 
 
 class FolderUnusable(TlcError):
-    """A run's files can't be written to the temporary directory, or no more of them."""
+    """A run's files can't be written to the temporary directory."""
 
 
 class TimedOut(TlcError):
-    """The time was up: `progress` is TLC's last report, None if it reported nothing."""
+    """A timeout: `progress` is TLC's last report, None if it reported nothing."""
 
     progress: Progress | None = None
 
 
 class TlcCrashed(TlcError):
-    """TLC, or Java, ended without an answer; `output` is the end of its output."""
+    """TLC, or Java, ended without a result; `output` is the end of its output."""
 
     output: str = ""
 
 
 class MissingJar(TlcError):
-    """No tla2tools.jar on this machine."""
+    """The file tla2tools.jar is missing on this machine."""
 
 
 class MissingJava(TlcError):
-    """No Java at the path given."""
+    """There is no Java at the given path."""
 
 
 class CyclicGraph(TlcError):
-    """A state graph with a cycle, so with infinitely many behaviours; `states` has the indices of states on a cycle."""
+    """A state graph with a cycle, so infinitely many behaviours; `states` has the indexes of states on a cycle."""
 
     states: tuple[int, ...] = ()
 
 
 def unreadable(what: str, error: ValueSyntaxError) -> TlcCrashed:
-    """Return the error for a text of TLC's with a value that can't be read."""
+    """Return the error for a text of TLC with an unreadable value."""
     return TlcCrashed(
         f"{what}, as TLC printed it, can't be read ({error}): keep this value out of the variables, or try another "
         "tla2tools.jar, named by TLA2TOOLS_JAR."

@@ -19,12 +19,12 @@ from .values import TlaValue, parse_state
 class StateGraph:
     """All states of a model and the steps between them.
 
-    Steps that change nothing are left out, so that a model that ends by standing still has a last state.
+    Steps that change nothing are omitted, so a model that ends by stuttering has a last state.
 
     Attributes:
-        states: Every reachable state, in the order in which TLC found them.
-        initial: The indices of the initial states in `states`.
-        edges: The steps. Several actions may lead from one state to the same other state.
+        states: Every reachable state, in TLC's order.
+        initial: The indexes of the initial states in `states`.
+        edges: The steps. Several actions may lead from one state to the same next state.
     """
 
     states: Sequence[Mapping[str, TlaValue]]
@@ -33,7 +33,7 @@ class StateGraph:
 
     @cached_property
     def leaving(self) -> Sequence[Sequence[int]]:
-        """The indices in `edges` of the steps that leave each state."""
+        """The indexes in `edges` of the steps that leave each state."""
         leaving: list[list[int]] = [[] for _ in self.states]
         for number, edge in enumerate(self.edges):
             leaving[edge.source].append(number)
@@ -61,17 +61,17 @@ class StateGraph:
     def count_behaviours(self) -> int:
         """Count the maximal behaviours, without walking them.
 
-        A behaviour is maximal when it starts in an initial state and its last state has no successor. Two that pass
-        the same states by different actions are two.
+        A behaviour is maximal when it starts in an initial state and its last state has no successor. Two behaviours
+        with the same states but different actions count as two.
 
         Raises:
-            CyclicGraph: There are infinitely many.
+            CyclicGraph: There are infinitely many behaviours.
         """
         return sum(self.ways[state] for state in self.initial)
 
     @cached_property
     def ways(self) -> Sequence[int]:
-        """For each state the number of ways to go on to an end. Raises `CyclicGraph` if they are infinitely many."""
+        """Return for each state the number of paths to an end. Raises `CyclicGraph` if the number is infinite."""
         ways = [0] * len(self.states)
         for state in reversed(self.order):
             leaving = self.leaving[state]
@@ -82,7 +82,7 @@ class StateGraph:
         """Yield every maximal behaviour, depth first, in the order of `edges`.
 
         Raises:
-            CyclicGraph: There are infinitely many.
+            CyclicGraph: There are infinitely many behaviours.
         """
         _ = self.order  # raises before the first
         for first in self.initial:
@@ -106,16 +106,16 @@ class StateGraph:
                     path.pop()
 
     def sample(self, count: int, seed: int) -> Iterator[Trace]:
-        """Yield random maximal behaviours, each as likely as any other; all of them if there are no more.
+        """Yield random maximal behaviours with equal probability; all behaviours if there are no more.
 
-        They come in the order of `behaviours`, so that each has much in common with the next.
+        They are sorted like `behaviours`, so that consecutive behaviours share much.
 
         Args:
-            count: The number of behaviours; none comes twice.
+            count: The number of different behaviours.
             seed: The same seed gives the same behaviours.
 
         Raises:
-            CyclicGraph: There are infinitely many.
+            CyclicGraph: There are infinitely many behaviours.
         """
         total = self.count_behaviours()
         generator = random.Random(seed)
@@ -144,12 +144,12 @@ class StateGraph:
         return self._trace(first, path)
 
     def covering(self) -> list[Trace]:
-        """Return the fewest maximal behaviours that together take every edge, and so pass every state.
+        """Return a smallest set of maximal behaviours that together cover every edge, and so every state.
 
-        The same ones every time.
+        The result is the same every time.
 
         Raises:
-            CyclicGraph: There are infinitely many.
+            CyclicGraph: There are infinitely many behaviours.
         """
         return [
             self._trace(first, path)
@@ -164,7 +164,7 @@ class StateGraph:
         return Trace(tuple(steps))
 
     def _cyclic(self, left: set[int]) -> CyclicGraph:
-        # Some of the remaining states only follow a cycle; going backwards stays among states before or on a cycle.
+        # Some of the remaining states only follow a cycle; going backward stays among states before or on a cycle.
         before: dict[int, int] = {}
         for edge in self.edges:
             if edge.source in left and edge.target in left:
@@ -179,7 +179,7 @@ class StateGraph:
         cycle = tuple(reversed(walk[seen[state] :]))
         error = CyclicGraph(
             f"the state graph has a cycle of {len(cycle)} states, so it has infinitely many behaviours: bound the "
-            "model, with a counter for example."
+            "model, for example with a counter."
         )
         error.states = cycle
         return error
@@ -191,7 +191,7 @@ _EDGE = re.compile(rf"(-?\d+) -> (-?\d+)(?: \[(?:[^\"]*,)?{_LABEL})?")
 
 
 def read_dot(lines: Iterable[str]) -> StateGraph:
-    """Read a state graph as `-dump dot,actionlabels` writes it; every distinct value is parsed once."""
+    """Read a state graph in the format of `-dump dot,actionlabels`; every distinct value is parsed once."""
     indices: dict[str, int] = {}
     texts: list[str | None] = []
     initial: list[int] = []
@@ -230,10 +230,10 @@ def read_dot(lines: Iterable[str]) -> StateGraph:
         except ValueSyntaxError as error:
             raise unreadable("a state of the graph", error) from None
     if line.strip() != "}":
-        raise TlcCrashed("the state graph that TLC dumped is cut off: is the disk full? Run it again.")
+        raise TlcCrashed("TLC's dump of the state graph is truncated: is the disk full? Run it again.")
     return StateGraph(states, tuple(initial), list(edges))
 
 
 def _unescaped(label: str) -> str:
-    # The backslashes that stand for themselves are set aside first, so that each other backslash begins an escape.
+    # Escaped backslashes are replaced first, so that each other backslash begins an escape.
     return label.replace("\\\\", "\0").replace("\\n", "\n").replace('\\"', '"').replace("\0", "\\")

@@ -1,4 +1,4 @@
-"""The results of a run of TLC: counts, coverage, and the behaviour that violates a property."""
+"""The results of a run of TLC: counts, coverage, and a counterexample."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple
 from .values import TlaValue
 
 TlcOutcome = Literal["passed", "invariant", "action property", "temporal property", "deadlock"]
-"""The outcome of a run; `deadlock` only in the result that a `DeadlockReached` carries."""
+"""The outcome of a run; `deadlock` occurs only in the result of a `DeadlockReached`."""
 
 Phase = Literal["parsing", "initial states", "searching", "temporal properties", "simulating"]
-"""The present phase of TLC."""
+"""The current phase of TLC."""
 
 
 class Location(NamedTuple):
-    """A stretch of a TLA+ module; lines and columns count from 1, the end is included."""
+    """A range of a TLA+ module; lines and columns count from 1, and the end is inclusive."""
 
     module: str
     line: int
@@ -34,8 +34,8 @@ class Location(NamedTuple):
 class Step(NamedTuple):
     """A state of a behaviour, and the action that led to it.
 
-    `number` counts from 1. `action` is "Initial" for the first, and None if TLC doesn't name it (simulation).
-    `location` is the action's place in its module, None for the first and if TLC doesn't report it.
+    `number` counts from 1. `action` is "Initial" for the first state, and None if TLC doesn't name the action
+    (simulation). `location` is the action's place in its module; None for the first state, or if TLC doesn't report it.
     """
 
     number: int
@@ -48,8 +48,8 @@ class Step(NamedTuple):
 class Trace:
     """A behaviour, from an initial state on.
 
-    It ends with its last step, or goes on for ever in one of two ways: `loop` is the number of the step that it
-    returns to (by `loop_action`), and where `stutters` is true it stays in its last state.
+    It ends with its last step, or continues for ever in one of two ways: `loop` is the number of the step that it
+    returns to (by `loop_action`); if `stutters` is true, it stays in its last state.
     """
 
     steps: tuple[Step, ...]
@@ -73,9 +73,9 @@ class ActionCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """TLC's progress, by its own reports, which come about every minute and at the start of each phase.
+    """TLC's progress, as it reports about every minute and at the start of each phase.
 
-    `seconds` is the time since the run was started.
+    `seconds` is the time since the start of the run.
     """
 
     phase: Phase
@@ -88,21 +88,21 @@ class Progress:
 
 @dataclass(frozen=True)
 class Result:
-    """The answer of a run.
+    """The result of a run.
 
     Attributes:
         outcome: "passed", or the kind of the violated property.
-        violated: The name of the violated invariant or property. None if nothing is violated, or TLC doesn't say
-            which: it names no temporal property, so that is known only if the model has just one.
-        trace: The behaviour that shows the violation.
-        distinct: The number of distinct states; as far as TLC went, if something is violated. 0 if TLC stopped at an
-            initial state, before it counted.
-        generated: The number of generated states, repetitions included.
-        left_on_queue: The number of states still to be explored: 0 after an exhaustive search.
-        depth: The number of states on the longest of the shortest paths.
-        seconds: The time of the whole run, the start of Java included.
-        coverage: The coverage by action, if it was asked for; the initial predicate is among them.
-        warnings: TLC's warnings, a text each.
+        violated: The name of the violated invariant or property. None if nothing is violated, or TLC doesn't name the
+            property. TLC names no temporal property, so it is known only if the model has just one.
+        trace: The behaviour that violates the property.
+        distinct: The number of distinct states, up to the violation if there is one; 0 if TLC stopped at an initial
+            state, before counting.
+        generated: The number of generated states, including repetitions.
+        left_on_queue: The number of unexplored states: 0 after an exhaustive search.
+        depth: The largest distance of a state from the initial states, in states.
+        seconds: The time of the whole run, including Java's start.
+        coverage: The coverage by action, if requested, including the initial predicate.
+        warnings: TLC's warnings, one string each.
     """
 
     outcome: TlcOutcome
@@ -124,9 +124,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of a simulation, and the `behaviours` that it walked.
+    """The result of a simulation, and its random `behaviours`.
 
-    If a property is violated, the simulation ends there, and `result.trace` is the behaviour that violates it.
+    If a property is violated, the simulation ends, and `result.trace` is the violating behaviour.
     """
 
     result: Result

@@ -41,30 +41,30 @@ def check(
 ) -> Result:
     """Explore every state of `model` and return whether its properties hold.
 
-    A violated invariant or property is a result. With one worker the trace of an invariant is a shortest one, and
+    A violated invariant or property is a result. With one worker the trace of an invariant is as short as possible, and
     counts are the same in every run.
 
     Args:
         model: The model.
         tools: Java and the jar.
-        workers: The number of threads that explore; "auto" takes one for each processor.
-        timeout: The seconds after which the run is stopped; None lets it run.
-        memory_mb: The most heap for Java, in MiB; None leaves it to Java, which takes a quarter of the machine's.
-        max_distinct: The most distinct states; None sets no bound.
-        coverage: Whether to count how often each action is taken; it slows TLC down.
-        progress: Called with each report of TLC's; the run is stopped when it raises.
+        workers: The number of threads that explore; "auto" uses one per processor.
+        timeout: The timeout (s); None for no timeout.
+        memory_mb: The largest heap of Java, in MiB; None for Java's default, a quarter of the machine's memory.
+        max_distinct: The largest number of distinct states; None for no limit.
+        coverage: Whether to count how often each action is taken; this slows TLC down.
+        progress: Called with each progress report of TLC; the run stops if it raises.
 
     Raises:
-        TlcError: The run gave no answer; its subclasses say why. `DeadlockReached` is one of them, and has a result.
+        TlcError: The run failed; its subclasses say why. `DeadlockReached` is such a subclass, and contains a result.
     """
-    # TLC 2.15 has no -workers auto.
+    # TLC 2.15 lacks -workers auto.
     arguments = [
         "-workers",
         str(_processors() if workers == "auto" else workers),
         *(["-coverage", "1"] if coverage else []),
-        # Otherwise liveness is checked at times that depend on the machine's speed, and so do the counts.
+        # Otherwise TLC checks liveness at times that depend on the machine's speed, and so do the counts.
         *("-lncheck", "final"),
-        # Otherwise TLC draws a seed each time, and so reports any of several counterexamples to a temporal property.
+        # Otherwise TLC draws a seed each time, and may report any of several counterexamples to a temporal property.
         *("-fp", "0"),
     ]
     with _executed(model, tools, arguments, timeout, memory_mb, max_distinct, progress) as (case, output, _):
@@ -81,26 +81,26 @@ def simulate(
     timeout: float | None = None,
     progress: OnProgress | None = None,
 ) -> Simulation:
-    """Walk `behaviours` random behaviours of at most `depth` states each, the same for the same seed.
+    """Walk `behaviours` random behaviours of at most `depth` states each; the same seed gives the same behaviours.
 
-    TLC 2.15 doesn't name the actions of the behaviours that it walks, so their steps have None for it; the steps of a
-    trace that violates a property have names.
+    TLC 2.15 doesn't name the actions of these behaviours, so their steps' actions are None; the steps of a violating
+    trace have names.
 
     Args:
         model: The model; its invariants and properties are checked along the way.
         tools: Java and the jar.
         behaviours: The number of behaviours.
-        depth: The most states in a behaviour.
+        depth: The largest number of states in a behaviour.
         seed: The seed of the random choices.
-        timeout: The seconds after which the run is stopped; None lets it run.
-        progress: Called with each report of TLC's; the run is stopped when it raises.
+        timeout: The timeout (s); None for no timeout.
+        progress: Called with each progress report of TLC; the run stops if it raises.
 
     Raises:
         TlcError: As for `check`.
     """
     if behaviours < 1 or depth < 1:
         raise ConfigurationFailed(f"behaviours={behaviours} and depth={depth} must both be at least 1.")
-    # The file's name is relative, because TLC takes a comma in it for its end.
+    # The file's name is relative, because TLC treats a comma in a path as its end.
     arguments = ["-simulate", f"file=walk,num={behaviours}", "-depth", str(depth), "-seed", str(seed)]
     with _executed(model, tools, arguments, timeout, None, None, progress) as (case, output, folder):
         result = conclude(case, output, exhaustive=False)
@@ -122,15 +122,15 @@ def state_graph(
 ) -> StateGraph:
     """Return all states of `model` and the steps between them.
 
-    No invariant, property or deadlock is checked, so that the graph is whole. Symmetry and view of the configuration
-    are left out: under them a step of the graph need not be a step of the model.
+    No invariant, property or deadlock is checked, so the graph is complete. The configuration's symmetry and view are
+    ignored, because with them a step of the graph may not be a step of the model.
 
     Args:
         model: The model.
         tools: Java and the jar.
-        timeout: The seconds after which the run is stopped; None lets it run.
-        max_distinct: The most distinct states; None sets no bound.
-        progress: Called with each report of TLC's; the run is stopped when it raises.
+        timeout: The timeout (s); None for no timeout.
+        max_distinct: The largest number of distinct states; None for no limit.
+        progress: Called with each progress report of TLC; the run stops if it raises.
 
     Raises:
         TlcError: As for `check`.
@@ -168,7 +168,7 @@ def _executed(
     progress: OnProgress | None,
     drop: Sequence[str] = (),
 ) -> Iterator[tuple[RunFacts, TlcOutput, Path]]:
-    """Run TLC to its end, and yield its output while the folder with its files is there."""
+    """Run TLC to its end, and yield its output while its folder of files exists."""
     began = time.monotonic()
     find_java(tools)
     check_jar(tools)
@@ -226,10 +226,10 @@ def _walk_number(path: Path) -> list[int]:
 
 
 def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
-    """Read one behaviour as `-simulate file=` writes it."""
+    """Read one behaviour in the format of `-simulate file=`."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if not _CLOSING.search(text):
-        raise TlcCrashed(f"the behaviour that TLC wrote to {path.name} is cut off: is the disk full? Simulate again.")
+        raise TlcCrashed(f"TLC's behaviour in {path.name} is truncated: is the disk full? Simulate again.")
     # The number, the text up to the next number, and so on.
     parts = _WALK_STATE.split(_CLOSING.sub("", text))[1:]
     try:
@@ -242,5 +242,5 @@ def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
 
 
 def _plain(part: str) -> str:
-    """Return a state without the comments that newer versions of TLC write between states."""
+    """Return a state without the comments that newer TLC versions write between states."""
     return "\n".join(line for line in part.strip().split("\n") if not line.startswith("\\*")).strip()

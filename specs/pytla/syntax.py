@@ -1,7 +1,7 @@
-"""A module as SANY, the parser of the TLA+ tools, has parsed it: definitions whose names are resolved.
+"""A module as parsed by SANY, the parser of the TLA+ tools: definitions with resolved names.
 
-SANY writes XML (`tla2sany.xml.XMLExporter`); `parse_module` turns that into a small tree. Standard modules are not
-part of it: an operator of theirs is known by its name, as the built-in ones are.
+SANY writes XML (`tla2sany.xml.XMLExporter`); `parse_module` converts that to a small tree. The tree contains no
+standard modules: their operators are known by name, like built-in operators.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STANDARD = ("Naturals", "Integers", "Sequences", "FiniteSets", "TLC", "Reals", "
 """The modules whose operators are known by name."""
 
 SECONDS = 120
-"""How long SANY may take (s): it takes one."""
+"""SANY's timeout (s); it usually needs one second."""
 
 SymbolKind: TypeAlias = Literal["built-in", "defined", "constant", "variable", "parameter"]
 _KINDS: Mapping[str, SymbolKind] = {
@@ -51,14 +51,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    r"""An operator with its operands; one without operands is a name.
+    r"""An operator with its operands; without operands it is a name.
 
     Attributes:
-        operator: Its name: `$FcnApply`, `\land`, `Len`, `Send`; of a parameter or a definition in a LET its identity.
+        operator: Its name: `$FcnApply`, `\land`, `Len`, `Send`; for a parameter or a definition in a LET, its identity.
         kind: What it is.
         operands: Its operands, in order.
         bounds: The parameters that it binds, each with its set.
-        level: 0 for a constant, 1 where it has variables, 2 where it has primes, 3 for a temporal formula.
+        level: 0 for a constant, 1 with variables, 2 with primes, 3 for a temporal formula.
         location: Where it stands.
     """
 
@@ -100,12 +100,12 @@ class TlaDefinition(NamedTuple):
 
 @dataclass(frozen=True)
 class Syntax:
-    """A module and those that it extends.
+    """A module and its extended modules.
 
     Attributes:
         constants: The constants' names, in the order of their declaration.
-        variables: The variables' names, likewise.
-        definitions: By identity; see `named`.
+        variables: The variables' names, in the order of their declaration.
+        definitions: The definitions by identity; see `named`.
         parameters: The name of each parameter, by identity.
     """
 
@@ -118,7 +118,7 @@ class Syntax:
         """Find a definition of the module by its name.
 
         Raises:
-            KeyError: The module defines no such name.
+            KeyError: The module doesn't define this name.
         """
         for definition in self.definitions.values():
             if definition.name == name:
@@ -127,16 +127,16 @@ class Syntax:
 
 
 def parse_module(module: Path, tools: Tools) -> Syntax:
-    """Parse a module and those that it extends, from its folder, with SANY.
+    """Parse a module and its extended modules, from its folder, with SANY.
 
     Raises:
-        ParseFailed: The module isn't TLA+; SANY's message is in it.
+        ParseFailed: The module isn't TLA+; the message contains SANY's message.
         TimedOut: SANY takes more than 120 s.
         MissingJava: There is no Java at the path given.
-        MissingJar: The jar isn't there, or is damaged.
+        MissingJar: The jar is missing or damaged.
     """
     check_jar(tools)
-    # -o: offline, for else the schema is fetched from a site that is gone.
+    # -o means offline: otherwise SANY fetches the schema from a site that no longer exists.
     arguments = ["-o", "-I", str(module.parent.resolve()), str(module.resolve())]
     with private_folder() as folder, started(tools, folder, (), arguments, "tla2sany.xml.XMLExporter") as java:
         try:
@@ -162,7 +162,7 @@ def _message(lines: list[str]) -> str:
 
 
 class _Reader:
-    """Turns SANY's XML into the tree."""
+    """Converts SANY's XML to the tree."""
 
     def __init__(self, root: ElementTree.Element) -> None:
         context = root.find("context")
@@ -211,7 +211,7 @@ class _Reader:
             case "OpArgNode":
                 return self._reference(node.find("argument"), _location(node))
         where = _location(node)
-        raise ParseFailed(f"{where}: a {node.tag} isn't read here: write it without", line=where.line)
+        raise ParseFailed(f"{where}: a {node.tag} isn't supported: rewrite the expression without it", line=where.line)
 
     def _reference(self, argument: ElementTree.Element | None, location: Location) -> Apply:
         assert argument is not None

@@ -1,4 +1,4 @@
-"""The error that every failed run of TLC raises, and the error for a text that isn't a value."""
+"""The error of every failed run of TLC, and the error for a text that isn't a value."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 class TlcError(Exception):
-    """A run that gave no answer: the message has the location, the cause and the remedy.
+    """A failed run: the message contains the location, the cause and the remedy.
 
-    `file` is the user's file, `module` the TLA+ module, `line` and `column` count from 1; each is None where unknown.
+    `file` is the user's file, `module` the TLA+ module; `line` and `column` count from 1. Each is None if unknown.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class TlcError(Exception):
 
 
 class ValueSyntaxError(TlcError, ValueError):
-    """A text that isn't a value of TLC: `line` and `column`, from 1, are the place in that text."""
+    """A text that isn't a TLC value: `line` and `column`, from 1, are the location in that text."""
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {message}", line=line, column=column)

@@ -1,9 +1,9 @@
 """TLA+ values as Python values, in TLC's notation.
 
 A set is a `frozenset`, a sequence or tuple a `tuple`, any other function a `Function`; a record is a `Function` whose
-keys are strings. In TLA+ a sequence is a function over 1..n: the two are equal here, too.
+keys are strings. In TLA+ a sequence is a function over 1..n, and here the two are equal, too.
 
-Python holds that `True == 1`. TLC refuses to compare the two, so no set and no function of its has both.
+In Python `True == 1`. TLC refuses to compare the two, so no TLC set or function contains both.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import TypeAlias, Union
 from .tlc_error import ValueSyntaxError
 
 MAX_INTERVAL = 1_000_000
-"""The most elements of an interval that are read: TLC's own bound for sets."""
+"""The largest number of elements of an interval, which is TLC's limit for sets."""
 
 MAX_DEPTH = 100
-"""The most levels of values within values."""
+"""The largest depth of nested values."""
 
 MAX_DIGITS = 100
-"""The most digits of a number, far more than TLC's numbers have."""
+"""The largest number of digits of a number, far more than TLC's numbers have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelValue:
-    """A value that is equal to itself alone, known by its name."""
+    """A value that is only equal to itself, identified by its name."""
 
     name: str
 
@@ -36,9 +36,9 @@ class ModelValue:
 
 
 class Function(Mapping["TlaValue", "TlaValue"]):
-    """A function with a finite domain, immutable and hashable: `f[x]` applies it, iteration gives its domain.
+    """A function with a finite domain, immutable and hashable: `f[x]` applies it, iteration yields its domain.
 
-    Equal to any mapping of the same items, and to a tuple if its domain is 1..n.
+    It is equal to any mapping with the same items, and to a tuple if its domain is 1..n.
     """
 
     __slots__ = ("_hash", "_items")
@@ -84,34 +84,34 @@ class Function(Mapping["TlaValue", "TlaValue"]):
             if index not in self._items:
                 return None
             found.append(self._items[index])
-        # True is the key 1 to Python, but no index of a sequence.
+        # In Python True equals the key 1, but it isn't an index of a sequence.
         return None if any(isinstance(key, bool) for key in self._items) else tuple(found)
 
 
 TlaValue: TypeAlias = Union[bool, int, str, ModelValue, "frozenset[TlaValue]", "tuple[TlaValue, ...]", Function]
-"""A value of a variable or a constant of TLA+."""
+"""The value of a TLA+ variable or constant."""
 
 
 def parse_value(text: str) -> TlaValue:
-    """Return the value that `text` writes in TLC's notation, on one line or several.
+    """Return the value of `text`, which is in TLC's notation, on one or several lines.
 
     Raises:
-        ValueSyntaxError: The text isn't a value; nor is an interval of more than `MAX_INTERVAL` elements.
+        ValueSyntaxError: The text isn't a value, or contains an interval of more than `MAX_INTERVAL` elements.
     """
     return _Parser(text).whole()
 
 
 def parse_state(text: str, known: dict[str, tuple[str, TlaValue]] | None = None) -> dict[str, TlaValue]:
-    r"""Return the variables of a state as TLC prints it: `/\ a = 1` and `/\ b = <<>>` a line each, or only `a = 1`.
+    r"""Return the variables of a state in TLC's notation: `/\ a = 1` and `/\ b = <<>>` on a line each, or only `a = 1`.
 
-    `known` remembers parsed values by their text: pass the same dictionary to read many states quickly.
+    `known` caches parsed values by their text; pass the same dictionary to read many states quickly.
 
     Raises:
-        ValueSyntaxError: The text isn't a state; with the line in `text`.
+        ValueSyntaxError: The text isn't a state; the error contains the line in `text`.
     """
     known = {} if known is None else known
     state: dict[str, TlaValue] = {}
-    # A long value goes on over indented lines, and a string has no line break in it: so a conjunct starts at `/\`.
+    # A long value continues on indented lines, and strings contain no line breaks, so a conjunct starts at `/\`.
     start = len(text) - len(text.lstrip())
     for part in re.split(r"\n(?=/\\ )", text.strip()):
         found = known.get(part)
@@ -123,7 +123,7 @@ def parse_state(text: str, known: dict[str, tuple[str, TlaValue]] | None = None)
 
 
 def to_tla(value: TlaValue) -> str:
-    """Return `value` in TLC's notation, on one line; `parse_value` reads it back. Equal sets give equal texts.
+    """Return `value` in TLC's notation, on one line; `parse_value` is the inverse. Equal sets have equal texts.
 
     Raises:
         TypeError: It isn't a `Value`.
@@ -195,14 +195,14 @@ def _function_to_tla(function: Function) -> str:
 
 
 def _sortable(value: TlaValue) -> tuple[bool, int, str]:
-    """Return a sort key for any value, with its text: integers by size, then all others by their text."""
+    """Return a sort key for any value and its text: integers by size, then all other values by text."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (False, value, str(value))
     return (True, 0, to_tla(value))
 
 
 class _Unreadable(Exception):
-    """A syntax error at an offset, before the text that it is part of is known."""
+    """A syntax error at an offset, raised before the surrounding text is known."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -215,7 +215,7 @@ class _Unreadable(Exception):
 
 
 class _Parser:
-    """Reads a value, by recursive descent."""
+    """Parses a value by recursive descent."""
 
     def __init__(self, text: str, start: int = 0) -> None:
         self._text = text
@@ -272,7 +272,7 @@ class _Parser:
             return token == "TRUE" if token in ("TRUE", "FALSE") else ModelValue(token)
         if kind == "sign" and token in ("{", "<<", "[", "("):
             if self._depth == MAX_DEPTH:
-                raise _Unreadable(f"more than {MAX_DEPTH} values lie in each other", self._start)
+                raise _Unreadable(f"values are nested more than {MAX_DEPTH} levels deep", self._start)
             self._depth += 1
             value = self._compound(token)
             self._depth -= 1
@@ -299,7 +299,7 @@ class _Parser:
 
         def character(escape: re.Match[str]) -> str:
             if escape[1] not in _UNESCAPES:
-                raise _Unreadable(f"TLA+ has no escape {escape[0]!r}", start)
+                raise _Unreadable(f"the escape {escape[0]!r} doesn't exist in TLA+", start)
             return _UNESCAPES[escape[1]]
 
         return re.sub(r"\\(.)", character, token[1:-1])
@@ -362,7 +362,7 @@ class _Parser:
                 break
             self._advance()
         self._take(")")
-        # If both sides of @@ have an argument, the left side counts.
+        # If both sides of @@ contain an argument, the left side counts.
         function = Function(reversed(pairs)) if len({p[0] for p in pairs}) < len(pairs) else Function(pairs)
         sequence = function.as_sequence()
         return function if sequence is None else sequence

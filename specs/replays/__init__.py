@@ -1,1 +1,1 @@
-"""The replays of each specification's behaviours: a file a module, by its operator's name."""
+"""The replays of each specification's behaviours: one file per module, named after its operator."""

@@ -1,4 +1,4 @@
-"""Parts that the replays of all modules share: actions, and the comparison of two states."""
+"""Parts shared by the replays of all modules: actions, and the comparison of two states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Action(NamedTuple):
     """The action of a step of a behaviour.
 
     Attributes:
-        line: The line of a history that does the same.
+        line: The equivalent line of a history.
         overtaken: The number of older messages on its route that a delivery overtakes; 0 except for a mutant.
     """
 
@@ -31,24 +31,24 @@ class Action(NamedTuple):
 
 
 class Machine(Protocol):
-    """The code that replays a behaviour. If behaviours branch, `copy.deepcopy` makes a machine for each."""
+    """The code that replays a behaviour. If behaviours branch, `copy.deepcopy` copies the machine for each."""
 
     def take(self, action: Action) -> object:
-        """Take a step's action."""
+        """Execute a step's action."""
 
     def seen(self) -> Mapping[str, Any]:
-        """Return the state by its parts, as `ModuleReplay.expected` does of the model."""
+        """Return the state by its parts, like the model's state in `ModuleReplay.expected`."""
 
 
 class ReferenceMachine(Generic[AnyBehaviour]):
-    """A behaviour of the reference, or a mutant of one, on which actions are taken."""
+    """A behaviour of the reference, or a mutant of it, that executes actions."""
 
     def __init__(self, behaviour: AnyBehaviour, clock: Clock) -> None:
         self.behaviour, self.clock = behaviour, clock
         self.outputs: list[Output] = []
 
     def take(self, action: Action) -> list[Output]:
-        """Take a step's action, and return the emitted outputs."""
+        """Execute a step's action, and return the outputs."""
         if isinstance(action.line, Record):
             emitted = self.behaviour.arrive(action.line)
         else:
@@ -62,26 +62,26 @@ class ReferenceMachine(Generic[AnyBehaviour]):
 
 
 class NotInModule(Exception):
-    """A value or a step that the module doesn't have; the message names it."""
+    """An unknown value or step of the module; the message names it."""
 
 
 class ModuleReplay(ABC):
-    """The replay of a module's behaviours, under the constants of a model.
+    """The replay of a module's behaviours, for the constants of a model.
 
     Attributes:
         module: The module's name.
         variables: Its variables.
-        actions: Its actions by name; empty if a step is known by its states alone.
-        operator: The operator that it is about.
-        options: Its options, as in a history file.
+        actions: The module's actions by name; empty if the states identify a step.
+        operator: The operator that the module specifies.
+        options: The operator's options, as in a history file.
         clock: The clock, as in a history file.
 
     Args:
         constants: The constants of the model.
-        names: The constants that must be there.
+        names: The required constants.
 
     Raises:
-        BadInput: A constant is missing; the message names the first one.
+        BadInput: A constant is missing; the message names the first missing constant.
     """
 
     module: ClassVar[str]
@@ -98,10 +98,10 @@ class ModuleReplay(ABC):
 
     @abstractmethod
     def machine(self) -> Machine:
-        """Start a reference, with the mutant that the constants name, if they do."""
+        """Return a new reference, with the mutant that the constants name, if any."""
 
     def expected(self, step: Step) -> Mapping[str, Any]:
-        """Return the model's state after a step, part by part, each named as in a message.
+        """Return the model's state after a step, part by part, with the names of messages.
 
         Raises:
             BadInput: The state isn't a state of the module.
@@ -114,13 +114,13 @@ class ModuleReplay(ABC):
         except NotInModule as error:
             raise self._unreadable(step, str(error)) from None
         except (AttributeError, IndexError, KeyError, TypeError) as error:
-            raise self._unreadable(step, f"a value is none of the module's ({error!r})") from None
+            raise self._unreadable(step, f"a value isn't one of the module's ({error!r})") from None
 
     def action(self, before: Step, after: Step) -> Action:
         """Read a step's action from the states before and after it.
 
         Raises:
-            BadInput: No action of the module makes this step.
+            BadInput: No action of the module has this effect.
         """
         if self.actions and after.action is not None and after.action not in self.actions:
             raise self._unreadable(after, "the module has no such action")
@@ -140,19 +140,19 @@ class ModuleReplay(ABC):
     def _mutant(self, constants: ModelConstants, mutants: Iterable[str]) -> str:
         mutant, known = str(constants["Mutant"]), list(mutants)
         if mutant not in known:
-            raise BadInput(f"no mutant of {self.module} is {mutant!r}: use one of {', '.join(known)}")
+            raise BadInput(f"{self.module} has no mutant {mutant!r}: use one of {', '.join(known)}")
         return mutant
 
     def _unreadable(self, step: Step, why: str) -> BadInput:
         number = f"step {step.number}" + (f" ({step.action})" if step.action else "")
-        return BadInput(f"{number}: {why}: replay the behaviours of {self.module} alone, as TLC gives them")
+        return BadInput(f"{number}: {why}: replay only behaviours of {self.module}, unchanged from TLC")
 
 
 def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]]:
-    """Return the steps of a behaviour with their actions, without the initial state and steps that do nothing.
+    """Return a behaviour's steps with their actions, without the initial state and steps that change nothing.
 
     Raises:
-        BadInput: A step can't be read.
+        BadInput: A step is unreadable.
     """
     for before, after in zip(trace.steps, trace.steps[1:], strict=False):
         if not is_stuttering(before, after):
@@ -160,12 +160,12 @@ def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]
 
 
 def is_stuttering(before: Step, after: Step) -> bool:
-    """Return whether a step does nothing, as at the end of a behaviour: TLC calls it Finished, or doesn't name it."""
+    """Return whether a step changes nothing, as at the end of a behaviour; TLC calls it Finished, if anything."""
     return after.action in (None, "Finished") and after.state == before.state
 
 
 class DifferingPart(NamedTuple):
-    """A difference between two states: the part, and both values there (None: nothing)."""
+    """A difference between two states: the part, and both values (None for a missing value)."""
 
     what: str
     ours: Any
@@ -173,7 +173,7 @@ class DifferingPart(NamedTuple):
 
 
 def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> DifferingPart | None:
-    """Return the first part in which two states differ; in a part with rows the first row."""
+    """Return the first part in which two states differ; in a part with rows, the first row."""
     for part, expected in model.items():
         seen = ours[part]
         if seen == expected:

@@ -1,8 +1,8 @@
 """Replay behaviours of `ForeignKeyJoin.tla` as histories with manual delivery, on the reference's protocol.
 
-TLC names no parameters, so a step's action is read from the states before and after it. A left row is the value
-`{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The model's hash of a row is the row; the
-reference's digests are converted back to rows to be compared with it.
+TLC doesn't report parameters, so a step's action is derived from the states before and after it. A left row is the
+value `{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The model's hash of a row is the row
+itself; the reference's digests are converted back to rows for the comparison.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ OPERATOR = "foreign_key_join"
 LEFT_ROW = ("version", "foreign_key")
 RIGHT_ROW = ("version", "key")
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
-"""The operator's options, and the constants with the same meaning."""
+"""The operator's options, with the constants of the same meaning."""
 MAY_CHANGE = {
     "left change": {"left", "subscriptions", "result", "left_changes", "together"},
     "right change": {"right", "responses", "right_changes", "together"},
     "subscription": {"subscriptions", "subscribed", "responses"},
     "response": {"responses", "result"},
 }
-"""The variables that each kind of action may change; the module leaves all others as they are."""
+"""The variables that each kind of action may change; all others stay unchanged."""
 _ACTIONS = {
     "UpdateLeft": "left change",
     "DeleteLeft": "left change",
@@ -54,10 +54,10 @@ _KEPT_STATES = 50_000
 class ForeignKeyJoinReplay(ModuleReplay):
     """Reads behaviours of `ForeignKeyJoin.tla`, under the constants of a model.
 
-    It has a method for each kind of value in a state, so it has many: all of them need the constants.
+    It has a method for each kind of value in a state, because all of them need the constants.
 
     Raises:
-        BadInput: A constant is missing or isn't one of the module's values.
+        BadInput: A constant is missing or has a value outside the module.
     """
 
     module = MODULE
@@ -74,25 +74,25 @@ class ForeignKeyJoinReplay(ModuleReplay):
             named["protocol"], _ = KAFKA[self.code]
         self.options = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
         self.join: ForeignKeyJoin = operator_named(OPERATOR).declare(self.options)
-        # States are shared between the behaviours of a graph, so each is read once; it is kept, for ids are used again.
+        # Behaviours of a graph share states, so each state is read once; it is kept, because ids are reused.
         self._states: dict[int, tuple[SpecState, Mapping[str, Any]]] = {}
         self._steps: dict[tuple[int, int], tuple[SpecState, SpecState, Action]] = {}
 
     def _code(self, protocol: str) -> str:
-        """Return the code with these behaviours: a mutant's name or a Kafka's; `none` for the reference's protocol."""
+        """Return the code with these behaviours: a mutant's name, a Kafka protocol, or `none` for the reference's."""
         if protocol not in KAFKA:
             return self.mutant
         if self.mutant != "none":
-            raise BadInput(f"{MODULE} has no mutant of the protocol {protocol!r}: leave one of the constants as it was")
+            raise BadInput(f"{MODULE} has no mutant of the protocol {protocol!r}: override only one of the constants")
         return protocol
 
     @property
     def is_right(self) -> bool:
-        """Return whether the code is right: no mutant, not Kafka's, and every left change is answered."""
+        """Return whether the code is right: no mutant, not Kafka's, and with a response to every left change."""
         return self.code == "none" and self.join.answers_all
 
     def machine(self) -> ProtocolMachine:
-        """Start the protocol: the reference's, or the mutant or the Kafka that the constants name."""
+        """Return a new protocol: the reference's, or the mutant or Kafka protocol that the constants name."""
         return ProtocolMachine(self.join, KAFKA[self.code][1] if self.code in KAFKA else MUTANTS[self.code])
 
     def expected(self, step: Step) -> Mapping[str, Any]:
@@ -117,7 +117,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         return known[2]
 
     def joined(self, step: Step) -> dict[Key, list[Row]]:
-        """Return the right result after a step, by the tables alone (the module's `JoinOf`)."""
+        """Return the right result after a step, from the tables alone (the module's `JoinOf`)."""
         parts = self.expected(step)
         return join_of(self.join, parts["left table"], parts["right table"])
 
@@ -153,12 +153,12 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
     def _routes(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
         if not isinstance(function, Mapping):
-            raise NotInModule(f"{function} is no function of keys")
+            raise NotInModule(f"{function} isn't a function of keys")
         return [(WITHOUT_KEY if key == self.none else self._key(key), value) for key, value in function.items()]
 
     def _items(self, function: TlaValue) -> list[tuple[Key, TlaValue]]:
         if not isinstance(function, Mapping):
-            raise NotInModule(f"{function} is no function of keys")
+            raise NotInModule(f"{function} isn't a function of keys")
         return [(self._key(key), value) for key, value in function.items()]
 
     def _key(self, key: TlaValue) -> Key:
@@ -171,7 +171,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             return None
         version, key = _fields(value, fields)
         if isinstance(version, bool) or not isinstance(version, int):
-            raise NotInModule(f"the version {version} is no number")
+            raise NotInModule(f"the version {version} isn't a number")
         return {fields[0]: version, fields[1]: None if key == self.none else self._key(key)}
 
     def _pair(self, value: TlaValue) -> list[Row] | None:
@@ -204,12 +204,10 @@ class ForeignKeyJoinReplay(ModuleReplay):
         ]
         if len(causes) != 1:
             what = " and ".join(kind if route is None else _shown(route) for kind, route in causes)
-            raise NotInModule(
-                f"several things happen at once, {what}" if causes else "nothing happens that an action does"
-            )
+            raise NotInModule(f"several actions happen at once, {what}" if causes else "no action has this effect")
         kind, route = causes[0]
         if _ACTIONS.get(after.action or "", kind) != kind:
-            raise NotInModule(f"it does what a {kind} does")
+            raise NotInModule(f"it has the effect of a {kind}")
         for name in sorted(self.variables - MAY_CHANGE[kind]):
             if old[name] != new[name]:
                 raise NotInModule(f"a {kind} changes {name}")
@@ -228,7 +226,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         return Action(Record(side, key, now[table].get(key), count))
 
     def _unsaid_left(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
-        """Return the left key of a change that leaves its row as it is, from the change's other effects."""
+        """Return the left key of a change that leaves its row unchanged, from the change's other effects."""
         for route, message in _sent(was, now):
             if route[0] == "subscription":
                 return str(message["key"])
@@ -236,7 +234,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             if was["result"].get(key) != now["result"].get(key):
                 return key
         for key in keys:
-            # A row without foreign key, with no output: whichever row it was, the states are the same.
+            # A row without a foreign key and without output: the states are the same for any row.
             row = now["left table"].get(key)
             silent = (
                 self.code in KAFKA
@@ -248,14 +246,14 @@ class ForeignKeyJoinReplay(ModuleReplay):
         raise NotInModule("it doesn't show which left row was changed")
 
     def _unsaid_right(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
-        """Return the right key of a change that leaves its row as it is, from its messages."""
+        """Return the right key of a change that leaves its row unchanged, from its messages."""
         answers = {route: message["brings"] for route, message in _sent(was, now)}
         for (_, source, _), row in sorted(answers.items(), key=str):
             if row is not None:
                 return str(row["key"])
             if source not in now["right table"]:
                 return source
-        # It was sent to nobody, or a prefix scan sent it to wrong rows for a row that isn't there.
+        # It was sent to no row, or a prefix scan sent it to wrong rows for a missing row.
         subscribed = {to for to, _ in was["subscribed"]}
         absent = [key for key in keys if key not in now["right table"]]
         for key in [*(key for key in keys if not answers and key not in subscribed), *absent]:
@@ -265,7 +263,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
 def _fields(value: TlaValue, names: Sequence[str]) -> list[TlaValue]:
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise NotInModule(f"{value} is no record of {', '.join(names)}")
+        raise NotInModule(f"{value} isn't a record of {', '.join(names)}")
     return [value[name] for name in names]
 
 
@@ -295,7 +293,7 @@ def _shown(route: Route) -> str:
 
 
 class ProtocolMachine:
-    """The reference's protocol, or a mutant of it, on which actions are taken."""
+    """The reference's protocol, or a mutant of it, that executes actions."""
 
     def __init__(self, join: ForeignKeyJoin, protocol: type[Protocol] = Protocol) -> None:
         self.join = join
@@ -304,7 +302,7 @@ class ProtocolMachine:
         self.rows: dict[bytes | None, Row] = {None: None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ProtocolMachine:
-        """Copy the parts that change, and share rows and messages, which don't change."""
+        """Copy the parts that change, and share the immutable rows and messages."""
         twin, protocol = copy(self), copy(self.protocol)
         twin.protocol, twin.result, twin.rows = protocol, dict(self.result), dict(self.rows)
         protocol.clock, protocol.left, protocol.right = copy(protocol.clock), copy(protocol.left), copy(protocol.right)
@@ -315,7 +313,7 @@ class ProtocolMachine:
         return twin
 
     def take(self, action: Action) -> list[Output]:
-        """Take a step's action, and return the emitted outputs."""
+        """Execute a step's action, and return the outputs."""
         line = action.line
         emitted: Sequence[Output] = []
         if isinstance(line, Record):
@@ -373,7 +371,7 @@ def joined(join: ForeignKeyJoin, left: Row, right: Row) -> list[Row] | None:
     Args:
         join: The definition of the join.
         left: The left row; None for none.
-        right: The right row that it names; None for none.
+        right: The right row of its foreign key; None for none.
     """
     if left is None:
         return None
@@ -396,14 +394,14 @@ def join_of(join: ForeignKeyJoin, left: Mapping[Key, Row], right: Mapping[Key, R
 
 
 class Broken(NamedTuple):
-    """A property that the code breaks: its name in the module, and the arrival after which it is broken, from 0."""
+    """A property that the code violates: its name in the module, and the arrival of the violation, from 0."""
 
     property: str
     arrival: int
 
 
 def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
-    """Take actions, and return the module's properties that the code itself breaks, each at its first violation."""
+    """Execute actions, and return the module's properties that the code violates, each at its first violation."""
     found: dict[str, int] = {}
     together: list[list[Row]] = []
     for arrival, action in enumerate(actions):
@@ -430,10 +428,10 @@ def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
 
 
 def completed(history: History) -> History:
-    """Return a history as it runs on the right code.
+    """Return a history adapted to the right code.
 
-    Deliveries without a waiting message are left out, because another protocol sends other messages; and messages that
-    wait at the end are delivered.
+    Another protocol sends other messages, so deliveries without a waiting message are omitted, and messages that wait
+    at the end are delivered.
     """
     protocol = Protocol(operator_named(OPERATOR).declare(history.options), StreamTime())
     lines: list[Line] = []
@@ -451,14 +449,14 @@ def completed(history: History) -> History:
 
 
 class Contrast(NamedTuple):
-    """A behaviour on the code as the model has it, and on the right code.
+    """A behaviour on the model's code, and on the right code.
 
     Attributes:
         actions: The behaviour's actions.
-        broken: The properties that the code breaks with the model's mutant, or with its protocol.
-        right: The same changes and deliveries as a history of the right code: without the mutant, or if there is none,
+        broken: The properties that the code violates with the model's mutant or protocol.
+        right: The same changes and deliveries as a history of the right code: without the mutant or, without a mutant,
             with the protocol `answer`.
-        broken_on_right: The properties that the right code breaks on it.
+        broken_on_right: The properties that the right code violates.
     """
 
     actions: tuple[Action, ...]
@@ -468,10 +466,10 @@ class Contrast(NamedTuple):
 
 
 def contrast(trace: Trace, constants: ModelConstants) -> Contrast:
-    """Play a behaviour on the code as the model has it, and the same history on the right code.
+    """Play a behaviour on the model's code, and the same history on the right code.
 
     Raises:
-        BadInput: The behaviour can't be read.
+        BadInput: The behaviour is unreadable.
     """
     replay = ForeignKeyJoinReplay(constants)
     actions = tuple(action for _, action in steps_of(trace, replay))

@@ -1,4 +1,4 @@
-"""Kafka Streams' messages, as variants of the reference's protocol, message by message the same.
+"""Kafka Streams' messages, as variants of the reference's protocol, equal message by message.
 
 They never replace the reference, which follows the KIP. Source: Kafka Streams 4.3.1 and 3.9.0, package
 `kstream.internals.foreignkeyjoin`, the classes `SubscriptionSendProcessorSupplier` and
@@ -25,7 +25,7 @@ from ...reference.foreign_key_protocol import (
 from .foreign_key_mutants import RoutesOutOfOrder
 
 WITHOUT_KEY: Key = "\0"
-"""The route of messages about rows without a foreign key: Kafka's have no key, and may overtake each other."""
+"""The route of messages about rows without a foreign key: in Kafka they have no key, and may overtake each other."""
 
 _LEAVE = Instruction.DELETE_KEY_NO_PROPAGATE
 _DELETE = Instruction.DELETE_KEY_AND_PROPAGATE
@@ -39,14 +39,14 @@ class KafkaLeft(Left):
     """The left side of Kafka Streams 4.3; its subscriptions depend only on the foreign keys.
 
     Attributes:
-        as_left: Whether an inner join sends the left join's subscriptions: so that each of its changes is answered.
+        as_left: Whether an inner join sends the left join's subscriptions, so that each change gets a response.
     """
 
     as_left: ClassVar[bool] = False
     on_leaving: ClassVar[Instruction] = _LEAVE
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row; return the subscriptions to send. Nothing is emitted without a response."""
+        """Change a row; return the subscriptions to send. The left side emits nothing without a response."""
         old = self.table.pop(key, None)
         if new is not None:
             self.table[key] = new
@@ -95,10 +95,10 @@ class OldKafkaLeft(KafkaLeft):
 
 
 class KafkaRight(Right):
-    """The right side of Kafka Streams: it answers messages without a key with null, and doesn't store them."""
+    """The right side of Kafka Streams: it responds with null to messages without a key, and doesn't store them."""
 
     def receive(self, subscription: Subscription) -> list[Response]:
-        """Follow a subscription's instruction; return the response, if there is one."""
+        """Follow a subscription's instruction; return the response, if any."""
         if subscription.foreign_key != WITHOUT_KEY:
             return super().receive(subscription)
         return [Response(WITHOUT_KEY, subscription.key, subscription.digest, None, subscription.timestamp)]
@@ -131,4 +131,4 @@ KAFKA: Mapping[str, tuple[Literal["kip", "answer"], type[Protocol]]] = {
     "kafka 4.3 answer": ("answer", AnsweredKafkaProtocol),
     "kafka 3.9": ("kip", OldKafkaProtocol),
 }
-"""The nearest value of the option, and the protocol, for each value of the constant `Protocol` that is Kafka's."""
+"""The most similar value of the option, and the protocol, for each Kafka value of the constant `Protocol`."""

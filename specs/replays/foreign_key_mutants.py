@@ -1,6 +1,6 @@
-"""The mutants of `ForeignKeyJoin.tla` as mutants of the reference's protocol, message by message the same.
+"""The mutants of `ForeignKeyJoin.tla` as mutants of the reference's protocol, equal message by message.
 
-Most were shipped once (`docs/facts.md`).
+Most of these bugs were in a release (`docs/facts.md`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ...reference.foreign_key_protocol import (
 
 
 class NoHashCheck(Left):
-    """An answer is joined for whatever value it was asked."""
+    """A response is joined even if it refers to another value."""
 
     def receive(self, response: Response) -> list[Change]:
         return self._emit(response.key, response.value, response.timestamp)
 
 
 class AsksTheOldKey(Left):
-    """A change of foreign key asks the old key for an answer, too (KAFKA-18713)."""
+    """A change of foreign key also asks the old key for a response (KAFKA-18713)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)
@@ -40,7 +40,7 @@ class AsksTheOldKey(Left):
 
 
 class UnsubscribeNotSent(Left):
-    """The old key doesn't learn of a change of foreign key (KAFKA-9244)."""
+    """The old key isn't notified of a change of foreign key (KAFKA-9244)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)
@@ -48,7 +48,7 @@ class UnsubscribeNotSent(Left):
 
 
 class UnsubscribesWithHash(Left):
-    """The old key learns of a change of foreign key with the new hash."""
+    """The old key is notified of a change of foreign key, with the new hash."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)
@@ -56,7 +56,7 @@ class UnsubscribesWithHash(Left):
 
 
 class StoresTheHash(Right):
-    """An unsubscribe stores the hash that it brings, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
+    """An unsubscribe stores its hash, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
 
     def receive(self, subscription: Subscription) -> list[Response]:
         emitted = super().receive(subscription)
@@ -67,7 +67,7 @@ class StoresTheHash(Right):
 
 
 class MoveSilent(Left):
-    """A change to a foreign key that isn't there is not answered (KAFKA-3705)."""
+    """A change to a missing foreign key gets no response (KAFKA-3705)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)
@@ -77,7 +77,7 @@ class MoveSilent(Left):
 
 
 class DeleteSilent(Left):
-    """A row that is deleted, or loses its foreign key, isn't answered (KAFKA-16434)."""
+    """A row that is deleted, or loses its foreign key, gets no response (KAFKA-16434)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)
@@ -95,7 +95,7 @@ class NullKeySilent(Left):
 
 
 class NoPrefixLength(Right):
-    """The scan of `r1` finds the subscriptions to `r10`, too."""
+    """The scan of `r1` also finds the subscriptions to `r10`."""
 
     def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
         emitted = super().change(foreign_key, value, timestamp)

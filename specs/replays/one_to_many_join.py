@@ -1,10 +1,10 @@
 """Replay behaviours of `OneToManyJoin.tla` as changes of both tables, on the reference.
 
-The reference has no messages: a change is answered at once. So deliveries do nothing there (a clock advance stands for
-each), and its output is compared with the model's result whenever no row waits in the model. The grouping by left key
-is the user's, and has no reference. TLC names no parameters, so a step's action is read from the states before and
-after it. A left row is the value `{"version": …, "foreign_key": …}`, a right row
-`{"version": …, "key": …}`.
+The reference has no messages: a change gets its response at once. So deliveries have no effect there (each is replaced
+by a clock advance). Its output is compared with the model's result whenever no row waits in the model. The user does
+the grouping by left key, so it has no reference. TLC doesn't report parameters, so a step's action is derived from the
+states before and after it. A left row is the value `{"version": …, "foreign_key": …}`, a right row `{"version": …,
+"key": …}`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..pytla import Step, TlaValue
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine, SpecState
 
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
-"""The operator's options, and the constants with the same meaning."""
+"""The operator's options, with the constants of the same meaning."""
 CHANGES = {"left": "left_changes", "right": "right_changes"}
 
 
@@ -31,7 +31,7 @@ class OneToManyJoinReplay(ModuleReplay):
     """Reads behaviours of `OneToManyJoin.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing or isn't one of the module's values, or names a mutant.
+        BadInput: A constant is missing, has a value outside the module, or names a mutant.
     """
 
     module = "OneToManyJoin"
@@ -48,7 +48,7 @@ class OneToManyJoinReplay(ModuleReplay):
         super().__init__(constants, ("None", "Mutant", *OPTIONS.values()))
         if constants["Mutant"] != "none":
             raise BadInput(
-                f"the reference can't be the mutant {str(constants['Mutant'])!r}, for it has no messages: "
+                f"the reference can't be the mutant {str(constants['Mutant'])!r}, because it has no messages: "
                 f'replay a model of {self.module} whose Mutant is "none"'
             )
         self.none = constants["None"]
@@ -70,7 +70,7 @@ class OneToManyJoinReplay(ModuleReplay):
         for side in sides:
             table = f"{side} table"
             rows = [row for row in {**was[table], **now[table]} if was[table].get(row) != now[table].get(row)]
-            # A delete of a missing row shows no key; whichever it was, the result is the same.
+            # A delete of a missing row shows no key; the result is the same for any key.
             rows = rows or [key for key, row in _items(new[side]) if row == self.none]
             if len(rows) < 1:
                 raise NotInModule(f"it doesn't show which row of the {table} changes")
@@ -87,7 +87,7 @@ class OneToManyJoinReplay(ModuleReplay):
         }
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
-        """Return the result if no row waits, otherwise the tables alone."""
+        """Return the result if no row waits, otherwise only the tables."""
         tables = self._tables(state)
         if any(queue for _, queue in _items(state["rows"])):
             return tables
@@ -122,7 +122,7 @@ def _items(function: TlaValue) -> Iterable[tuple[str, Any]]:
 
 
 class JoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, on which actions are taken."""
+    """The reference, which executes actions."""
 
     def seen(self) -> Mapping[str, Any]:
         """Return the state by its parts."""

@@ -1,9 +1,9 @@
 """Replay behaviours of `SessionWindows.tla` as histories, on the reference.
 
-TLC names no parameters, so a step's action is read from the states before and after it. Every record has the value 1,
-and the sessions are counted. The store of the model forgets at any time, which no line of a history expresses: a clock
-advance that doesn't move the clock stands for it, and stores are compared as far as the retention reaches. The folded
-changelog is compared with both the reference's behaviour and its meaning.
+TLC doesn't report parameters, so a step's action is derived from the states before and after it. Every record has the
+value 1, and the aggregate counts. The model's store forgets at any time, which no history line expresses: a clock
+advance that doesn't move the clock represents it. Stores are compared only within the retention. The folded changelog
+is compared with both the reference's behaviour and its meaning.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .session_windows_mutants import MUTANTS, ClockFollows, Revises
 
 DURATIONS = {"gap_ms": "Gap", "grace_ms": "Grace", "retention_ms": "Retention"}
 CHOICES = {"emit": "Emit", "late": "Late"}
-"""The operator's options, and the constants with the same meaning."""
+"""The operator's options, with the constants of the same meaning."""
 
 
 class SessionWindowsReplay(ModuleReplay):
     """Reads behaviours of `SessionWindows.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing or isn't one of the module's values.
+        BadInput: A constant is missing or has a value outside the module.
     """
 
     module = "SessionWindows"
@@ -49,7 +49,7 @@ class SessionWindowsReplay(ModuleReplay):
         self.windows: SessionWindows = operator_named(self.operator).declare(self.options)
 
     def machine(self) -> SessionMachine:
-        """Start the reference, with the mutant that the constants name, if they do."""
+        """Return a new reference, with the mutant that the constants name, if any."""
         clock: Clock = ClockFollows() if self.mutant == "clock follows" else make_clock(self.clock)
         behaviour = Revises if self.closed == "revised" else MUTANTS[self.mutant]
         return SessionMachine(self.windows, clock, behaviour)
@@ -57,7 +57,7 @@ class SessionWindowsReplay(ModuleReplay):
     def _parts(self, state: Any) -> Mapping[str, Any]:
         clock = state["clock"]
         if not isinstance(clock, int):
-            raise NotInModule(f"the clock is {clock}, which is no number")
+            raise NotInModule(f"the clock is {clock}, not a number")
         edge = self.windows.expiry_edge(clock)
         emitted = {row: count for row, count, _ in _sessions(state["emitted"])}
         parts = {
@@ -75,11 +75,11 @@ class SessionWindowsReplay(ModuleReplay):
         old, new = before.state, after.state
         came = [*_came(old["accepted"], new["accepted"]), *_came(old["dropped"], new["dropped"])]
         if len(came) > 1:
-            raise NotInModule("several records come at once")
+            raise NotInModule("several records arrive at once")
         for record in came:
             return Action(Record("events", record["key"], 1, record["timestamp"]))
         if old["clock"] != new["clock"]:
-            # Without a record the clock moves at a cut alone, or in a mutant.
+            # Without a record the clock only moves at a cut, or in a mutant.
             return Action(CUT if self.clock == "batch" else Record("events", None, 1, int(str(new["clock"]))))
         if old["store"] != new["store"]:
             return Action(ClockAdvance(int(str(new["clock"]))))
@@ -107,7 +107,7 @@ def _came(before: Any, after: Any) -> list[Any]:
 
 
 class SessionMachine(ReferenceMachine[Behaviour]):
-    """The reference, or a mutant of it, on which actions are taken."""
+    """The reference, or a mutant of it, that executes actions."""
 
     def __init__(self, windows: SessionWindows, clock: Clock, behaviour: type[Behaviour] = Behaviour) -> None:
         super().__init__(behaviour(windows, clock), clock)
@@ -116,7 +116,7 @@ class SessionMachine(ReferenceMachine[Behaviour]):
         self.dropped: list[Accepted] = []
 
     def take(self, action: Action) -> list[Output]:
-        """Take a step's action, and return the emitted outputs."""
+        """Execute a step's action, and return the outputs."""
         emitted = super().take(action)
         if isinstance(action.line, Record) and action.line.key is not None:
             late = bool(emitted) and isinstance(emitted[-1], Dropped)

@@ -1,6 +1,6 @@
 """The mutants of `SessionWindows.tla` as mutants of the reference.
 
-Most were shipped once (`docs/facts.md`).
+Most of these bugs were in a release (`docs/facts.md`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class GapExclusive(Behaviour):
 
 
 class MergesOne(Behaviour):
-    """If a record bridges two sessions, only the first is merged."""
+    """If a record connects two sessions, only the first is merged."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
         return super().near(key, timestamp, edge)[:1]
 
 
 class NoTombstone(Behaviour):
-    """Merged sessions get no tombstone."""
+    """Merged sessions emit no tombstone."""
 
     def arrive(self, record: Record) -> list[Output]:
         return [one for one in super().arrive(record) if isinstance(one, Dropped) or one.value is not None]
@@ -43,7 +43,7 @@ class _ClosesEarlyWindows(SessionWindows):
 
 
 class ClosesEarly(Behaviour):
-    """A session is closed when it ends exactly gap + grace before the clock (KAFKA-8289)."""
+    """A session that ends exactly gap + grace before the clock is closed (KAFKA-8289)."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(_as(_ClosesEarlyWindows, windows), clock)
@@ -55,7 +55,7 @@ class _GapForgottenWindows(SessionWindows):
 
 
 class GapForgotten(Behaviour):
-    """A session is closed when it ends more than grace before the clock (KAFKA-12718)."""
+    """A session that ends more than grace before the clock is closed (KAFKA-12718)."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(_as(_GapForgottenWindows, windows), clock)
@@ -66,7 +66,7 @@ def _as(kind: type[SessionWindows], windows: SessionWindows) -> SessionWindows:
 
 
 class LateKept(Behaviour):
-    """A late record isn't dropped, and begins a session that is closed."""
+    """A late record isn't dropped, and starts a session that is already closed."""
 
     def arrive(self, record: Record) -> list[Output]:
         emitted = super().arrive(record)
@@ -78,14 +78,14 @@ class LateKept(Behaviour):
 
 
 class RescueForgotten(Behaviour):
-    """A record before the edge is dropped, whatever session it would be in."""
+    """A record before the edge is dropped, even if it would join an open session."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(replace(windows, late="own"), clock)
 
 
 class _Forgets(Behaviour):
-    """A clock advance that doesn't move the clock stands for the model's `Forget`: the store forgets all it may."""
+    """A clock advance without effect represents the model's `Forget`: the store forgets whenever it may."""
 
     early_ms = 0
 
@@ -110,7 +110,7 @@ class ForgetsEarly(_Forgets):
 
 
 class ClockFollows(StreamTime):
-    """The clock is the timestamp that came last, not the largest."""
+    """The clock is the last timestamp, not the largest."""
 
     def observe(self, timestamp: int) -> None:
         self.now = timestamp
@@ -140,7 +140,7 @@ class EmitsAgain(Behaviour):
 
 
 class Revises(_Forgets):
-    """A closed session is merged, as long as it is stored: the model's `Closed = "revised"`."""
+    """A closed session can be merged as long as it is stored: the model's `Closed = "revised"`."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
         return super().near(key, timestamp, 0)

@@ -1,7 +1,7 @@
 """Replay behaviours of `StreamStreamJoin.tla` as histories, on the reference.
 
-TLC names no parameters, so a step's action is read from the arrivals. The value of a record is its number among the
-arrivals, from 1, as in the model. The output is compared as a list: in order, and with its timestamps.
+TLC doesn't report parameters, so a step's action is derived from the arrivals. The value of a record is its index among
+the arrivals, from 1, as in the model. The output is compared as a list, with its order and timestamps.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .stream_stream_join_mutants import MUTANTS
 
 DURATIONS = {"before_ms": "Before", "after_ms": "After", "grace_ms": "Grace"}
 CHOICES = {"join": "Join", "emit": "Emit"}
-"""The operator's options, and the constants with the same meaning."""
+"""The operator's options, with the constants of the same meaning."""
 
 
 class StreamStreamJoinReplay(ModuleReplay):
     """Reads behaviours of `StreamStreamJoin.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing or isn't one of the module's values.
+        BadInput: A constant is missing or has a value outside the module.
     """
 
     module = "StreamStreamJoin"
@@ -46,7 +46,7 @@ class StreamStreamJoinReplay(ModuleReplay):
         self.join: StreamStreamJoin = operator_named(self.operator).declare(self.options)
 
     def machine(self) -> StreamStreamJoinMachine:
-        """Start the reference, with the mutant that the constants name, if they do."""
+        """Return a new reference, with the mutant that the constants name, if any."""
         clock: Clock = ClockFollows() if self.mutant == "clock goes back" else make_clock(self.clock)
         return StreamStreamJoinMachine(self.join, clock, self.mutant)
 
@@ -67,7 +67,7 @@ class StreamStreamJoinReplay(ModuleReplay):
 
 
 def _output(emitted: Any, arrived: Any) -> tuple[str, list[int | None], int]:
-    """Return an output of the model as the reference emits it: key, value, timestamp."""
+    """Return an output of the model in the reference's form: key, value, timestamp."""
     values = [number if isinstance(number, int) else None for number in (emitted["left"], emitted["right"])]
     records = [arrived[number - 1] for number in values if number is not None]
     return str(records[0]["key"]), values, max(record["timestamp"] for record in records)
@@ -78,12 +78,12 @@ def _rows(rows: Any, join: StreamStreamJoin) -> Mapping[str, str]:
 
 
 def _state(matched: bool, join: StreamStreamJoin) -> str:
-    """Return the part of a row to compare; whether it has found a partner matters only with emit `close`."""
+    """Return the part of a row to compare; `matched` only matters with emit `close`."""
     return "matched" if matched and join.emit == "close" else "buffered"
 
 
 class StreamStreamJoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, or a mutant of it, on which actions are taken."""
+    """The reference, or a mutant of it, that executes actions."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock, mutant: str = "none") -> None:
         super().__init__(MUTANTS[mutant](join, clock), clock)
@@ -95,6 +95,6 @@ class StreamStreamJoinMachine(ReferenceMachine[Behaviour]):
         return {"clock": self.clock.now, "emitted": emitted, **{f"on the {side}": self.rows(side) for side in BOTH}}
 
     def rows(self, side: str) -> Mapping[str, str]:
-        """Return the buffered rows of a side by their number."""
+        """Return the stored rows of a side by their number."""
         buffered = self.behaviour.buffers[side].values()
         return {str(row.record.value): _state(row.matched, self.join) for rows in buffered for row in rows}

@@ -1,6 +1,6 @@
 """The mutants of `StreamStreamJoin.tla` as mutants of the reference.
 
-Some were shipped once (`docs/facts.md`).
+Some of these bugs were in a release (`docs/facts.md`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _is_pair(output: Output) -> bool:
 
 
 class _Declared(Behaviour):
-    """A mutation of the definition. Rows are forgotten whenever a record comes, as in the model."""
+    """A mutation of the definition. Rows are forgotten whenever a record arrives, as in the model."""
 
     kind: type[StreamStreamJoin] = StreamStreamJoin
 
@@ -36,7 +36,7 @@ class _Declared(Behaviour):
 
 
 class PairForEveryWindow(Behaviour):
-    """A pair is emitted for each of the hopping windows that both are in."""
+    """A pair is emitted for each hopping window that contains both records."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         super().__init__(join, clock)
@@ -47,7 +47,7 @@ class PairForEveryWindow(Behaviour):
         return [one for output in super().arrive(record) for one in [output] * self.times(output)]
 
     def times(self, output: Output) -> int:
-        """Count the windows [start, start + after] that both records of a pair are in."""
+        """Count the windows [start, start + after] that contain both records of a pair."""
         if not isinstance(output, Change) or not _is_pair(output):
             return 1
         first, last = sorted(self.timestamps[number] for number in output.value)
@@ -71,7 +71,7 @@ class _BoundsSwapped(StreamStreamJoin):
 
 
 class BoundsSwapped(_Declared):
-    """`before_ms` is taken for `after_ms`, and the other way round."""
+    """`before_ms` and `after_ms` are swapped."""
 
     kind = _BoundsSwapped
 
@@ -85,7 +85,7 @@ class _ExpiresEarly(StreamStreamJoin):
 
 
 class ExpiresEarly(_Declared):
-    """A row is forgotten 1 ms before it ought to be."""
+    """A row is forgotten 1 ms too early."""
 
     kind = _ExpiresEarly
 
@@ -99,13 +99,13 @@ class _ClosesWithoutGrace(StreamStreamJoin):
 
 
 class ClosesWithoutGrace(_Declared):
-    """A row is emitted unmatched once it is out of reach, though grace is left (KAFKA-19536)."""
+    """A row is emitted unmatched once it is out of reach, although its grace isn't over (KAFKA-19536)."""
 
     kind = _ClosesWithoutGrace
 
 
 class MatchForgotten(Behaviour):
-    """A row counts as matched only while its partner is in the buffer (SPARK-26154)."""
+    """A row counts as matched only while its partner is stored (SPARK-26154)."""
 
     def advance(self) -> list[Output]:
         rows = {side: [row for kept in buffer.values() for row in kept] for side, buffer in self.buffers.items()}
@@ -146,7 +146,7 @@ class _ClockOfEach(StreamStreamJoin):
 
 
 class ClockOfEachInput(_Declared):
-    """Each input has a clock of its own."""
+    """Each input has its own clock."""
 
     kind = _ClockOfEach
 
@@ -158,7 +158,7 @@ class ClockOfEachInput(_Declared):
 
 
 class LeftRowsKept(Behaviour):
-    """Left rows are buffered, too, if only left records drive and nothing looks them up."""
+    """Left rows are also stored if only left records drive the join, although no record looks them up."""
 
     def arrive(self, record: Record) -> list[Output]:
         emitted = super().arrive(record)
@@ -169,7 +169,7 @@ class LeftRowsKept(Behaviour):
 
 
 class NullInAnyCase(Behaviour):
-    """A record is emitted without partner when it comes, whether it has one or not."""
+    """A record is emitted without a partner when it arrives, even if it has a partner."""
 
     def arrive(self, record: Record) -> list[Output]:
         emitted = super().arrive(record)
@@ -178,7 +178,7 @@ class NullInAnyCase(Behaviour):
 
 
 class NullAgainOnClose(Behaviour):
-    """A row that was emitted without partner at once is emitted so again when it closes."""
+    """A row that was emitted without a partner at once is emitted again when it closes."""
 
     def advance(self) -> list[Output]:
         declared, self.join = self.join, replace(self.join, emit="close")

@@ -1,8 +1,8 @@
 """Replay behaviours of `TableTableJoin.tla` as histories, on the reference.
 
-TLC names no parameters, so a step's action is read from the states before and after it. A change first waits in a
-queue, which the join doesn't see: a clock advance that doesn't move the clock stands for it. The change arrives when it
-is taken, with its number among all taken changes as its timestamp (ms).
+TLC doesn't report parameters, so a step's action is derived from the states before and after it. A change first waits
+in a queue, which the join doesn't see: a clock advance that doesn't move the clock represents it. The change arrives
+when it leaves the queue; its timestamp is its number among all such changes (ms).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TableTableJoinReplay(ModuleReplay):
     """Reads behaviours of `TableTableJoin.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing or isn't one of the module's values.
+        BadInput: A constant is missing or has a value outside the module.
     """
 
     module = "TableTableJoin"
@@ -43,7 +43,7 @@ class TableTableJoinReplay(ModuleReplay):
         self.join: TableTableJoin = operator_named(self.operator).declare(self.options)
 
     def machine(self) -> TableTableJoinMachine:
-        """Start the reference, with the mutant that the constants name, if they do."""
+        """Return a new reference, with the mutant that the constants name, if any."""
         return TableTableJoinMachine(self.join, self.mutant, self.tombstones)
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
@@ -80,7 +80,7 @@ def _present(rows: Iterable[tuple[Any, Any]]) -> Mapping[str, Any]:
 
 
 class TableTableJoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, or a mutant of it, on which actions are taken."""
+    """The reference, or a mutant of it, that executes actions."""
 
     def __init__(self, join: TableTableJoin, mutant: str = "none", tombstones: str = "again") -> None:
         behaviour = EmitsOnce if tombstones == "once" else MUTANTS[mutant]
@@ -89,7 +89,7 @@ class TableTableJoinMachine(ReferenceMachine[Behaviour]):
         self.emitted: list[Output] = []
 
     def take(self, action: Action) -> list[Output]:
-        """Take a step's action, and return the emitted outputs."""
+        """Execute a step's action, and return the outputs."""
         self.emitted = super().take(action)
         return self.emitted
 

@@ -11,7 +11,7 @@ from ...reference.table_table_join import Behaviour, TableJoin
 
 
 class _Joins(Behaviour):
-    """A mutant of how two tables are joined."""
+    """A mutant of the join of two tables."""
 
     tables_of: type[TableJoin] = TableJoin
 
@@ -40,7 +40,7 @@ class _RightSilent(TableJoin):
 
 
 class RightSilent(_Joins):
-    """The left join is driven by the left table alone."""
+    """Only the left table drives the left join."""
 
     tables_of = _RightSilent
 
@@ -60,7 +60,7 @@ class _StaleOtherSide(TableJoin):
 
 
 class StaleOtherSide(_Joins):
-    """A change is joined with the other row as it was before the last change of its table."""
+    """A change is joined with the other row before the last change of its table."""
 
     tables_of = _StaleOtherSide
 
@@ -74,7 +74,7 @@ class _NullShown(TableJoin):
 
 
 class NullShown(_Joins):
-    """An inner join shows a row without partner, with null."""
+    """An inner join shows a row without a partner, with null."""
 
     tables_of = _NullShown
 
@@ -88,13 +88,13 @@ class _TombstoneForNothing(TableJoin):
 
 
 class TombstoneForNothing(_Joins):
-    """A tombstone is emitted though neither table has or had a row."""
+    """A tombstone is emitted although neither table has or had a row."""
 
     tables_of = _TombstoneForNothing
 
 
 class EmitsOnce(Behaviour):
-    """No mutant: a tombstone is emitted only if something is shown, the model's `Tombstones = "once"`."""
+    """Not a mutant: a tombstone is only emitted for a shown row, the model's `Tombstones = "once"`."""
 
     def __init__(self, join: TableTableJoin, clock: Clock) -> None:
         super().__init__(join, clock)
@@ -117,4 +117,4 @@ MUTANTS: Mapping[str, type[Behaviour]] = {
     "tombstone for nothing": TombstoneForNothing,
     "changes overtake": Behaviour,
 }
-"""The state machine for each value of the constant `Mutant`; changes overtake each other before they come to it."""
+"""The state machine for each value of the constant `Mutant`; overtaking changes are simulated before the join."""

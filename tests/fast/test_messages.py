@@ -82,7 +82,7 @@ def test_more_histories_than_a_query_takes_are_refused(monkeypatch: pytest.Monke
 
 def test_a_trace_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "trace.jsonl").write_bytes(b"\xff")
-    with pytest.raises(BadInput, match=r"trace\.jsonl: not UTF-8: a trace is JSON, one event a line"):
+    with pytest.raises(BadInput, match=r"trace\.jsonl: not UTF-8: a trace is JSON, with one event per line"):
         read_trace(tmp_path / "trace.jsonl")
 
 

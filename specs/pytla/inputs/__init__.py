@@ -1,1 +1,1 @@
-"""The input of TLC: a module and its configuration, as files and as a run has them."""
+"""The input of TLC: a module and its configuration, as files and as a run reads them."""

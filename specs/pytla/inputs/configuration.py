@@ -1,4 +1,4 @@
-"""A model's configuration file, read as far as overriding needs, and written anew for a run."""
+"""A model's configuration file: read as far as overrides need, and rewritten for a run."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ConfigurationEntry:
 
 
 class Configuration:
-    """A configuration file, by keyword; it is read leniently, and TLC reports its errors."""
+    """A configuration file, by keyword. It is read leniently, because TLC reports its errors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -86,7 +86,7 @@ class Configuration:
         return tuple(entry.name for entry in self.entries if entry.section == section)
 
     def position_of(self, name: str, section: str | None = None) -> tuple[int, int] | None:
-        """Return the line and column of a name, None if it isn't here."""
+        """Return the line and column of a name, or None if it is missing."""
         for entry in self.entries:
             if entry.name == name and section in (None, entry.section):
                 before = self.text[: entry.start]
@@ -94,7 +94,7 @@ class Configuration:
         return None
 
     def without(self, sections: Iterable[str], constants: Iterable[str]) -> str:
-        """Return the text with blanks for whole sections and for single constants, every other word in its place."""
+        """Return the text with whole sections and single constants blanked; all other words keep their places."""
         sections, constants = set(sections), set(constants)
         spans = [(keyword.start, keyword.end) for section, keyword in self._keywords if section in sections]
         spans += [
@@ -140,7 +140,7 @@ def _end_of_assignment(tokens: list[Token], at: int) -> int:
 
 
 def _after_brackets(tokens: list[Token], at: int) -> int:
-    """Return the index after the token at `at`, or, if that is a bracket, after its closing bracket."""
+    """Return the index after the token at `at` or, for a bracket, after its closing bracket."""
     depth = 0
     while at < len(tokens):
         depth += (tokens[at].text in "([{") - (tokens[at].text in ")]}")
@@ -159,15 +159,15 @@ class TlcRun(NamedTuple):
 
 
 def check_names(model: Model, configuration: Configuration, modules: Modules) -> None:
-    """Refuse a constant that doesn't exist: TLC would ignore it.
+    """Refuse an unknown constant: TLC would ignore it.
 
     Args:
-        model: The model, with constants of its own.
+        model: The model, with overridden constants.
         configuration: Its configuration.
-        modules: Its module and all that it extends.
+        modules: Its module and all extended modules.
 
     Raises:
-        ConfigurationFailed: A constant doesn't exist; the message names the nearest.
+        ConfigurationFailed: A constant doesn't exist; the message names the most similar constant.
     """
     if not modules.complete:
         return  # TLC reports the missing module
@@ -181,7 +181,7 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
     for entry in configuration.entries:
         if entry.section != "constants" or entry.name in known or not _IDENTIFIER.fullmatch(entry.name):
             continue
-        # By custom `l1 = l1` announces a model value; it does nothing, and no harm.
+        # By convention `l1 = l1` declares a model value; it has no effect, and does no harm.
         if configuration.text[entry.start : entry.end].replace(" ", "") == f"{entry.name}={entry.name}":
             continue
         line, column = configuration.position_of(entry.name, "constants") or (None, None)
@@ -197,14 +197,14 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
 def prepare(
     model: Model, configuration: Configuration, *, max_distinct: int | None, drop: Sequence[str] = ()
 ) -> TlcRun:
-    """Return the files for a run of `model`, with the sections in `drop` left out.
+    """Return the files for a run of `model`, without the sections in `drop`.
 
-    If nothing has to be changed, the user's module itself is the root, and the configuration is used as it is.
+    If nothing has to change, the root is the user's module itself, with its own configuration.
 
     Args:
         model: The model.
         configuration: Its configuration.
-        max_distinct: The most distinct states; None sets no bound.
+        max_distinct: The most distinct states; None for no limit.
         drop: The sections of the configuration to leave out.
 
     Raises:
@@ -245,7 +245,7 @@ def prepare(
     if max_distinct is not None:
         values.append(f'{BOUND} == TLCGet("distinct") <= {max_distinct}')
     names = [*(f"Pytla_{constant}" for constant in definitions), *([BOUND] if max_distinct is not None else [])]
-    # A named instance, so that no name of Integers or TLC clashes with a user's.
+    # A named instance avoids clashes of names of Integers or TLC with a user's names.
     root = [f"EXTENDS {model.module.stem}", *declared, f"Pytla == INSTANCE {VALUES}"]
     files[f"{ROOT}.tla"] = _module(ROOT, [*root, *(f"{defined} == Pytla!{defined}" for defined in names)])
     files[f"{VALUES}.tla"] = _module(VALUES, ["EXTENDS Integers, TLC", *declared, *values])
@@ -268,10 +268,10 @@ def _check(model: Model, name: str, value: TlaValue) -> None:
                 raise refuse(f"{value} is beyond TLC's integers, which are from {_LEAST} to {_GREATEST}.")
         case ModelValue():
             if not _IDENTIFIER.fullmatch(value.name) or value.name in _KEYWORDS:
-                raise refuse(f"a model value is named by a word that isn't a keyword, not {value.name!r}.")
+                raise refuse(f"the name of a model value must be a word that isn't a keyword, not {value.name!r}.")
         case str():
             if not value.isascii():
-                raise refuse(f"TLA+ has ASCII characters only, and {value!r} has others.")
+                raise refuse(f"TLA+ only allows ASCII characters, but {value!r} contains others.")
             try:
                 to_tla(value)
             except ValueError as error:
@@ -302,7 +302,7 @@ def _is_simple(value: TlaValue) -> bool:
 
 
 def _with_model_values(value: TlaValue, found: set[str]) -> TlaValue:
-    """Return the value with each model value in it replaced by the constant that stands for it."""
+    """Return the value with each model value replaced by its constant."""
     match value:
         case ModelValue():
             found.add(value.name)

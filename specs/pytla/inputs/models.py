@@ -1,4 +1,4 @@
-"""A model for TLC: a module, a configuration, and changes of it from Python."""
+"""A model for TLC: a module, a configuration, and overrides from Python."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..values import TlaValue
 
 @dataclass(frozen=True)
 class Model:
-    """A TLA+ module under a configuration.
+    """A TLA+ module with a configuration.
 
     Attributes:
-        module: The `.tla` file. Modules that it extends are looked for in its folder, then among the standard modules.
+        module: The `.tla` file. Extended modules are searched in its folder, then among the standard modules.
         configuration: The `.cfg` file.
         constants: Values for constants, instead of the configuration's.
-        invariants: The invariants to check, instead of the configuration's; none, if empty.
-        properties: The properties to check, instead of the configuration's; none, if empty.
+        invariants: The invariants to check, instead of the configuration's; if empty, none.
+        properties: The properties to check, instead of the configuration's; if empty, none.
         deadlock: Whether a state without a successor is an error.
     """
 

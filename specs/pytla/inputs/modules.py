@@ -1,4 +1,4 @@
-"""The declarations and definitions in TLA+ modules, found without parsing expressions.
+"""Finds the declarations and definitions in TLA+ modules without parsing expressions.
 
 TLC reports no location with some of its errors, and ignores an assignment to a constant that doesn't exist.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..errors import ParseFailed
 from .sources import read_source
 
-# A nested comment is rare: one level of nesting is seen.
+# Nested comments are rare, so only one level of nesting is supported.
 _SKIPPED = re.compile(r"\\\*[^\n]*|\(\*(?:[^(*]|\((?!\*)|\*(?!\))|\(\*.*?\*\))*\*\)", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _NAME = r"[0-9]*[A-Za-z_][A-Za-z0-9_]*"
@@ -42,9 +42,9 @@ class Name(NamedTuple):
 
 @dataclass
 class Modules:
-    """A module and all that it extends: constants and definitions by name, files by module, and missing modules.
+    """A module and all extended modules: constants and definitions by name, files by module, and missing modules.
 
-    A standard module has no file; a missing module has the line and column where it is named.
+    A standard module has no file; a missing module has the line and column of its first mention.
     """
 
     constants: dict[str, Name] = field(default_factory=dict)
@@ -54,11 +54,11 @@ class Modules:
 
     @property
     def complete(self) -> bool:
-        """Return whether every module that is named was found; if not, names may be missing here."""
+        """Return whether every named module was found; if not, names may be missing."""
         return not self.missing
 
     def take_in(self, module: str, text: str) -> None:
-        """Note what a module declares and defines; `text` has no comments."""
+        """Add a module's declarations and definitions; `text` has no comments."""
         lines = text.count("\n") + 1
         definitions = list(_DEFINITION.finditer(text))
         ends = [*(_line(text, later.start(1)) - 1 for later in definitions[1:]), lines][: len(definitions)]
@@ -74,18 +74,18 @@ class Modules:
                     self.constants.setdefault(word[0], Name(module, line, _column(text, offset), line))
 
     def first_mention(self, module: str) -> tuple[int, int] | None:
-        """The line and column where a missing module is first named."""
+        """The line and column of the first mention of a missing module."""
         return self.missing.get(module)
 
 
 def read_modules(root: Path, jar: Path) -> Modules:
-    """Read `root` and all that it extends, from its folder, then from the standard modules in the jar.
+    """Read `root` and all extended modules, from its folder, then from the standard modules in the jar.
 
     Raises:
         ParseFailed: A file isn't a TLA+ module, or its name differs from the module's.
     """
     found = Modules()
-    # An instance adds no names to the module, but has a file: the second value says whether to look for names.
+    # An instance adds no names to the module, but has a file; the second value says whether to read its names.
     waiting: list[tuple[str, bool, tuple[int, int] | None]] = [(root.stem, True, None)]
     seen: set[tuple[str, bool]] = set()
     inner: set[str] = set()
@@ -112,18 +112,19 @@ def read_modules(root: Path, jar: Path) -> Modules:
 
 
 def without_comments(text: str) -> str:
-    """Return TLA+ text with blanks in place of its comments and strings; every character keeps its offset."""
+    """Return TLA+ text with comments and strings blanked; every character keeps its offset."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
-    # A comment sign within a string is rarer than a quotation mark within a comment: so comments go first.
+    # Comments are blanked first, because a comment sign within a string is rarer than a quotation mark within a
+    # comment.
     return _STRING.sub(blank, _SKIPPED.sub(blank, text))
 
 
 def _text_of(module: str, root: Path, archive: zipfile.ZipFile, found: Modules) -> str | None:
     path = root if module == root.stem else root.parent / f"{module}.tla"
-    if os.path.isfile(path):  # and not Path.is_file, which fails for a name that is too long
+    if os.path.isfile(path):  # unlike Path.is_file, this never fails for a name that is too long
         found.files[module] = path
         return _module_text(path)
     found.files[module] = None
@@ -140,7 +141,7 @@ def _module_text(path: Path) -> str:
         ParseFailed: The file isn't a module, or the module has another name.
     """
     text = read_source(path, "module", ParseFailed)
-    header = _HEADER.search(without_comments(text)) or _HEADER.search(text)  # any text may come before it
+    header = _HEADER.search(without_comments(text)) or _HEADER.search(text)  # any text may precede it
     if header is None:
         raise ParseFailed(
             f"it isn't a TLA+ module: it has no line `---- MODULE {path.stem} ----`, which begins a module.",
@@ -150,7 +151,7 @@ def _module_text(path: Path) -> str:
     name = header[1].rstrip("-") or header[1]
     what = ""
     if not re.fullmatch(_NAME, name, re.ASCII):
-        what = f"{name} is no name of a module: it has letters, digits and _ alone."
+        what = f"{name} isn't a module name: use only letters, digits and _."
     elif name != path.stem:
         what = f"the module in it is named {name}: a file and its module must have the same name."
     if what:

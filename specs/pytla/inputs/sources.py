@@ -1,4 +1,4 @@
-"""Read the text of a module or a configuration; a file that can't be either is refused before Java starts."""
+"""Read the text of a module or a configuration. Other files are refused before Java starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from ..tlc_error import TlcError
 
 LARGEST = 16 << 20
-"""The most bytes that are read: a module has thousands."""
+"""The largest size of a file (bytes); a module has thousands."""
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -22,7 +22,7 @@ def read_source(path: Path, what: str, failed: type[TlcError]) -> str:
         failed: The error to raise.
 
     Raises:
-        failed: The file can't be read, is too large, or isn't text that TLC reads.
+        failed: The file is unreadable, too large, or not text that TLC can read.
     """
     try:
         with path.open("rb") as file:
@@ -31,7 +31,7 @@ def read_source(path: Path, what: str, failed: type[TlcError]) -> str:
         message = f"the {what} can't be read ({error.strerror}): a model is a module and a .cfg file."
         raise failed(message, file=path) from None
     if len(content) > LARGEST:
-        raise failed(f"it has more than {LARGEST >> 20} MiB, so it is hardly a {what}: name another.", file=path)
+        raise failed(f"it is larger than {LARGEST >> 20} MiB, too large for a {what}: name another file.", file=path)
     if content.startswith(_WIDE):
         raise failed("it is UTF-16, which TLC can't read: save it as UTF-8.", file=path, line=1)
     if b"\0" in content:

@@ -1,1 +1,1 @@
-"""The program TLC: its place, its process, its output, and the meaning of its output."""
+"""The program TLC: its location, its process, its output, and the interpretation of its output."""

@@ -1,4 +1,4 @@
-"""Turn TLC's output into a result, or into an exception with the location, the cause and the remedy."""
+"""Converts TLC's output to a result, or to an exception with the location, the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .messages import BUG, ERROR, WARNING, TlcMessage
 from .output import TlcOutput
 
 ANSWERED = {0, *range(10, 15)}
-"""The exit codes of a run that passed, or violated something."""
+"""The exit codes of a run that passed or found a violation."""
 
 PARSE = {3000, 3001, 3002, 2171, 4000, 4001, 4002, 2119}
 USAGE = {1101, 1102, *range(3100, 3115)}
@@ -72,12 +72,12 @@ _EXCEPTION = re.compile(
     r"(?:See the User Output or TLC Console for clues to what happened\.\n)?"
     r"The exception was an? ([\w.$]+)\s*:?\s*(?:[\w.$]+(?:Exception|Error): )?"
 )
-# TLC's own exceptions when an expression can't be evaluated; any other exception is a fault of TLC's.
+# TLC's own exceptions when an expression can't be evaluated; any other exception is a bug in TLC.
 _OWN_EXCEPTION = re.compile(r"(?:tlc2|util|tla2sany)\..*|java\.lang\.(?:RuntimeException|StackOverflowError)")
 
 
 class Position(TypedDict, total=False):
-    """The place of an error, as the errors take it."""
+    """The location of an error, as the error classes expect it."""
 
     file: Path | None
     module: str | None
@@ -87,7 +87,7 @@ class Position(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class RunFacts:
-    """The facts of a run that explaining its output needs."""
+    """The facts about a run that are needed to explain its output."""
 
     model: Model
     configuration: Configuration
@@ -95,24 +95,24 @@ class RunFacts:
     max_distinct: int | None = None
 
     def position(self, location: Location | None) -> Position:
-        """Return the place of an error: in the user's file, or the whole module if it isn't known closer."""
+        """Return the location of an error in the user's file, or the whole module if it is unknown."""
         if location is None or location.module in (ROOT, VALUES):
             return {"file": self.model.module}
         file = self.modules.files.get(location.module)
         return {"file": file, "module": location.module, "line": location.line, "column": location.column}
 
     def definition(self, name: str | None) -> Location | None:
-        """Return the place where a name is defined or declared, None if that isn't known."""
+        """Return the location of a name's definition or declaration, or None if unknown."""
         found = self.modules.definitions.get(name or "") or self.modules.constants.get(name or "")
         return None if found is None else Location(found.module, found.line, found.column, found.end, 1)
 
     def initial_predicate(self) -> str | None:
-        """The name of the initial predicate, or of the specification that has it."""
+        """The name of the initial predicate, or of the specification that contains it."""
         names = self.configuration.names("init") or self.configuration.names("specification")
         return names[0] if names else None
 
     def properties(self) -> tuple[str, ...]:
-        """The names of the properties that are checked."""
+        """The names of the checked properties."""
         given = self.model.properties
         return self.configuration.names("properties") if given is None else given
 
@@ -123,13 +123,13 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> R
     Args:
         case: The facts of the run.
         output: TLC's output.
-        exhaustive: Whether every state was to be explored, and not some at random.
+        exhaustive: Whether TLC should explore every state, instead of random behaviours.
 
     Raises:
-        TlcError: The run gave no answer; the subclass fits the cause.
+        TlcError: The run failed; the subclass fits the cause.
     """
     if output.exit_code not in ANSWERED:
-        # First of all, because a lack of memory or room may have caused any other error.
+        # This check comes first, because a lack of memory or disk space may cause any other error.
         _raise_if_limited(output)
         _raise_if_out_of_memory(case, output)
         _raise_if_not_started(output)
@@ -143,7 +143,7 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> R
     for message in errors:
         if message.code == ASSUMPTION_FALSE:
             _raise_assumption_failed(case, message)
-        if message.code == NO_INITIAL_STATE:  # reported by a simulation; a search ignores it
+        if message.code == NO_INITIAL_STATE:  # a simulation reports it; a search ignores it
             raise no_initial_state(case)
     trace = trace_of(output.messages)
     for message in errors:
@@ -244,7 +244,7 @@ def _violated(
 
 
 def _property_at(case: RunFacts, message: TlcMessage) -> str | None:
-    """Return the name of a violated property that TLC reports by its location, or not at all; None if unclear."""
+    """Return the name of a violated property that TLC reports by its location or not at all; None if unclear."""
     names = case.properties()
     if len(names) == 1:
         return names[0]
@@ -277,7 +277,7 @@ _FEW_BYTES = (
 
 
 def _raise_if_limited(output: TlcOutput) -> None:
-    """Raise the error for a limit of the system, which is a fault of neither the model nor TLC."""
+    """Raise the error for a limit of the system, which neither the model nor TLC has caused."""
     texts = [message.text for message in output.messages if message.severity in (ERROR, BUG)]
     printed = "\n".join([*texts, *output.lines[-50:], output.standard_error])
 
@@ -312,8 +312,7 @@ def _raise_if_ended_by_signal(case: RunFacts, output: TlcOutput) -> None:
             f"Java crashed ({name}){_how_far(output)}, which no model should make it do: run it again, with another "
             "Java if it crashes again."
             if crashed
-            else f"Java was ended from outside ({name}){_how_far(output)}, by a person or a program that stops "
-            "others: run it again."
+            else f"Another process or a person ended Java ({name}){_how_far(output)}: run it again."
         ),
         file=case.configuration.path,
     )
@@ -361,10 +360,10 @@ def _raise_if_not_started(output: TlcOutput) -> None:
     if "UnsupportedClassVersionError" in said:
         raise MissingJava("this Java is too old for this tla2tools.jar: name a newer one.")
     if "Could not find or load main class" in said or "Invalid or corrupt jarfile" in said:
-        raise MissingJar("the jar has no TLC in it: it should be tla2tools.jar.")
+        raise MissingJar("the jar doesn't contain TLC: it should be tla2tools.jar.")
     if any(text in said for text in _HEAP_REFUSED):
         raise OutOfMemory(
-            f"Java can't have a heap of the size asked for: {_sentence(said)} Ask for another (`--memory`, or "
+            f"Java can't allocate a heap of the requested size: {_sentence(said)} Request another size (`--memory`, or "
             "memory_mb), and look at JAVA_TOOL_OPTIONS and `ulimit -v`."
         )
 
@@ -528,7 +527,7 @@ def _raise_evaluation_failed(
 
 
 def _failed_at(case: RunFacts, errors: list[TlcMessage], trace: Trace | None) -> Location | None:
-    """Return the place of a failed evaluation: the innermost expression that TLC names, otherwise the definition."""
+    """Return the location of a failed evaluation: the innermost expression that TLC names, otherwise the definition."""
     for code in (NESTED, FINGERPRINT):
         for message in errors:
             found = [_location(one[0]) for one in _LOCATION.finditer(message.text)] if message.code == code else []
@@ -547,7 +546,7 @@ def _failed_at(case: RunFacts, errors: list[TlcMessage], trace: Trace | None) ->
 
 
 def no_initial_state(case: RunFacts) -> ConfigurationFailed:
-    """Return the error for a run in which there was nothing to check."""
+    """Return the error for a run with nothing to check."""
     name = case.initial_predicate()
     return ConfigurationFailed(
         f"no state satisfies the initial predicate{f' of {name}' if name else ''}, so nothing was checked: "

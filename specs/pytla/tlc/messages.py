@@ -1,7 +1,7 @@
-"""TLC's messages, as `-tool` marks them on its standard output.
+"""TLC's messages, as the option `-tool` marks them on its standard output.
 
-A message is between `@!@!@STARTMSG code:severity @!@!@` and `@!@!@ENDMSG code @!@!@`. Messages nest, and other lines
-are between them: the parser's, and the module's own output.
+A message is between `@!@!@STARTMSG code:severity @!@!@` and `@!@!@ENDMSG code @!@!@`. Messages nest. Other lines
+between them come from the parser and from the module.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 ERROR, BUG, WARNING, STATE = 1, 2, 3, 4
-"""The severities; 0 is none."""
+"""The severities; 0 means none."""
 
 _START = re.compile(r"^(.*)@!@!@STARTMSG (-?\d+)(?::(\d+))? @!@!@$")
 _END = re.compile(r"^@!@!@ENDMSG (-?\d+) @!@!@$")
@@ -18,7 +18,7 @@ _END = re.compile(r"^@!@!@ENDMSG (-?\d+) @!@!@$")
 
 @dataclass(frozen=True)
 class TlcMessage:
-    """A message: its `text` has the texts of the messages within it, which `parts` has one by one."""
+    """A message: `text` contains the texts of its nested messages, and `parts` lists them."""
 
     code: int
     severity: int
@@ -26,7 +26,7 @@ class TlcMessage:
     parts: tuple[TlcMessage, ...] = ()
 
     def codes(self) -> set[int]:
-        """The code of this message and of all within it."""
+        """The codes of this message and of its nested messages."""
         return {self.code}.union(*(part.codes() for part in self.parts))
 
 
@@ -39,13 +39,13 @@ class _Open:
 
 
 class MessageReader:
-    """Puts messages together from lines: `feed` them one by one."""
+    """Assembles messages from lines: `feed` them one by one."""
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
 
     def feed(self, line: str) -> TlcMessage | str | None:
-        """Take a line without its end. Return the message that it completes, the line if it is outside any, or None."""
+        """Process a line; return the message that it completes, the line if it is outside any message, or None."""
         if "@!@!@" in line:
             start = _START.match(line)
             if start is not None:
@@ -62,7 +62,7 @@ class MessageReader:
         return None
 
     def rest(self) -> list[TlcMessage]:
-        """The messages that are begun and not ended, as they are when TLC is killed; the innermost first."""
+        """The unfinished messages, which remain when TLC is killed; the innermost first."""
         found = []
         while self._open:
             message = self._close()

@@ -1,4 +1,4 @@
-"""TLC's output in a run, gathered while it runs."""
+"""TLC's output during a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..results import ActionCounts, Phase, Progress
 from .messages import MessageReader, TlcMessage
 
 KEPT_LINES = 500
-"""The most lines outside messages that are kept from the start, and from the end."""
+"""The largest number of lines outside messages that are kept from the start, and from the end."""
 
 SIMULATES, COMPUTES_INITIAL = 2188, 2189
 COMPUTED_INITIAL = {2190, 2191, 2269}
@@ -50,7 +50,7 @@ class TlcOutput:
 
     @property
     def lines(self) -> list[str]:
-        """The lines outside messages; if they are too many, the first and the last."""
+        """The lines outside messages; if there are too many, the first and the last lines."""
         return self._first + self._last
 
     def add_line(self, line: str) -> None:
@@ -63,7 +63,7 @@ class TlcOutput:
                 del self._last[:KEPT_LINES]
 
     def add(self, message: TlcMessage) -> bool:
-        """Take a message in; return whether it reports progress."""
+        """Add a message; return whether it reports progress."""
         code, text, phase = message.code, message.text, self.progress.phase
         if code in COVERAGE_OF_EXPRESSION:
             return False  # many, and unused
@@ -100,7 +100,7 @@ class TlcOutput:
         return moved
 
     def ended(self, exit_code: int, standard_error: str) -> None:
-        """Note how the process ended."""
+        """Record how the process ended."""
         self.exit_code = exit_code
         self.standard_error = standard_error
 
@@ -112,19 +112,19 @@ class TlcOutput:
     def _cover(self, text: str) -> None:
         covered = _COVERED.match(text.strip())
         if covered is not None:
-            # An initial predicate has one number in some versions.
+            # Some versions print only one number for an initial predicate.
             distinct, taken = int(covered[2]), int(covered[3] or covered[2])
             before = self.coverage.get(covered[1], ActionCounts(0, 0))
             self.coverage[covered[1]] = ActionCounts(before.distinct + distinct, before.taken + taken)
 
 
 def listen(output: TlcOutput, lines: Iterable[str], progress: Callable[[Progress], None] | None) -> None:
-    """Take in the lines of a run as they come.
+    """Process the lines of a run as they arrive.
 
     Args:
-        output: The output that takes them.
+        output: The output that collects them.
         lines: The lines.
-        progress: Called with each report of TLC's.
+        progress: Called with each progress report of TLC.
     """
     reader = MessageReader()
     for line in lines:

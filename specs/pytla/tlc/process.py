@@ -1,4 +1,4 @@
-"""A Java process in a private folder; however the run ends, nothing is left of either."""
+"""A Java process in a private folder; after any end of the run, both are removed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pathlib import Path
 from ..errors import FolderUnusable, LimitReached, TlcCrashed
 from .tools import Tools, find_java
 
-# A killed Python runs no `finally`, so a watcher beside Java waits for the end of this Python, which closes its input.
-# The watcher's outputs go nowhere, so that the end of Java is the end of the output.
+# A killed Python runs no `finally`. So a watcher process waits until the end of this Python closes its input.
+# The watcher's outputs are discarded, so that the end of Java is the end of the output.
 _GUARDED = """\
 exec 3<&0
 "$@" </dev/null 3<&- &
@@ -34,14 +34,14 @@ exit $code
 
 _CHUNK = 1 << 16
 LONGEST_LINE = 64 << 20
-"""The most bytes that a line of output may have."""
+"""The largest size of a line of output (bytes)."""
 _LAST_OF_ERRORS = 1 << 18
-"""The most bytes of standard error that are read, from its end."""
+"""The largest size of standard error that is read, from its end (bytes)."""
 
 PREFIX, OWNER = "pytla-", "owner"
-"""The prefix of private folders, before their process's number; and the file that this process keeps locked."""
+"""The prefix of private folders, followed by their process's number; and the file that this process locks."""
 
-# Other numbers above 128 are TLC's own.
+# Other numbers above 128 are TLC's own exit codes.
 _SIGNALS = {
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
     *(signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE, signal.SIGALRM, signal.SIGTERM),
@@ -53,16 +53,16 @@ class TimeUp(Exception):
 
 
 class JavaProcess:
-    """A started Java: its lines as they come, then its exit code and its standard error."""
+    """A started Java: its lines as they arrive, then its exit code and its standard error."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         self._process = process
         self._folder = folder
 
     def lines(self, deadline: float | None) -> Iterator[str]:
-        """Yield the lines of standard output as they come.
+        """Yield the lines of standard output as they arrive.
 
-        Raises `TimeUp` at `deadline` (of `time.monotonic`), and `TlcCrashed` for a line without an end.
+        Raises `TimeUp` at `deadline` (of `time.monotonic`), and `TlcCrashed` for a line that is too long.
         """
         assert self._process.stdout is not None
         rest = bytearray()
@@ -78,8 +78,8 @@ class JavaProcess:
                 rest += chunk
                 if len(rest) > LONGEST_LINE:
                     raise TlcCrashed(
-                        f"TLC prints a line of more than {LONGEST_LINE >> 20} MiB: leave out the PrintT that does so, "
-                        "or make the model's values smaller."
+                        f"TLC prints a line of more than {LONGEST_LINE >> 20} MiB: remove the PrintT of that line, or "
+                        "make the model's values smaller."
                     )
                 if b"\n" not in chunk:
                     continue
@@ -91,12 +91,12 @@ class JavaProcess:
             yield rest.decode("utf-8", "replace")
 
     def exit_code(self) -> int:
-        """Wait for the end and return the exit code; if a signal ended the process, the signal's number, negative."""
+        """Wait for the end and return the exit code, or the negative signal number if a signal ended the process."""
         code = self._process.wait()
         return 128 - code if code - 128 in _SIGNALS else code
 
     def standard_error(self) -> str:
-        """Return standard error so far; if it is too long, its end."""
+        """Return standard error so far, or only its end if it is too long."""
         with (self._folder / "stderr").open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_OF_ERRORS))
             return file.read().decode("utf-8", "replace")
@@ -104,7 +104,7 @@ class JavaProcess:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """Make a folder for this run, removed at the end; folders of killed Pythons are removed first.
+    """Make a folder for this run, which is removed at the end. Folders of killed Pythons are removed first.
 
     Raises:
         FolderUnusable: The folder can't be made.
@@ -122,7 +122,7 @@ def private_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def usable_folder() -> Iterator[None]:
-    """Turn an error in writing a run's files into `FolderUnusable`, with the folder and the remedy."""
+    """Convert an error in writing a run's files to `FolderUnusable`, with the folder and the remedy."""
     try:
         yield
     except OSError as error:
@@ -131,16 +131,16 @@ def usable_folder() -> Iterator[None]:
         except OSError:
             place = "any of the temporary directories"
         raise FolderUnusable(
-            f"TLC's files can't be written to {place} ({error.strerror}): let TMPDIR name a folder that can be "
-            "written, with room in it."
+            f"TLC's files can't be written to {place} ({error.strerror}): let TMPDIR name a writable folder with free "
+            "space."
         ) from None
 
 
 def _remove_left_behind(parent: Path) -> None:
-    """Remove the folders of dead processes: a machine that stops, or a killed watcher, leaves them."""
+    """Remove the folders of dead processes, which a stopped machine or a killed watcher leaves behind."""
     for folder in parent.glob(f"{PREFIX}*-*"):
         process = folder.name.split("-")[1]
-        with contextlib.suppress(OSError):  # another process is removing it, or it is another user's
+        with contextlib.suppress(OSError):  # another process is removing it, or it belongs to another user
             status = folder.lstat()
             if process.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
                 _remove_if_left(folder, int(process))
@@ -152,7 +152,7 @@ def _remove_if_left(folder: Path, process: int) -> None:
         return
     except ProcessLookupError:
         pass
-    # The process may live in another container that shares the directory: then it holds the lock.
+    # The process may live in another container that shares the directory; then it holds the lock.
     with contextlib.suppress(FileNotFoundError), (folder / OWNER).open("rb") as owner:
         fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
     shutil.rmtree(folder, ignore_errors=True)
@@ -162,22 +162,22 @@ def _remove_if_left(folder: Path, process: int) -> None:
 def started(
     tools: Tools, folder: Path, options: Sequence[str], arguments: Sequence[str], program: str = "tlc2.TLC"
 ) -> Iterator[JavaProcess]:
-    """Run a program of the TLA+ tools; it is killed at the end, if it hasn't ended by then.
+    """Run a program of the TLA+ tools, and kill it at the end if it is still running.
 
     Args:
         tools: Java and the jar.
         folder: The run's own folder.
-        options: Java's options, beside those of `tools`.
+        options: Java's options, in addition to those of `tools`.
         arguments: The program's arguments.
         program: The program's class in the jar.
 
     Raises:
-        MissingJava: The program doesn't exist.
-        LimitReached: The system starts no more processes.
+        MissingJava: The program isn't found.
+        LimitReached: The system can't start more processes.
     """
     command = [
         find_java(tools),
-        "-XX:+UseParallelGC",  # TLC asks for a collector made for throughput
+        "-XX:+UseParallelGC",  # TLC requests a throughput collector
         "-XX:+ExitOnOutOfMemoryError",
         "-Dfile.encoding=UTF-8",
         f"-Djava.io.tmpdir={folder / 'tmp'}",  # TLC unpacks its modules there
@@ -203,13 +203,13 @@ def started(
             )
         except OSError as error:
             raise LimitReached(
-                f"no process can be started ({error.strerror}): end others, or raise the limit of this shell "
+                f"no process can be started ({error.strerror}): end other processes, or raise the limit of this shell "
                 "(`ulimit -a` shows it)."
             ) from None
     try:
         yield JavaProcess(process, folder)
     finally:
-        # The whole group: Java and its watcher.
+        # the whole process group: Java and its watcher
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         for pipe in (process.stdin, process.stdout):

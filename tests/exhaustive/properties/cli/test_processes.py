@@ -43,7 +43,7 @@ def test_without_java_run_says_how_to_get_one(history: Path, tmp_path: Path) -> 
     assert (said.returncode, said.stdout) == (3, "")
     *_, error = said.stderr.splitlines()
     assert error.startswith("error: No Java 17 or newer: /nonexistent/bin/java (JAVA_HOME) doesn't start; ")
-    assert "-m pip install 'streamproof[java]'`, or set JAVA_HOME to one." in error
+    assert "-m pip install 'streamproof[java]'`, or set JAVA_HOME." in error
     assert "Traceback" not in said.stderr
 
 

@@ -188,25 +188,25 @@ AT_NOON = {"distinct": 13, "generated": 13, "depth": 13}
 @pytest.mark.parametrize(
     ("model", "found", "text"),
     [
-        ("Clock", VIOLATED, "the result is safety failure, where the manifest says success"),
+        ("Clock", VIOLATED, "the result is safety failure, but the manifest says success"),
         (
             "Clock",
             result("temporal property", "Ticks", NOON),
-            "the result is liveness failure, where the manifest says success",
+            "the result is liveness failure, but the manifest says success",
         ),
-        ("Clock", result(distinct=5), "the number of distinct states is 5, where the manifest says 4"),
-        ("Clock", result(generated=1500), "the number of generated states is 1,500, where the manifest says 5"),
-        ("Clock", result(depth=3), "the depth is 3, where the manifest says 4"),
-        ("Clock_late", result(), "the result is success, where the manifest says safety failure"),
+        ("Clock", result(distinct=5), "the number of distinct states is 5, but the manifest says 4"),
+        ("Clock", result(generated=1500), "the number of generated states is 1,500, but the manifest says 5"),
+        ("Clock", result(depth=3), "the depth is 3, but the manifest says 4"),
+        ("Clock_late", result(), "the result is success, but the manifest says safety failure"),
         (
             "Clock_late",
             result("invariant", "Types", NOON, **AT_NOON),
-            "the violated property is Types, where the manifest says BeforeNoon",
+            "the violated property is Types, but the manifest says BeforeNoon",
         ),
         (
             "Clock_late",
             result("invariant", "BeforeNoon", NOON, **AT_NOON),
-            "the counterexample's length is 3, where the manifest says 13",
+            "the counterexample's length is 3, but the manifest says 13",
         ),
     ],
 )
@@ -317,7 +317,7 @@ def test_results_are_written_as_json(clock: Path, command: Command, tlc: Any) ->
     command("check", "--json", "found.json")
     first, second = json.loads((clock / "found.json").read_text())
     assert first["verdict"] == "violated"
-    assert first["unexpected"] == ["the number of distinct states is 5, where the manifest says 4"]
+    assert first["unexpected"] == ["the number of distinct states is 5, but the manifest says 4"]
     assert (first["distinctStates"], first["totalStates"], first["stateDepth"]) == (5, 5, 4)
     assert first["trace"] is None
     assert second["property"] == "BeforeNoon"

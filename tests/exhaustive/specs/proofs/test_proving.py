@@ -161,9 +161,9 @@ def test_an_invariant_that_does_not_imply_the_property_is_not_proved(counter: Pr
     ("changed", "says"),
     [
         ({"invariant": "Outside"}, r"Counter\.tla: line 13, col \d+ .*: the elements of a set of any size"),
-        ({"invariant": "NotTyped"}, r"doesn't say which values n can have: add a conjunct `n \\in"),
-        ({"invariant": "Nowhere"}, "it has no 'Nowhere', which the proof Counter names"),
-        ({"properties": ("Always",)}, "line 17, .*: the operator <> isn't read"),
+        ({"invariant": "NotTyped"}, r"doesn't define the values of n: add a conjunct `n \\in"),
+        ({"invariant": "Nowhere"}, "it lacks 'Nowhere', which the proof Counter names"),
+        ({"properties": ("Always",)}, "line 17, .*: the operator <> isn't supported"),
         ({"numbers": ()}, "the constant Limit has no value"),
     ],
 )
@@ -230,7 +230,7 @@ def test_a_proof_that_is_not_there_is_named() -> None:
         ({"constants": {"Join": 5}}, "constants: 'Join' is 5, but must be a text"),
         ({"constants": {"Join": "[a"}}, "a constant in 'constants' isn't a value of TLA"),
         ({"result": "maybe"}, "its result is 'maybe', but must be one of: proved, not proved"),
-        ({"module": "Nowhere.tla"}, "there is no file"),
+        ({"module": "Nowhere.tla"}, "the file .* is missing"),
         ({"name": 7}, "proof 1: 'name' is 7, but must be a text"),
     ],
 )

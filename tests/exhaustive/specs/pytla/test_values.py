@@ -201,8 +201,8 @@ def test_values_that_lie_deep_in_each_other_are_written_back_at_once():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("(" * 3000, "line 1, column 101: more than 100 values lie in each other"),
-        ("{" * 3000, "more than 100 values lie in each other"),
+        ("(" * 3000, "line 1, column 101: values are nested more than 100 levels deep"),
+        ("{" * 3000, "values are nested more than 100 levels deep"),
         ("<<1, " + "9" * 5000 + ">>", "line 1, column 6: a number of 5000 digits is beyond TLC's"),
         ("1.." + "9" * 5000, "a number of 5000 digits"),
         ('<<"a", "\x1b[2J">>', r"line 1, column 8: the control character '\\x1b' in a string"),

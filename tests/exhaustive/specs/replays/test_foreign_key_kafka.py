@@ -65,7 +65,7 @@ def test_a_message_without_a_key_is_no_line_of_a_history() -> None:
         for trace in states.covering()
         if any(isinstance(line, Delivery) and line.foreign_key == WITHOUT_KEY for line in lines_read(trace, constants))
     )
-    with pytest.raises(BadInput, match=r"^step \d+: a message without a foreign key is handed on, which no"):
+    with pytest.raises(BadInput, match=r"^step \d+: a message without a foreign key is forwarded, which no"):
         history_of(trace, constants, MODULE)
 
 

@@ -263,13 +263,13 @@ QUEUED = {"subscriptions": f"[r1 |-> <<{asks(L1)}, {asks(L2)}>>, r2 |-> <<{asks(
             {},
             "UpdateLeft",
             {"left_changes": "1", "right_changes": "1"},
-            "several things happen at once, left change and right change",
+            "several actions happen at once, left change and right change",
         ),
         (
             QUEUED,
             "DeliverSubscription",
             {"subscriptions": "[r1 |-> <<>>, r2 |-> <<>>]"},
-            "several things happen at once, a delivery on subscription r1 and a delivery on subscription r2",
+            "several actions happen at once, a delivery on subscription r1 and a delivery on subscription r2",
         ),
         (
             QUEUED,
@@ -289,15 +289,15 @@ QUEUED = {"subscriptions": f"[r1 |-> <<{asks(L1)}, {asks(L2)}>>, r2 |-> <<{asks(
             {"left_changes": "1", "left": f"[l |-> {L1}]", "right": f"[r1 |-> {X}, r2 |-> None]"},
             "a left change changes right",
         ),
-        ({}, "UpdateLeft", {"right_changes": "1"}, "it does what a right change does"),
-        ({}, "UpdateLeft", {"left": f"[l |-> {L1}]"}, "nothing happens that an action does"),
-        ({}, "UpdateLeft", {"left": "<<1>>"}, r"\(1,\) is no function of keys"),
-        ({}, "UpdateLeft", {"left": "[l |-> 7]"}, "7 is no record of version, foreign_key"),
+        ({}, "UpdateLeft", {"right_changes": "1"}, "it has the effect of a right change"),
+        ({}, "UpdateLeft", {"left": f"[l |-> {L1}]"}, "no action has this effect"),
+        ({}, "UpdateLeft", {"left": "<<1>>"}, r"\(1,\) isn't a function of keys"),
+        ({}, "UpdateLeft", {"left": "[l |-> 7]"}, "7 isn't a record of version, foreign_key"),
         (
             {},
             "UpdateLeft",
             {"left": "[l |-> [version |-> TRUE, foreign_key |-> None]]"},
-            "the version True is no number",
+            "the version True isn't a number",
         ),
         ({}, "UpdateLeft", {"left": "(7 :> None)"}, "the key 7 is neither a string nor a model value"),
         ({}, "DeliverResponse", {"responses": "[r1 |-> [l |-> 1], r2 |-> [l |-> <<>>]]"}, "1 is no queue"),
@@ -306,7 +306,7 @@ QUEUED = {"subscriptions": f"[r1 |-> <<{asks(L1)}, {asks(L2)}>>, r2 |-> <<{asks(
 def test_a_step_that_no_action_makes_is_refused_by_its_number(
     before: dict[str, str], action: str, after: dict[str, str], why: str
 ) -> None:
-    with pytest.raises(BadInput, match=rf"^step 2 \({action}\): {why}: replay the behaviours of ForeignKeyJoin alone"):
+    with pytest.raises(BadInput, match=rf"^step 2 \({action}\): {why}: replay only behaviours of ForeignKeyJoin"):
         line_of(before, after, action)
 
 
@@ -345,5 +345,7 @@ def test_a_message_that_overtakes_another_is_replayed_and_is_no_line_of_a_histor
     constants = {**CONSTANTS, "Mutant": "routes out of order"}
     assert replay([trace_of(*steps)], constants, MODULE) == ReplayResult(1, 4, ())
     assert contrast(trace_of(*steps), constants).broken == (("QuietIsSubscribed", 3),)
-    with pytest.raises(BadInput, match=r"^step 4: a message overtakes another on its route, which no history can say"):
+    with pytest.raises(
+        BadInput, match=r"^step 4: a message overtakes another on its route, which no history can express"
+    ):
         history_of(trace_of(*steps), constants, MODULE)

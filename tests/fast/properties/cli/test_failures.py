@@ -114,9 +114,7 @@ def test_a_damaged_offset_names_the_checkpoint(tmp_path: Path, content: str | No
 @pytest.mark.parametrize("content", ["", "nonsense", "{}", "[]", "1"])
 def test_a_damaged_identity_names_the_checkpoint(monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     monkeypatch.setattr(checkpoints, "text_of", lambda spark, path: content)
-    with pytest.raises(
-        BadInput, match="checkpoint: /c is damaged: its file metadata doesn't contain the query's id: "
-    ):
+    with pytest.raises(BadInput, match="checkpoint: /c is damaged: its file metadata doesn't contain the query's id: "):
         checkpoints.query_of(None, "/c")  # type: ignore[arg-type]
 
 

@@ -83,7 +83,7 @@ def test_what_is_not_known_in_time_is_inconclusive(said: Command, answers: Any) 
     [
         (["none.jsonl"], "none.jsonl: can't be read (No such file or directory)"),
         (["."], ".: can't be read (Is a directory)"),
-        (["broken.jsonl"], "broken.jsonl: line 1: no header: it begins with"),
+        (["broken.jsonl"], "broken.jsonl: line 1: not a header, which begins with"),
     ],
 )
 def test_what_is_no_trace_is_one_message(said: Command, arguments: list[str], message: str, tmp_path: Path) -> None:

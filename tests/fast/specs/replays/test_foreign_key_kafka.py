@@ -169,5 +169,7 @@ def test_kafka_has_no_mutants() -> None:
         "Mutant": "no hash check",
         "None": "None",
     }
-    with pytest.raises(BadInput, match=r"^ForeignKeyJoin has no mutant of the protocol 'kafka 4.3': leave one of"):
+    with pytest.raises(
+        BadInput, match=r"^ForeignKeyJoin has no mutant of the protocol 'kafka 4.3': override only one of"
+    ):
         ForeignKeyJoinReplay(constants)

@@ -15,11 +15,11 @@ from tla_models import FOLDER
 
 RECORD = '[key |-> "a", timestamp |-> {}, clock |-> {}, number |-> 1]'
 SEVERAL, BOTH, NO_STEP = (
-    "several records come at once",
+    "several records arrive at once",
     "both tables change at once",
     "no action of the module makes this",
 )
-NO_ACTION, NO_VALUE = "the module has no such action", "a value is none of the module's"
+NO_ACTION, NO_VALUE = "the module has no such action", "a value isn't one of the module's"
 LEFT_ROW = '[l |-> [version |-> 1, foreign_key |-> "r"]]'
 
 
@@ -33,7 +33,7 @@ of_each = partial(pytest.mark.parametrize, ids=lambda given: given.name if isins
         (SESSIONS, "Arrive", {"accepted": f"{{{RECORD.format(0, 0)}, {RECORD.format(1, 0)}}}"}, SEVERAL),
         (SESSIONS, "Arrive", {"emitted": "[a |-> {[start |-> 0, end |-> 0, count |-> 1]}]"}, NO_STEP),
         (SESSIONS, "UpdateLeft", {"clock": "1"}, NO_ACTION),
-        (SESSIONS, "Arrive", {"clock": "None"}, "the clock is None, which is no number"),
+        (SESSIONS, "Arrive", {"clock": "None"}, "the clock is None, not a number"),
         (SESSIONS, "Arrive", {"store": "{}"}, NO_VALUE),
         (SESSIONS, "Arrive", {"emitted": '[a |-> {"b"}]'}, NO_VALUE),
         (STREAMS, "Arrive", {"emitted": "<<[left |-> 1, right |-> None]>>"}, NO_VALUE),
@@ -53,7 +53,7 @@ of_each = partial(pytest.mark.parametrize, ids=lambda given: given.name if isins
 def test_a_step_that_no_action_makes_is_refused_by_its_number(
     module: Replayable, action: str, changed: dict[str, str], why: str
 ) -> None:
-    with pytest.raises(BadInput, match=rf"^step 2 \({action}\): {why}.*: replay the behaviours of {module.name}"):
+    with pytest.raises(BadInput, match=rf"^step 2 \({action}\): {why}.*: replay only behaviours of {module.name}"):
         module.replayed((action, changed))
 
 
@@ -85,14 +85,18 @@ def test_a_missing_constant_is_refused(module: Replayable, name: str) -> None:
 @of_each(
     ("module", "constants", "says"),
     [
-        (SESSIONS, {"Mutant": "typo"}, "^no mutant of SessionWindows is 'typo': use one of none, gap exclusive"),
+        (SESSIONS, {"Mutant": "typo"}, "^SessionWindows has no mutant 'typo': use one of none, gap exclusive"),
         (SESSIONS, {"Clock": "sundial"}, "unknown clock 'sundial'"),
-        (STREAMS, {"Mutant": "typo"}, "^no mutant of StreamStreamJoin is 'typo': use one of none, pair for every w"),
-        (TABLES, {"Mutant": "typo"}, "^no mutant of TableTableJoin is 'typo': use one of none, left tombstone ignored"),
+        (STREAMS, {"Mutant": "typo"}, "^StreamStreamJoin has no mutant 'typo': use one of none, pair for every w"),
+        (TABLES, {"Mutant": "typo"}, "^TableTableJoin has no mutant 'typo': use one of none, left tombstone ignored"),
         (TABLES, {"Tombstones": "never"}, "^Tombstones of TableTableJoin is 'never': use again or once"),
-        (FOREIGN_KEYS, {"Mutant": "typo"}, "^no mutant of ForeignKeyJoin is 'typo': use one of none, no hash check"),
+        (FOREIGN_KEYS, {"Mutant": "typo"}, "^ForeignKeyJoin has no mutant 'typo': use one of none, no hash check"),
         (FOREIGN_KEYS, {"Join": "rigth"}, "unknown join 'rigth'"),
-        (ONE_TO_MANY, {"Mutant": "old key kept"}, "^the reference can't be the mutant 'old key kept', for it has no m"),
+        (
+            ONE_TO_MANY,
+            {"Mutant": "old key kept"},
+            "^the reference can't be the mutant 'old key kept', because it has no m",
+        ),
     ],
 )
 def test_a_constant_of_another_value_is_refused(module: Replayable, constants: dict[str, TlaValue], says: str) -> None:

@@ -34,7 +34,7 @@ def read(folder: Path, jar: Path, content: str | bytes) -> Modules:
         ("", r"Good\.tla:1: it isn't a TLA\+ module: it has no line `---- MODULE Good ----`"),
         ("hello\nthere\n", r"Good\.tla:1: it isn't a TLA\+ module"),
         (GOOD.replace("Good", "Other"), r"Good\.tla:1:13: the module in it is named Other: a file and its module"),
-        ("\n" + GOOD.replace("Good", "go-od"), r"Good\.tla:2:13: go-od is no name of a module"),
+        ("\n" + GOOD.replace("Good", "go-od"), r"Good\.tla:2:13: go-od isn't a module name"),
         (GOOD.encode("utf-16"), r"Good\.tla:1: it is UTF-16, which TLC can't read: save it as UTF-8"),
         (b"---- MODULE\nGood \x00\xff ----", r"Good\.tla:2: it has a NUL byte, so it isn't text"),
     ],
@@ -66,7 +66,7 @@ def test_a_module_that_is_extended_is_refused_alike(tmp_path: Path, jar: Path) -
 
 def test_a_file_without_an_end_is_refused(tmp_path: Path, jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "LARGEST", 1 << 20)
-    with pytest.raises(ParseFailed, match="more than 1 MiB, so it is hardly a module"):
+    with pytest.raises(ParseFailed, match="larger than 1 MiB, too large for a module"):
         read(tmp_path, jar, GOOD + " " * (1 << 20))
 
 

@@ -241,7 +241,12 @@ def test_arguments_that_another_version_refuses_are_no_fault_of_the_model(conclu
         ("", {"exit_code": -9}, OutOfMemory, "killed from outside"),
         ("Error occurred during initialization of VM\nToo small maximum heap\n", {"exit_code": 1}, OutOfMemory, "heap"),
         ("", {"standard_error": "java.lang.UnsupportedClassVersionError: tlc2/TLC"}, MissingJava, "too old"),
-        ("", {"standard_error": "Error: Could not find or load main class tlc2.TLC"}, MissingJar, "no TLC in it"),
+        (
+            "",
+            {"standard_error": "Error: Could not find or load main class tlc2.TLC"},
+            MissingJar,
+            "doesn't contain TLC",
+        ),
     ],
 )
 def test_what_keeps_java_from_running_is_reported(concluded, text, arguments, error, reported):

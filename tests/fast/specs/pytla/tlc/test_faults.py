@@ -70,14 +70,14 @@ def playing(folder: Path, script: str) -> Tools:
     [
         ("kill -KILL $$", OutOfMemory, r"M\.cfg: Java was killed from outside \(SIGKILL\)"),
         ("kill -SEGV $$", EndedBySignal, r"M\.cfg: Java crashed \(SIGSEGV\), which no model should make it do"),
-        ("kill -TERM $$", EndedBySignal, r"M\.cfg: Java was ended from outside \(SIGTERM\), by a person or a program"),
+        ("kill -TERM $$", EndedBySignal, r"M\.cfg: Another process or a person ended Java \(SIGTERM\): "),
         ("exit 143", EndedBySignal, r"SIGTERM"),
         ("echo 'java.io.IOException: No space left on device'; exit 255", FolderUnusable, r"no room is left in .*runs"),
         ("echo 'java.net.SocketException: Too many open files' >&2; exit 1", LimitReached, "`ulimit -n` shows"),
         ("echo 'OutOfMemoryError: unable to create native thread' >&2; exit 3", LimitReached, "`ulimit -u` shows"),
         ("echo '# There is insufficient memory for the Java Runtime' ; exit 1", OutOfMemory, "`ulimit -v` shows"),
         ("echo 'Could not reserve enough space for 9KB object heap'; exit 1", OutOfMemory, "JAVA_TOOL_OPTIONS"),
-        ("echo 'Invalid maximum heap size: -Xmx9x'; exit 1", OutOfMemory, "of the size asked for: Invalid max"),
+        ("echo 'Invalid maximum heap size: -Xmx9x'; exit 1", OutOfMemory, "of the requested size: Invalid max"),
     ],
 )
 def test_the_end_of_java_is_reported_as_what_it_is(
@@ -100,8 +100,8 @@ NODES = 'strict digraph DiskGraph {\n1 [label="/\\\\ x = 0",style = filled]\n2 [
 @pytest.mark.parametrize(
     ("graph", "said"),
     [
-        ("", "the state graph that TLC dumped is cut off: is the disk full"),
-        (NODES + '1 -> 2 [label="Ne', "cut off"),
+        ("", "TLC's dump of the state graph is truncated: is the disk full"),
+        (NODES + '1 -> 2 [label="Ne', "is truncated"),
         (NODES.replace("x = 1", "x = <lazy value>") + "}", "a state of the graph, as TLC printed it, can't be read"),
         (NODES.splitlines()[0] + "\n1 -> 2\n}", "a step to a state that it didn't dump"),
         (None, "TLC dumped no state graph"),
@@ -116,7 +116,7 @@ def test_a_state_graph_that_is_not_whole_is_refused(tmp_path: Path, model: Model
 @pytest.mark.parametrize(
     ("walk", "said"),
     [
-        ("STATE_1 == \n/\\\\ x = 0\n\nSTATE_2 ==\n/\\\\ x =", "the behaviour that TLC wrote to walk_0_0 is cut off"),
+        ("STATE_1 == \n/\\\\ x = 0\n\nSTATE_2 ==\n/\\\\ x =", "TLC's behaviour in walk_0_0 is truncated"),
         ("STATE_1 == \nx = <lazy value>\n\n=====", r"a state of the behaviour walk_0_0, as TLC printed it, can't be"),
     ],
 )
