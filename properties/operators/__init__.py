@@ -1,1 +1,1 @@
-"""The registrations of the operators: one module an operator."""
+"""The registrations of the operators: one module per operator."""

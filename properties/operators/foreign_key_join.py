@@ -1,4 +1,4 @@
-"""The foreign-key join: values are JSON text, and a foreign key is a key, so it is prefixed."""
+"""The foreign-key join: values are JSON text; a foreign key is prefixed like any key."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 ANSWERED = "answered without a right row"
 FOREIGN_KEYS = ("r1", "r2", "r")
-"""The right keys that are drawn; one is a prefix of the others, to catch a prefix scan that forgets the length."""
+"""The drawn right keys; one is a prefix of the others, to catch a prefix scan that forgets the length."""
 
 
 def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
-    """Return the options for calling a join by foreign key on Spark."""
+    """Return the options of a foreign-key join on Spark."""
     return {
         "foreign_key": columns.of(FOREIGN_KEY),
         "join": join.join,
@@ -51,13 +51,15 @@ def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
 
 
 def answers_all(options: Options) -> bool:
-    """Return whether every left change is answered under options, by their documentation and not by the reference."""
+    """Return whether these options give every left change a response, by their documentation, not by the reference."""
     return options.get("join") == "left" or options.get("protocol") == "answer"
 
 
 def _options(join: ForeignKeyJoin, columns: Columns) -> dict[str, Any]:
     if join.delivery == "manual":
-        raise BadInput('the fused foreign-key join delivers at once: leave out delivery="manual", or use the reference')
+        raise BadInput(
+            'the fused foreign-key join delivers immediately: leave out delivery="manual", or use the reference'
+        )
     return referring(join, columns)
 
 
@@ -83,7 +85,7 @@ def key_named(options: Options) -> Callable[[Record], Key | None]:
 
 
 def _refused_by_sql(options: Options) -> str | None:
-    return "with delivery manual: it knows no schedule" if options.get("delivery") == "manual" else None
+    return "with delivery manual, because it plays no schedules" if options.get("delivery") == "manual" else None
 
 
 def _topology(builder: Builder, join: ForeignKeyJoin) -> Any:
@@ -101,7 +103,7 @@ def _refused_by_kafka(join: ForeignKeyJoin, records: Sequence[Record]) -> Iterat
         and join.foreign_key_of(record.value) is None
         for record in records
     ):
-        yield "kafka has no left join that ignores null foreign keys: say null_foreign_key keep"
+        yield "kafka has no left join that ignores null foreign keys: use null_foreign_key keep"
 
 
 def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
@@ -162,7 +164,7 @@ def left_keys(history: History) -> list[Key]:
 
 
 def concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
-    """Return whether a record is a left row of a key, or a right row, because any left row may refer to it."""
+    """Return whether a record is a left row of a key, or a right row, which any left row may refer to."""
     return lambda record: record.key == key or record.input == "right"
 
 
@@ -174,7 +176,7 @@ REGISTRATION = Registration(
         "left": {"foreign_key": "artist", "join": "left"},
         "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
     },
-    # Without delivery: schedules of delivery are drawn separately.
+    # Histories without delivery lines: schedules of delivery are drawn separately.
     space=OptionSpace(
         {
             "foreign_key": ("artist", "country"),

@@ -1,4 +1,4 @@
-"""The one-to-many join: as the foreign-key join; the result's two keys come back as one JSON text."""
+"""The one-to-many join, like the foreign-key join; the result's two keys are returned as one JSON text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _keys(table: pa.Table) -> list[Key | None]:
 
 
 def _both(foreign_key: Key | None, key: Key | None) -> Key | None:
-    """Return both keys as the reference writes them, without their common prefix, which precedes the result."""
+    """Return both keys in the reference's form, without their common prefix, which precedes the result."""
     if key is None or "|" not in key:
         return key
     prefix, own = key.split("|", 1)

@@ -72,7 +72,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _repeats(ranges: RangeAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
-    """Expect that the answer to a repeated record sees everything twice."""
+    """Expect that the result of a repeated record counts everything twice."""
     expected = bag(change._replace(value=doubled_value(ranges.aggregate, change.value)) for change in changes_of(once))
     answers: dict[Key | None, list[Any]] = defaultdict(list)
     for entry in twice.entries:
@@ -86,7 +86,7 @@ def _with_clock(history: History) -> Iterator[tuple[int, int, Record]]:
 
 
 def _with_retention(history: History, retention_ms: int) -> Outcome:
-    """Return the reference's output without the records beyond the retention, which are reported as dropped."""
+    """Return the reference's output without the records beyond the retention, which become dropped records."""
     taken: list[list[Record]] = [[] for _ in history.batches]
     dropped: list[Entry] = []
     for batch, clock, record in _with_clock(history):
@@ -141,8 +141,8 @@ REGISTRATION = Registration(
         asked=_ASKED,
     ),
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
-    # A row must be reached from behind the next batch's clock: the range is longer than a step of the schedule.
+    # A range must reach a row from behind the next batch's clock, so it is longer than a step of the schedule.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),
-    unbounded="it answers rows of any age, so every row is stored for ever: see the law retention",
+    unbounded="it accepts rows of any age, so every row is stored for ever: see the law retention",
     mutants=MutantsOf("range_aggregate"),
 )

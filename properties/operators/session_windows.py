@@ -1,8 +1,8 @@
 """Session windows: values have a column of their aggregate's type.
 
-A record counts as a session of its own, as in KIP-94: one that joins a session makes a merge of two, one that bridges
-two sessions a merge of three. A record can't bridge more: open sessions of a key lie more than a gap apart, and three
-of them would span more than the two gaps around a record.
+A record counts as a separate session, as in KIP-94: a record that joins a session merges two sessions, a record that
+bridges two sessions merges three. A record can't bridge more, because open sessions of a key lie more than a gap apart:
+three of them would span more than the two gaps around a record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ..witnesses.kafka.builder import Builder
 
 MERGED = {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"}
-"""Spark's setting that merges sessions before the shuffle too."""
+"""Spark's setting that also merges sessions before the shuffle."""
 CLOSED = "session closed and emitted"
 RESCUED, EMPTY, THREE, BEYOND = "late rescued", "empty batch", "merge of three or more", "gap + 1"
 GOALS = (
@@ -66,7 +66,7 @@ GOALS = (
     EMPTY,
     "same timestamp twice",
 )
-"""All coverage goals; not every definition can meet each of them."""
+"""All coverage goals; some definitions can't meet all of them."""
 _MERGES = ("merge of two", THREE, "exact gap", BEYOND)
 
 
@@ -96,7 +96,7 @@ def _build(
 def _check_native(windows: SessionWindows) -> None:
     if (windows.emit, windows.late) != ("close", "own"):
         raise BadInput(
-            f"spark-native can't serve emit={windows.emit!r}, late={windows.late!r}: Spark's session_window "
+            f"spark-native doesn't support emit={windows.emit!r}, late={windows.late!r}: Spark's session_window "
             'emits a session once, when it closes, and tests a record alone; use "emit": "close", "late": "own"'
         )
 
@@ -108,8 +108,8 @@ def _build_native(windows: SessionWindows, frame: DataFrame, batches: Sequence[p
 
 
 def _topology(builder: Builder, windows: SessionWindows) -> Any:
-    # With a retention of just gap + grace a stored session becomes invisible one step before the operator closes it;
-    # with a much longer one it is revised when closed.
+    # With a retention of exactly gap + grace a stored session becomes invisible one step before the operator closes it.
+    # With a much longer retention it is revised when closed.
     retention = builder.retention(windows.emit, windows.retention_ms, windows.gap_ms + windows.grace_ms + 1)
     gap, grace = builder.milliseconds(windows.gap_ms), builder.milliseconds(windows.grace_ms)
     windowed = builder.grouped("events").windowedBy(builder.dsl.SessionWindows.ofInactivityGapAndGrace(gap, grace))
@@ -124,12 +124,12 @@ def _refused_by_kafka(windows: SessionWindows, records: Sequence[Record]) -> Ite
 
 def _numbers(windows: SessionWindows) -> Iterator[Number]:
     for option in ("gap_ms", "grace_ms"):
-        # The retention may be no less than both together, and does not affect the output.
+        # The retention is at least gap + grace, and doesn't affect the output.
         yield number_of(windows, option, {"retention_ms": windows.retention_ms + 1})
 
 
 class _Watched(reference.Behaviour):
-    """The reference, which also notes the goals that it meets."""
+    """The reference, which also records the goals that it meets."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(windows, clock)
@@ -178,7 +178,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _goals(windows: SessionWindows) -> Iterator[str]:
-    impossible = {EMPTY}  # with few histories there may be no batch without records
+    impossible = {EMPTY}  # a run of few histories may have no batch without records
     if windows.late == "own" or not windows.grace_ms:
         impossible.add(RESCUED)
     yield from (name for name in GOALS if name not in impossible)
@@ -187,12 +187,12 @@ def _goals(windows: SessionWindows) -> Iterator[str]:
 
 
 def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
-    # Two sessions of a key lie more than a gap apart, and the earlier one is then closed.
+    # Two sessions of a key lie more than a gap apart, so the earlier session is then closed.
     return () if windows.grace_ms else (THREE, BEYOND)
 
 
 _ASKED = (
-    # Closed sessions stay for a while: the clock up to which closings were emitted keeps them from being repeated.
+    # Closed sessions stay for a while. The clock of the last closings prevents repeated output.
     AskedOptions({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}),
     AskedOptions({"gap_ms": 7, "grace_ms": 5, "aggregate": "max"}),
     AskedOptions({"gap_ms": 10, "aggregate": "list", "emit": "close", "late": "own"}),
@@ -248,7 +248,7 @@ REGISTRATION = Registration(
     native=Native(
         _check_native,
         _build_native,
-        "session_window gives what the reference closes",
+        "session_window emits the sessions that the reference closes",
         {
             "native": NativeProfile(
                 {"gap_ms": 10, "grace_ms": 5, "aggregate": "count", "emit": "close", "late": "own"}

@@ -59,9 +59,9 @@ def _build_native(join: StreamStreamJoin, frame: DataFrame, batches: Sequence[pa
 
 
 def _accepted_by_spark(history: History) -> History:
-    """Return a history without the records that Spark's own join drops as late, though the reference may accept them.
+    """Return a history without the records that Spark's own join drops as late, although the reference may accept them.
 
-    Spark drops a record at or behind the watermark, which is the clock of the earlier batches minus the grace.
+    Spark drops a record at or before the watermark, which is the clock of the earlier batches minus the grace.
     """
     grace_ms = operator_named(history.operator).declare(history.options).grace_ms
     schedule = clock_schedule(history)
@@ -162,15 +162,15 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda join: FreeOrder.ANY,
     by_clock=lambda join: True,
-    # A join emitted at arrival or eagerly shows which record came first.
+    # With `arrival` or `eager` a join's output shows which record came first.
     without_late_data={"outer, close": {"grace_ms": 1000}},
-    # A pair is repeated for either partner, everything else for one record.
+    # A repeated partner repeats a pair; only the repeated record repeats any other result.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
     spark=join_binding("stream_stream_join", "StreamStreamLogic", _common, _ASKED),
     native=Native(
         on_spark("stream_stream_join", "require_native_stream_stream_join"),
         _build_native,
-        "join gives what the reference emits of the records that it takes, as a bag for each batch",
+        "join emits the reference's results for its accepted records, as a bag per batch",
         {
             "inner": NativeProfile({**_BOUNDS, "grace_ms": 5}),
             "left": NativeProfile({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "close"}),

@@ -57,7 +57,7 @@ def _check_history(history: History) -> None:
         elif record.key in looked_up and record.key is not None:
             raise BadInput(
                 f"{history.name}: the row of {record.key!r} changes after a record has looked it up, but Spark's own "
-                "join looks up a table that stands still: let the table's records come first, or use --on spark"
+                "join looks up a static table: put the table's records first, or use --on spark"
             )
 
 
@@ -107,7 +107,7 @@ REGISTRATION = Registration(
     native=Native(
         lambda join: None,
         _build_native,
-        "join with a table that doesn't change gives what the reference emits, as a bag for each batch",
+        "join with a static table emits the reference's results, as a bag per batch",
         {
             "left": NativeProfile({}, without_late_data=True),
             "inner": NativeProfile({"join": "inner"}, without_late_data=True),

@@ -1,4 +1,4 @@
-"""The table aggregate: a group is a key, so it is prefixed; a member has its aggregate's type."""
+"""The table aggregate: a group is prefixed like any key; a member has its aggregate's type."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 GROUP = "group"
 GROUPS = ("x", "y", "z")
-"""The groups that are drawn."""
+"""The drawn groups."""
 
 
 def _fields(groups: TableAggregate, records: Sequence[Record]) -> list[Field]:
@@ -193,7 +193,7 @@ REGISTRATION = Registration(
     kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
     tables=StoredTables(
         lambda groups: groups.inputs,
-        "an emptied group's aggregate and timestamp, from which it goes on",
+        "an emptied group's aggregate and timestamp, for its next row",
         _is_emptied_group,
     ),
     mutants=MutantsOf("table_aggregate"),

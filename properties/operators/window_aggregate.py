@@ -119,7 +119,7 @@ def _distances(windows: WindowAggregate) -> tuple[int, ...]:
 def _edges(windows: WindowAggregate) -> tuple[int, ...]:
     if windows.unit == "tuple":
         return ()
-    # A window of which a record is the last, or the first; and the same for the windows that still take late ones.
+    # A window whose last or first row is a record; also for the windows that still accept late records.
     latest = windows.late_ms
     return (windows.size, windows.size + latest, latest) if latest else (windows.size,)
 
@@ -172,7 +172,7 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
     yield "window emitted"
     if windows.unit == "ms":
         yield "dropped: late"
-    # A window of tuples is never late, and one of a single tuple is complete at once.
+    # A window of tuples is never late; with a single tuple it is complete at once.
     by_tuples = windows.unit == "tuple"
     if (windows.early is not None and not (by_tuples and windows.size == 1)) or (
         windows.late == "update" and not by_tuples
@@ -183,7 +183,7 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
 
 
 def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult] | None:
-    # A record more cuts all later windows of tuples elsewhere.
+    # One more record shifts the bounds of all later windows of tuples.
     return None if windows.unit == "tuple" else doubled(windows, once, twice)
 
 
@@ -243,7 +243,7 @@ REGISTRATION = Registration(
         numbers=_numbers,
         by_clock=lambda windows: windows.unit == "ms",
         takes_until_forgotten=True,
-        silent={"retention_ms": "with late drop, and with tuples, a complete window takes nothing, however long kept"},
+        silent={"retention_ms": "with late drop or tuples, a complete window accepts no rows, despite any retention"},
     ),
     coverage=Coverage(_met, _goals),
     free_order=lambda windows: FreeOrder.KEYS if windows.unit == "tuple" else FreeOrder.ANY,
@@ -260,7 +260,7 @@ REGISTRATION = Registration(
     native=Native(
         on_spark("window_aggregate", "require_native_window_aggregate"),
         _build_native,
-        "window gives what the reference emits, each key's changes in order",
+        "window emits the reference's results, each key's changes in order",
         {"hopping": NativeProfile({"size": 10, "step": 4, "retention_ms": 15, "aggregate": "average"})},
     ),
     sql=Sql(beside(__file__), _aggregated, is_stream=_is_full, values=_values),

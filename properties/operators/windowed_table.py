@@ -132,7 +132,7 @@ def _without_driver(table: WindowedTable, emitted: DataFrame) -> DataFrame:
         return emitted
     from pyspark.sql import functions as F
 
-    # A cohort recognizes its reserved key by its name alone.
+    # A cohort recognizes its reserved key only by its name.
     return emitted.filter(~F.col(KEY).startswith(f"{WATERMARK_DRIVER}@"))
 
 
@@ -163,7 +163,7 @@ def _is_stream(options: Options) -> bool:
 
 
 def _start_named(options: Options) -> Callable[[Record], int | None] | None:
-    """Return the function that reads the start (ms) of the window that a record looks up; None if there is none."""
+    """Return the function that reads the start (ms) of the window that a record looks up; None if it looks up none."""
     name = options.get("window_start")
     if name is None:
         return None
@@ -222,7 +222,7 @@ def _refused_by_kafka(table: WindowedTable, records: Sequence[Record]) -> Iterat
     if table.to_stream is not None:
         yield f"kafka has no to_stream {table.to_stream!r}: leave it out"
     if table.shift_ms:
-        yield "kafka has no shift_ms: it joins windowed tables on the same windows alone"
+        yield "kafka has no shift_ms: it joins windowed tables only on the same windows"
 
 
 def _read(table: WindowedTable, key: Key | None, text: str) -> Value:
@@ -238,7 +238,7 @@ def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> 
         return table_row(definition, side, value, choice, near)
     if choice >= CHOICES - 2:
         return None
-    # Windows from 0 on, and those around a time at which something lies; no window starts 1 ms later than another.
+    # Windows from 0 on, and windows around the time of an event; no window starts 1 ms after another.
     around = max(0, near // definition.step_ms - choice % 3)
     start = None if choice == CHOICES - 3 else (choice if choice % 2 else around) * definition.step_ms
     start = around * definition.step_ms + 1 if choice == CHOICES - 6 else start
@@ -283,7 +283,7 @@ def _goals(table: WindowedTable) -> Iterator[str]:
 
 
 def _is_of(table: WindowedTable, emitted: Key, key: Key) -> bool:
-    # A key may have an @ of its own: the window's start follows the last @.
+    # A key may contain an @; the window's start follows the last @.
     return key == (emitted.rpartition("@")[0] if table.to_stream == "window_in_key" else emitted)
 
 
@@ -297,7 +297,7 @@ def _retention_differences(history: History, retention_ms: int, outcome: Outcome
 
 
 def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
-    """Return an outcome without windows beyond the retention, which may have been forgotten by then."""
+    """Return an outcome without windows beyond the retention, which may have been forgotten."""
     table: WindowedTable = operator_named(history.operator).declare(history.options)
     entries = []
     for entry in outcome.entries:
@@ -305,14 +305,14 @@ def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
         if end is None or end + table.grace_ms + retention_ms > clock_before(history, entry.batch):
             entries.append(entry)
         elif table.looked_up and isinstance(entry.output, Change):
-            # The row that looks up is emitted in any case, with the window or in vain.
+            # The row that looks up is emitted in any case, with or without the window.
             change = entry.output._replace(value=[entry.output.value[0], None], timestamp=0)
             entries.append(entry._replace(output=change))
     return replace(outcome, entries=entries)
 
 
 def _end_emitted(table: WindowedTable, entry: Entry) -> int | None:
-    """Return the end (ms) of the window that an entry is about; None if it is about no window."""
+    """Return the end (ms) of the window that an entry refers to; None if it refers to no window."""
     change = entry.output
     if not isinstance(change, Change):
         return None
@@ -353,7 +353,7 @@ def _decoded(table: WindowedTable, change: SharedOutput) -> Value:
 
 
 def _are_windows(table: WindowedTable, fields: Sequence[Any]) -> bool:
-    """Return whether a key's state has windows, and nothing of the right input."""
+    """Return whether a key's state contains windows, and nothing of the right input."""
     events, right, row = fields
     return bool(events) and not right and row is None
 
@@ -411,7 +411,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda table: FreeOrder.ANY,
     by_clock=lambda table: True,
-    # A look-up isn't among them: it finds the windows that are there by then.
+    # Look-ups aren't among them: they find the windows that exist at their arrival.
     without_late_data={"close": {"grace_ms": 1000, "aggregate": "list"}, "outer, shifted": {"grace_ms": 1000}},
     repeats=_repeats,
     keeps_lists_in_order=lambda table: table.aggregate.ordered,
@@ -433,9 +433,9 @@ REGISTRATION = Registration(
     native=Native(
         on_spark("windowed_table", "require_native_windowed_table"),
         _build_native,
-        "window gives what the reference emits; a stream as a bag for each batch",
+        "window emits the reference's results; a stream as a bag per batch",
         {
-            # The clock at 30 is just where a window closes, and at 38 a ms before that.
+            # At the clock 30 a window just closes; 38 is 1 ms before that.
             "tumbling": NativeProfile({"size_ms": 9, "grace_ms": 3, "aggregate": "sum", "emit": "close"}),
             "hopping, re-keyed": NativeProfile(
                 {"size_ms": 10, "step_ms": 4, "aggregate": "list", "emit": "close", "to_stream": "window_in_value"}
@@ -461,7 +461,7 @@ REGISTRATION = Registration(
         observed="KafkaWindowedTable",
     ),
     bounded_state=lambda table: table.with_ in (None, "windowed_table"),
-    # With this retention some window stays just long enough for the clock of some batch.
+    # With this retention some window stays exactly until the clock of some batch.
     retention=Retention(
         dict.fromkeys(("with table", "looked up by a stream", "looked up by a table"), ({}, 11)),
         _build,

@@ -1,1 +1,1 @@
-"""Mutants: for every law at least one that it has caught."""
+"""Mutants: every law catches at least one."""

@@ -1,4 +1,4 @@
-"""Mutants of the foreign-key join that need waiting messages: they show only in three queries.
+"""Mutants of the foreign-key join that need waiting messages: only three queries show them.
 
 Source: `docs/facts.md`, "Bugs that shipped" and "Races of the foreign-key join".
 """
@@ -23,7 +23,7 @@ IN_THREE_QUERIES = "in three queries"
 
 
 class AsksTheOldKey(SenderLogic):
-    """A changed foreign key asks both the old and the new key for an answer (KAFKA-18713)."""
+    """A changed foreign key asks both the old and the new key for a response (KAFKA-18713)."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         asked = super().subscriptions(before, after, digest)
@@ -39,7 +39,7 @@ UnsubscribeNotSent = returning(
 
 
 class DeletedRowSilent(SenderLogic):
-    """A deleted row is unsubscribed in silence."""
+    """A deleted row is unsubscribed without a response."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         asked = super().subscriptions(before, after, digest)
@@ -48,7 +48,7 @@ class DeletedRowSilent(SenderLogic):
 
 
 class AnswersDeletesTwice(ResponderLogic):
-    """A delete is answered twice (KAFKA-16394)."""
+    """A delete gets two responses (KAFKA-16394)."""
 
     def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
@@ -57,7 +57,7 @@ class AnswersDeletesTwice(ResponderLogic):
 
 
 NoHashCheck = returning(
-    ReceiverLogic, "An answer to an older value is joined with the present one", is_stale=lambda found: False
+    ReceiverLogic, "A response to an older value is joined with the present value", is_stale=lambda found: False
 )
 
 MUTANTS = mutants_of(

@@ -1,4 +1,4 @@
-"""Mutants of the foreign-key join on Spark, most of them shipped once (`docs/facts.md`, "Bugs that shipped").
+"""Mutants of the foreign-key join on Spark; most bugs were in a release (`docs/facts.md`, "Bugs that shipped").
 
 Bugs that need waiting messages, such as KAFKA-18713, can't happen in one query: see `decoupled_foreign_key_join`.
 """
@@ -33,7 +33,7 @@ class StaySubscribed(SenderLogic):
 
 
 class MoveSilent(SenderLogic):
-    """A move to a foreign key without a row isn't answered, so that the old result lives on (KAFKA-3705)."""
+    """A move to a foreign key without a row gets no response, so the old result stays (KAFKA-3705)."""
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:
         moved = before not in (None, after)
@@ -41,7 +41,7 @@ class MoveSilent(SenderLogic):
 
 
 class DeleteSilent(SenderLogic):
-    """A foreign key that becomes null is unsubscribed in silence (KAFKA-16434)."""
+    """A row whose foreign key becomes null is unsubscribed without a response (KAFKA-16434)."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         asked = super().subscriptions(before, after, digest)
@@ -58,7 +58,7 @@ class DeafToInserts(SenderLogic):
 
 
 class ReferenceForgotten(SenderLogic):
-    """Every row refers to the first foreign key that its key had."""
+    """Every row refers to the first foreign key of its key."""
 
     def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[LogicOutput]:
         first = state[:1]
@@ -81,7 +81,7 @@ StateOfAnotherKey = mixed(SenderLogic, SharingState)
 
 
 class RightTombstoneSilent(ResponderLogic):
-    """A deleted right row isn't reported to those who refer to it."""
+    """A deleted right row isn't reported to its subscribers."""
 
     def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         emitted = super().change(state, row)
@@ -89,12 +89,12 @@ class RightTombstoneSilent(ResponderLogic):
 
 
 OneSubscriber = returning(
-    ResponderLogic, "A right change reaches the first subscriber alone", change=lambda found: found[:1]
+    ResponderLogic, "A right change reaches only the first subscriber", change=lambda found: found[:1]
 )
 
 
 class OwnTimestamp(ResponderLogic):
-    """An answer to a left change is stamped by the left row alone."""
+    """A response to a left change has the left row's timestamp only."""
 
     def receive(
         self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
@@ -104,7 +104,7 @@ class OwnTimestamp(ResponderLogic):
 
 
 class ForgetsRow(ResponderLogic):
-    """A right row is not saved from one batch to the next."""
+    """A right row isn't saved between batches."""
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return super().pack(ReferredState(None, state.lefts))

@@ -1,6 +1,6 @@
-"""Make mutants in a line each: the bug is mixed in, or is in the definition, or in a method's result.
+"""Make mutants in one line each: the bug is in a mixin, in the definition, or in a method's result.
 
-`logics_in` makes a mutant's name from its variable's name in its module.
+`logics_in` derives a mutant's name from its variable's name in the module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Declared = TypeVar("Declared")
 
 
 def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
-    """Return the mutated logics that a module defines, in their order, each under its name in the module.
+    """Return a module's mutated logics, in order, each under its name in the module.
 
     Args:
         names: The module's `globals()`.
@@ -24,7 +24,7 @@ def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
     logics = {name: one for name, one in names.items() if isinstance(one, type) and issubclass(one, right)}
     found = {name: logic for name, logic in logics.items() if logic not in right}
     if len(found) > len({*found.values()}):
-        raise ValueError(f"{names['__name__']} has a mutant under two names")
+        raise ValueError(f"{names['__name__']} contains a mutant under two names")
     for name, logic in found.items():
         # Spark's workers import a class by its module and name.
         logic.__module__, logic.__name__, logic.__qualname__ = names["__name__"], name, name
@@ -32,24 +32,24 @@ def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
 
 
 def mixed(logic: type, mixin: type, sentence: str | None = None, **members: Any) -> type:
-    """Return a logic with a bug mixed in.
+    """Return a logic with a bug from a mixin.
 
     Args:
         logic: The right logic.
         mixin: The class with the bug.
-        sentence: The bug, in a sentence; by default the first line of the mixin's docstring.
+        sentence: The bug, in one sentence; by default the first line of the mixin's docstring.
         members: The members that the mixin needs.
     """
     return type(logic.__name__, (mixin, logic), {"__doc__": sentence or mixin.__doc__, **members})
 
 
 def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str, Any]]) -> type:
-    """Return a logic that takes its definition for another.
+    """Return a logic with a wrong definition.
 
     Args:
         logic: The right logic.
-        sentence: The bug, in a sentence.
-        options: Takes the definition; returns the options that replace its own.
+        sentence: The bug, in one sentence.
+        options: A function from the definition to the options that replace its own.
     """
 
     def init(self: Any, definition: Any) -> None:
@@ -59,7 +59,7 @@ def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str,
 
 
 def redeclared(definition: Declared, **options: Any) -> Declared:
-    """Return a definition with other options, unchecked: a mutant may have options that nobody could declare."""
+    """Return a definition with other options, unchecked: a mutant may have options that are otherwise refused."""
     other = copy.copy(definition)
     for name, value in options.items():
         object.__setattr__(other, name, value)
@@ -67,12 +67,12 @@ def redeclared(definition: Declared, **options: Any) -> Declared:
 
 
 def returning(logic: type, sentence: str, **bugs: Callable[[Any], Any]) -> type:
-    """Return a logic in which some methods return something else.
+    """Return a logic in which some methods return another result.
 
     Args:
         logic: The right logic.
-        sentence: The bug, in a sentence.
-        bugs: By the name of a method, a function from its right result to the result returned in its place.
+        sentence: The bug, in one sentence.
+        bugs: For each method's name, a function from its right result to the wrong result.
     """
 
     def method(right: Callable[..., Any], bug: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -83,7 +83,7 @@ def returning(logic: type, sentence: str, **bugs: Callable[[Any], Any]) -> type:
 
 
 class SharingState(Logic[Any]):
-    """A row meets the state of the key that had the row before."""
+    """A row gets the state of the previous row's key."""
 
     before: Any = None
 

@@ -12,21 +12,21 @@ from .making import SharingState, logics_in, mixed, returning
 
 
 class OldKeyKept(LeftLogic):
-    """A row that has moved stays under its old foreign key too."""
+    """A row that has moved also stays under its old foreign key."""
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
         return super().moves(None if after is not None else before, after, value)
 
 
 class DeletionSilent(LeftLogic):
-    """A deleted row stays where it was."""
+    """A deleted row stays in place."""
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
         return super().moves(before, after, value) if value is not None else []
 
 
 class RemovedAfterPut(LeftLogic):
-    """A row that stays at its foreign key is put there anew, and then taken away as the old one."""
+    """A row that stays at its foreign key is stored again, and then removed as the old row."""
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
         moves = super().moves(before, after, value)
@@ -34,7 +34,7 @@ class RemovedAfterPut(LeftLogic):
 
 
 StateOfAnotherKey = mixed(LeftLogic, SharingState)
-FirstRowOnly = returning(RightLogic, "A right change reaches the first left row alone", change=lambda found: found[:1])
+FirstRowOnly = returning(RightLogic, "A right change reaches only the first left row", change=lambda found: found[:1])
 
 
 class RightTombstoneSilent(RightLogic):
@@ -46,20 +46,20 @@ class RightTombstoneSilent(RightLogic):
 
 
 class LeftRowsForgotten(RightLogic):
-    """A left row is joined once, and isn't kept for later changes."""
+    """A left row is joined once, and isn't stored for later changes."""
 
     def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         return
 
 
 class OwnTimestamp(RightLogic):
-    """A result is stamped by the changed row alone."""
+    """A result has the timestamp of the changed row only."""
 
     def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> LogicOutput:
         own = row.timestamp if row.side == "right" else row.value[0]
         return super().result(state, row, key, left, timestamp)._replace(timestamp=own)
 
 
-ForgetsBetweenBatches = returning(RightLogic, "State is not saved from one batch to the next", pack=lambda found: None)
+ForgetsBetweenBatches = returning(RightLogic, "State is not saved between batches", pack=lambda found: None)
 
 MUTANTS = mutants_of("one_to_many_join", one_to_many_stages, "inner", logics_in(globals(), LeftLogic, RightLogic))

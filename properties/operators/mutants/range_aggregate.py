@@ -11,7 +11,7 @@ from .making import SharingState, logics_in, mixed, returning
 
 
 class StartExclusive(RangeLogic):
-    """A row exactly at the start of a range isn't in it."""
+    """A row exactly at the start of a range is excluded."""
 
     def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         start = timestamp - self.ranges.preceding_ms
@@ -27,7 +27,7 @@ class StartOneEarly(RangeLogic):
 
 
 class EndExclusive(RangeLogic):
-    """A range holds its own row, but no other of its timestamp."""
+    """A range contains its own row, but no other row with its timestamp."""
 
     def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         *before, own = super().inside(state, timestamp)
@@ -35,7 +35,7 @@ class EndExclusive(RangeLogic):
 
 
 class LooksAhead(RangeLogic):
-    """A row that comes late sees rows that lie after it too."""
+    """A late row also sees the rows after it."""
 
     def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         return [row for row in state if row.timestamp >= timestamp - self.ranges.preceding_ms]
@@ -56,7 +56,7 @@ class RowsForRange(RangeLogic):
 
 
 class OrderOfArrival(RangeLogic):
-    """The rows of a range are taken by arrival, not by timestamp."""
+    """The rows of a range are aggregated by arrival, not by timestamp."""
 
     def hold(self, state: list[Retained], row: Retained) -> None:
         state.append(row)
@@ -66,14 +66,14 @@ class OrderOfArrival(RangeLogic):
 
 
 class TiesReversed(RangeLogic):
-    """A row goes before those of its timestamp that came earlier."""
+    """A row is stored before earlier arrivals with its timestamp."""
 
     def hold(self, state: list[Retained], row: Retained) -> None:
         state.insert(sum(other.timestamp < row.timestamp for other in state), row)
 
 
 class TiesOverwrite(RangeLogic):
-    """A row replaces another one of its timestamp."""
+    """A row replaces another row with its timestamp."""
 
     def hold(self, state: list[Retained], row: Retained) -> None:
         state[:] = [other for other in state if other.timestamp != row.timestamp]
@@ -81,7 +81,7 @@ class TiesOverwrite(RangeLogic):
 
 
 class LateDropped(RangeLogic):
-    """A row that comes after a later one of its key is dropped."""
+    """A row that arrives after a later row of its key is dropped."""
 
     def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         if state and row.timestamp is not None and row.timestamp < state[-1].timestamp:
@@ -90,7 +90,7 @@ class LateDropped(RangeLogic):
 
 
 class MendsAnswers(RangeLogic):
-    """A row that comes late emits anew the answers of later rows that would have seen it."""
+    """A late row emits again the results of later rows whose ranges contain it."""
 
     def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         emitted, at = super().take(key, state, row, clock), row.timestamp or 0
@@ -99,22 +99,24 @@ class MendsAnswers(RangeLogic):
 
 
 class NewestDecidesWhatIsKept(RangeLogic):
-    """Rows that the newest one's range doesn't reach are forgotten, so that a late row misses them."""
+    """Rows outside the newest row's range are forgotten, so a late row misses them."""
 
     def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack(self.inside(state, state[-1].timestamp) if state else state)
 
 
 class NewestStamps(RangeLogic):
-    """An answer is stamped by the newest row of its key, not by its own."""
+    """A result has the timestamp of the newest row of its key, not its own."""
 
     def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         return [emitted._replace(timestamp=state[-1].timestamp) for emitted in super().take(key, state, row, clock)]
 
 
-EmittedTwice = returning(RangeLogic, "Every row is answered twice", take=lambda found: found * 2)
-ForgetsBetweenBatches = returning(RangeLogic, "State is not saved from one batch to the next", pack=lambda found: None)
-ShuffleOrder = returning(RangeLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1])
+EmittedTwice = returning(RangeLogic, "Every row has two results", take=lambda found: found * 2)
+ForgetsBetweenBatches = returning(RangeLogic, "State is not saved between batches", pack=lambda found: None)
+ShuffleOrder = returning(
+    RangeLogic, "A batch is processed in reverse order of arrival", in_order=lambda found: found[::-1]
+)
 StateOfAnotherKey = mixed(RangeLogic, SharingState)
 
 MUTANTS = mutants_of("range_aggregate", RangeLogic, "list", logics_in(globals(), RangeLogic))

@@ -1,7 +1,7 @@
-"""Mutants of session windows: of the stateful operator, of the reference, of the SQL and of the sink.
+"""Mutants of session windows: of the stateful operator, of the reference, of the SQL statement and of the sink.
 
-Each operator mutant overrides one method of `SessionLogic`, so that many of them can share a query: `LogicByHistory`
-hands every key to the mutant whose histories it belongs to.
+Each operator mutant overrides one method of `SessionLogic`, so many of them can share a query: `LogicByHistory` passes
+every key to its history's mutant.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ class OneMillisecondTooFar(SessionLogic):
 
 
 MergesOne = returning(
-    SessionLogic, "A record that bridges two sessions merges with the earlier one only", near=lambda found: found[:1]
+    SessionLogic,
+    "A record that bridges two sessions merges only with the earlier session",
+    near=lambda found: found[:1],
 )
 
 
 class ForwardOnly(SessionLogic):
-    """A session grows forward only: an out-of-order record before it starts another (a mutant of arrival order)."""
+    """A session only grows forward: an out-of-order record before it starts another (a mutant of arrival order)."""
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
         return [session for session in super().near(sessions, timestamp, edge) if session.start <= timestamp]
 
 
 class ClosedStaysOpen(SessionLogic):
-    """A closed session that is still in the state is merged and revised (seen in Kafka Streams with long retention)."""
+    """A closed session that is still in the state is merged and revised (as in Kafka Streams with a long retention)."""
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
         gap = self.windows.gap_ms
@@ -61,7 +63,7 @@ NoTombstone = returning(
 )
 TombstoneAfterValue = returning(
     SessionLogic,
-    "The tombstones follow the new session: one of the same window deletes it",
+    "The tombstones follow the new session: a tombstone of the same window deletes it",
     emit_merge=lambda found: [found[-1], *found[:-1]],
 )
 DuplicateTombstones = returning(
@@ -86,20 +88,20 @@ class TimestampOfRecord(SessionLogic):
 
 GraceForgotten = redeclaring(
     SessionLogic,
-    "Sessions close at end + gap: the grace is forgotten in the close rule",
+    "Sessions close at end + gap: the close rule ignores the grace",
     lambda windows: {"grace_ms": 0},
 )
 
 
 class GapForgotten(SessionLogic):
-    """Sessions close at end + grace: the gap is forgotten in the close rule (KAFKA-12718)."""
+    """Sessions close at end + grace: the close rule ignores the gap (KAFKA-12718)."""
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, sessions, row, clock + self.windows.gap_ms if clock else 0)
 
 
 class ClosesEarly(SessionLogic):
-    """A session closes one tick early: `<=` for `<` (KAFKA-8289)."""
+    """A session closes one tick early: `<=` instead of `<` (KAFKA-8289)."""
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, sessions, row, clock + 1 if clock else 0)
@@ -107,7 +109,7 @@ class ClosesEarly(SessionLogic):
 
 RescueForgotten = redeclaring(
     SessionLogic,
-    "Lateness is tested on the record alone, though the declaration says the merged session",
+    "Lateness is tested on the record alone, although the declaration requires the merged session",
     lambda windows: {"late": "own"},
 )
 
@@ -120,21 +122,21 @@ class LateKept(SessionLogic):
 
 
 class ShuffleOrder(SessionLogic):
-    """Rows are taken in the order in which the shuffle left them; here that order is made deterministic."""
+    """Rows are processed in the order after the shuffle, which is made deterministic here."""
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         return sorted(rows, key=lambda row: (row.order * 2_654_435_761) % 4_294_967_296)
 
 
 class TimestampOrder(SessionLogic):
-    """Rows of a batch are taken by timestamp instead of arrival."""
+    """Rows of a batch are processed by timestamp instead of arrival."""
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         return sorted(rows, key=lambda row: row.timestamp or 0)
 
 
 class AggregateInArrivalOrder(SessionLogic):
-    """The record's value goes before the merged sessions' aggregates."""
+    """The record's value is added before the merged sessions' aggregates."""
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
         by = self.windows.aggregate
@@ -152,7 +154,7 @@ class MergerForgotten(SessionLogic):
 
 
 class RepeatsDropped(SessionLogic):
-    """A record at an instant that the session already ends or starts at is taken for a repeat and dropped."""
+    """A record at the time of a session's start or end is treated as a repeat and dropped."""
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         if any(row.timestamp in (session.start, session.end) for session in sessions):
@@ -168,19 +170,19 @@ class StateNeverExpires(SessionLogic):
 
 
 class StateExpiresTooSoon(SessionLogic):
-    """State is dropped as soon as the gap is over, with grace still running."""
+    """State is dropped at the end of the gap, although the grace isn't over."""
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
         return [session for session in sessions if session.end >= clock - self.windows.gap_ms]
 
 
-ForgetsBetweenBatches = returning(SessionLogic, "State is not carried over a cut", keep=lambda found: [])
+ForgetsBetweenBatches = returning(SessionLogic, "State is lost at a cut", keep=lambda found: [])
 
 
 class ForgetsAtRestart(SessionLogic):
-    """State is tagged with the query's build, and state of another build is not recognised: a restart loses it.
+    """State is tagged with the query's build, and state of another build isn't recognized, so a restart loses it.
 
-    The tag is the fraction of a session's start; it stands for a salted hash or a versioned state name.
+    The tag is the fraction of a session's start. It represents a salted hash or a versioned state name.
     """
 
     def __init__(self, windows: SessionWindows) -> None:
@@ -212,8 +214,8 @@ class _Restored(list[Session]):
 class ClosingsLostAtRestart(SessionLogic):
     """Sessions that close in the first batch of a restarted query aren't emitted.
 
-    As in `ForgetsAtRestart`, the digits behind a session's start identify the start of the query that stored it. A
-    query that is stopped has emitted the closed sessions; only a query that crashes in such a batch shows the bug.
+    As in `ForgetsAtRestart`, the fraction digits of a session's start identify the query start that stored it. A
+    stopped query has emitted its closed sessions, so only a query that crashes in such a batch shows the bug.
     """
 
     def __init__(self, windows: SessionWindows) -> None:
@@ -233,7 +235,7 @@ class ClosingsLostAtRestart(SessionLogic):
 
 
 class EmitsProcessingTime(SessionLogic):
-    """Something of the present instant leaks into the output: a replayed batch isn't what was written first."""
+    """The current time leaks into the output, so a replayed batch differs from its first output."""
 
     def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[LogicOutput]:
         emitted = super().emit_merge(near, merged, row)
@@ -241,7 +243,7 @@ class EmitsProcessingTime(SessionLogic):
 
 
 class SharedAcrossKeys(SessionLogic):
-    """A record also takes in values that other keys of its state group left in a shared cache: packing does harm."""
+    """A record also adds values of other keys in its state group, left in a shared cache: packing changes results."""
 
     def __init__(self, windows: SessionWindows) -> None:
         super().__init__(windows)
@@ -255,7 +257,7 @@ class SharedAcrossKeys(SessionLogic):
 
 
 class LateOneBatchLater(SessionLogic):
-    """The clock is read one tick per key too old: closings are judged by the previous clock (SPARK-40925)."""
+    """Closings use the previous clock (SPARK-40925)."""
 
     def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(sessions, emitted, clock - self.windows.gap_ms)
@@ -270,7 +272,7 @@ class ClosesTwice(SessionLogic):
 
 NeverDue = returning(
     SessionLogic,
-    "No timer is set, so that a session that the clock has closed waits for the next row of its key",
+    "No timer is set, so a closed session waits for the next row of its key",
     due=lambda found: None,
 )
 

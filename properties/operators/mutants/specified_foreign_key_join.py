@@ -1,7 +1,7 @@
-"""The mutants of `specs/ForeignKeyJoin/ForeignKeyJoin.tla` as mutants on Spark, message by message the same.
+"""The mutants of `specs/ForeignKeyJoin/ForeignKeyJoin.tla` as mutants on Spark, equal message by message.
 
-Two have no counterpart. A topic keeps the order of its messages by itself, so no stage can forward them out of order;
-and a foreign key is Spark's own key, found by equality: there is no scan of a prefix, with or without its length.
+Two mutants have no counterpart. A topic keeps the order of its messages, so no stage can forward them out of order. And
+Spark finds a foreign key by equality, so there is no prefix scan, with or without a length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .foreign_key_join import DeleteSilent, MoveSilent, RightTombstoneSilent
 
 
 class UnsubscribesWithHash(SenderLogic):
-    """The old key learns of a change of foreign key with the new hash."""
+    """The old key is notified of a change of foreign key, with the new hash."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         asked = super().subscriptions(before, after, digest)
@@ -35,7 +35,7 @@ class UnsubscribesWithHash(SenderLogic):
 
 
 class StoresTheHash(ResponderLogic):
-    """An unsubscribe stores the hash that it brings, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
+    """An unsubscribe stores its hash, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
 
     def receive(
         self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
@@ -70,4 +70,4 @@ LOGICS: Mapping[str, MakeLogic] = {
         for bug in bugs
     },
 }
-"""The logic of the stages, for each value of the constant `Mutant` that is possible on Spark."""
+"""The logic of the stages, for each value of the constant `Mutant` that Spark can represent."""

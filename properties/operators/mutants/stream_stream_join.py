@@ -22,7 +22,7 @@ class ExclusiveBounds(StreamStreamLogic):
 
 
 class BoundsSwapped(StreamStreamLogic):
-    """Before and after are taken for each other."""
+    """`before` and `after` are swapped."""
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
         edge = self.join.close_edge(OTHER[side], clock)
@@ -36,7 +36,7 @@ class BoundsSwapped(StreamStreamLogic):
 
 
 FirstPartnerOnly = returning(
-    StreamStreamLogic, "A record is paired with one partner alone", partners=lambda found: found[:1]
+    StreamStreamLogic, "A record is paired with only one partner", partners=lambda found: found[:1]
 )
 
 
@@ -48,12 +48,12 @@ class LeftDrivesAlone(StreamStreamLogic):
 
 
 LateRecordsJoin = returning(
-    StreamStreamLogic, "Records beyond the grace are taken (KAFKA-16123)", is_late=lambda found: False
+    StreamStreamLogic, "Records beyond the grace are accepted (KAFKA-16123)", is_late=lambda found: False
 )
 
 
 class GraceForgotten(StreamStreamLogic):
-    """A record is late as soon as its reach is over, whatever the grace."""
+    """A record is late as soon as its reach is over, despite the grace."""
 
     def is_late(self, side: str, timestamp: int, clock: int) -> bool:
         return super().is_late(side, timestamp - self.join.grace_ms, clock)
@@ -69,7 +69,7 @@ class NullThenPair(StreamStreamLogic):
 
 
 class ClosesOneEarly(StreamStreamLogic):
-    """An unmatched row is emitted a step before it closes."""
+    """An unmatched row is emitted one step before it closes."""
 
     def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(state, emitted, clock + 1)
@@ -80,7 +80,7 @@ class ClosesOneEarly(StreamStreamLogic):
 
 
 class UnmatchedNotEmitted(StreamStreamLogic):
-    """A row without partner is forgotten in silence."""
+    """A row without a partner is forgotten without output."""
 
     def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
         super().close(state, emitted, clock)
@@ -88,7 +88,7 @@ class UnmatchedNotEmitted(StreamStreamLogic):
 
 
 class OwnTimestamp(StreamStreamLogic):
-    """A pair is stamped by the record that came last."""
+    """A pair has the timestamp of the last arrival."""
 
     def pair(self, row: Arrived, partner: Buffered) -> LogicOutput:
         return super().pair(row, partner)._replace(timestamp=row.timestamp)
@@ -106,9 +106,7 @@ class StateNeverExpires(StreamStreamLogic):
             state[side] = [row._replace(matched=row.matched or row.timestamp < edge) for row in rows]
 
 
-ForgetsBetweenBatches = returning(
-    StreamStreamLogic, "State is not saved from one batch to the next", pack=lambda found: None
-)
+ForgetsBetweenBatches = returning(StreamStreamLogic, "State is not saved between batches", pack=lambda found: None)
 
 
 class NullValueJoins(StreamStreamLogic):
@@ -120,7 +118,7 @@ class NullValueJoins(StreamStreamLogic):
 
 NeverDue = returning(
     StreamStreamLogic,
-    "No timer is set, so that what the clock has closed waits for the next row of its key",
+    "No timer is set, so closed rows wait for the next row of their key",
     due=lambda found: None,
 )
 StateOfAnotherKey = mixed(StreamStreamLogic, SharingState)

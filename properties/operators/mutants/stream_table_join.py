@@ -21,14 +21,14 @@ class TableDrivesToo(StreamTableLogic):
 
 
 class DeletedRowFound(StreamTableLogic):
-    """A deletion leaves the row in the table."""
+    """A deletion doesn't remove the row from the table."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         return [] if row.side == "right" and row.value is None else super().take(key, state, row, clock)
 
 
 class FirstRowStands(StreamTableLogic):
-    """A row of the table can't be changed."""
+    """A table row can't be changed."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[0]
@@ -40,13 +40,13 @@ class FirstRowStands(StreamTableLogic):
 
 TableOfTheBatch = returning(
     StreamTableLogic,
-    "The table's rows of a batch are taken before the stream's, whatever their order of arrival",
+    "The table's rows of a batch are processed before the stream's, regardless of arrival",
     in_order=lambda found: sorted(found, key=lambda row: row.side == "left"),
 )
 
 
 class NullValueEmitted(StreamTableLogic):
-    """A record whose value is null is emitted with the row that it finds."""
+    """A record whose value is null is emitted with its table row."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.side == "left" and row.value is None and state[0] is not None:
@@ -56,13 +56,13 @@ class NullValueEmitted(StreamTableLogic):
 
 InnerOnly = returning(
     StreamTableLogic,
-    "A record that finds no row isn't emitted by the left join either",
+    "The left join doesn't emit records without a row either",
     take=lambda found: [one for one in found if one.value is None or one.value["right"] is not None],
 )
 
 
 class RowUsedUp(StreamTableLogic):
-    """A row of the table is found once."""
+    """A table row is found only once."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
@@ -71,9 +71,7 @@ class RowUsedUp(StreamTableLogic):
         return emitted
 
 
-ForgetsBetweenBatches = returning(
-    StreamTableLogic, "State is not saved from one batch to the next", pack=lambda found: None
-)
+ForgetsBetweenBatches = returning(StreamTableLogic, "State is not saved between batches", pack=lambda found: None)
 StateOfAnotherKey = mixed(StreamTableLogic, SharingState)
 
 MUTANTS = mutants_of("stream_table_join", StreamTableLogic, "left", logics_in(globals(), StreamTableLogic))

@@ -18,7 +18,7 @@ class OldStays(RowLogic):
 
 
 class TwoUpdatesOfOneGroup(RowLogic):
-    """A row that stays in its group is emitted twice, once without it."""
+    """A row that stays in its group emits two changes, the first without the row."""
 
     def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[LogicOutput]:
         return [*super().sends(row, old, None), *super().sends(row, None, new)]
@@ -36,11 +36,11 @@ class DeletionSilent(RowLogic):
         return emitted
 
 
-ForgetsOldValues = returning(RowLogic, "Old values are not saved from one batch to the next", pack=lambda found: None)
+ForgetsOldValues = returning(RowLogic, "Old values are not saved between batches", pack=lambda found: None)
 
 
 class LatestTimestamp(GroupLogic):
-    """A group is stamped by the last row, not by the largest timestamp that it has seen."""
+    """A group has the last row's timestamp, not the largest."""
 
     def stamp(self, largest: int, timestamp: int) -> int:
         return timestamp
@@ -48,7 +48,7 @@ class LatestTimestamp(GroupLogic):
 
 EmptyGroupForgotten = returning(
     GroupLogic,
-    "An emptied group is emitted with a tombstone",
+    "An emptied group emits a tombstone",
     take=lambda found: [one._replace(value=None) if one.value == 0 else one for one in found],
 )
 
@@ -63,7 +63,7 @@ class CountsOnce(GroupLogic):
 
 
 class StateOfAnotherKey(SharingState, GroupLogic):
-    """A row meets the state of the key that had the row before."""
+    """A row gets the state of the previous row's key."""
 
     def subtracted(self, key: Key, value: Any, member: Any) -> Any:
         missing = self.groups.aggregate.name == "list" and repr(member) not in map(repr, value)

@@ -18,7 +18,7 @@ Rows = dict[str, StoredSide]
 
 
 class LatestTimestampStands(TableTableLogic):
-    """A key's row with the largest timestamp stands, not its last to arrive."""
+    """A key's row with the largest timestamp counts, not its last arrival."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
@@ -26,7 +26,7 @@ class LatestTimestampStands(TableTableLogic):
 
 
 class DeletionSilent(TableTableLogic):
-    """A deletion is not emitted, so that the old result lives on."""
+    """A deletion isn't emitted, so the old result stays."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
@@ -35,13 +35,13 @@ class DeletionSilent(TableTableLogic):
 
 NeedlessTombstones = returning(
     TableTableLogic,
-    "A change that meets no row of the other side is emitted with a tombstone, though nothing was shown",
+    "A change without a row on the other side emits a tombstone, although no result was shown",
     emits=lambda found: True,
 )
 
 
 class OwnTimestamp(TableTableLogic):
-    """A result is stamped by the changed row alone."""
+    """A result has the timestamp of the changed row only."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         return [emitted._replace(timestamp=row.timestamp) for emitted in super().take(key, state, row, clock)]
@@ -49,7 +49,7 @@ class OwnTimestamp(TableTableLogic):
 
 SidesSwapped = returning(
     TableTableLogic,
-    "The joined value holds the right side first",
+    "The joined value contains the right side first",
     result=lambda found: None if found is None else joined(found["right"], found["left"]),
 )
 
@@ -62,7 +62,7 @@ class RightSilent(TableTableLogic):
 
 
 class RepeatsDropped(TableTableLogic):
-    """A row that comes again with the same value isn't emitted (KIP-557, reverted in KAFKA-12508)."""
+    """A repeated row with the same value isn't emitted (KIP-557, reverted in KAFKA-12508)."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
@@ -75,16 +75,14 @@ EmittedTwice = returning(
     "Every change is emitted twice, which no table shows (bug museum: duplicate tombstones)",
     take=lambda found: found * 2,
 )
-ForgetsBetweenBatches = returning(
-    TableTableLogic, "State is not saved from one batch to the next", pack=lambda found: None
-)
+ForgetsBetweenBatches = returning(TableTableLogic, "State is not saved between batches", pack=lambda found: None)
 ShuffleOrder = returning(
-    TableTableLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1]
+    TableTableLogic, "A batch is processed in reverse order of arrival", in_order=lambda found: found[::-1]
 )
 
 
 class OuterMissesTheRight(TableTableLogic):
-    """An outer join emits no row that the left table hasn't."""
+    """An outer join doesn't emit rows that the left table lacks."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
@@ -92,7 +90,7 @@ class OuterMissesTheRight(TableTableLogic):
 
 
 class RepeatDeletes(TableTableLogic):
-    """A row that comes again with the same value is taken for its deletion."""
+    """A repeated row with the same value is treated as its deletion."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
@@ -101,9 +99,9 @@ class RepeatDeletes(TableTableLogic):
 
 
 class ForgetsAtSecondRestart(TableTableLogic):
-    """State is lost at the second restart that it lives through.
+    """State is lost at its second restart.
 
-    The digits behind a row's timestamp identify the build of the query that stored it, and count the builds.
+    The fraction digits of a row's timestamp identify the build of the query that stored it, and count the builds.
     """
 
     def __init__(self, join: TableTableJoin) -> None:
@@ -127,9 +125,9 @@ class ForgetsAtSecondRestart(TableTableLogic):
 
 
 class TakesNoRowTwice(TableTableLogic):
-    """The taken rows are remembered outside of the state, so a replayed batch loses them.
+    """Processed rows are remembered outside the state, so a replayed batch loses them.
 
-    A file stands for each, which any worker finds; the query's own name is one over all of its restarts.
+    Each row becomes a file that any worker finds; the query keeps its name after restarts.
     """
 
     def __init__(self, join: TableTableJoin) -> None:
@@ -147,7 +145,7 @@ class TakesNoRowTwice(TableTableLogic):
 
 
 class ThirdPartitionLost(TableTableLogic):
-    """Rows in a third partition, or in a later one, are lost."""
+    """Rows in the third and later partitions are lost."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         context = TaskContext.get()

@@ -12,7 +12,7 @@ from .making import SharingState, logics_in, mixed, redeclaring, returning
 
 
 class EndInclusive(WindowLogic):
-    """A row at a window's end is in it, and a row at its start isn't."""
+    """A row at a window's end belongs to it, and a row at its start doesn't."""
 
     def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
         assert row.timestamp is not None
@@ -20,29 +20,27 @@ class EndInclusive(WindowLogic):
 
 
 StepIgnored = redeclaring(
-    WindowLogic, "Windows start a size apart, whatever the step", lambda windows: {"step": windows.size}
+    WindowLogic, "Windows start one size apart, regardless of the step", lambda windows: {"step": windows.size}
 )
-LateDropped = redeclaring(
-    WindowLogic, "A late row is dropped, though it is to update its windows", lambda windows: {"late": "drop"}
-)
+LateDropped = redeclaring(WindowLogic, "With late update, a late row is dropped", lambda windows: {"late": "drop"})
 
 
 class NothingIsLate(WindowLogic):
-    """A row is taken by windows that aren't kept any more (KAFKA-16123)."""
+    """Windows past their retention accept rows (KAFKA-16123)."""
 
     def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
         return super().fixed(state, row, 0)
 
 
 class LateStartsAnew(WindowLogic):
-    """A window is forgotten once complete, so that a late row finds it empty."""
+    """A window is forgotten once complete, so a late row finds it empty."""
 
     def over(self, window: Filled) -> int | None:
         return self.completion(window)
 
 
 class LateUnderNextWindow(WindowLogic):
-    """A late update is emitted under the window that follows its own."""
+    """A late update is emitted under the next window."""
 
     def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
         step = self.windows.step
@@ -56,7 +54,7 @@ class LateUnderNextWindow(WindowLogic):
 
 CompletesOneLate = returning(
     WindowLogic,
-    "A window isn't complete when the clock is at its end, but a step later",
+    "A window is complete one step after its end",
     completion=lambda found: found + 1,
 )
 EmittedTwice = returning(
@@ -65,14 +63,14 @@ EmittedTwice = returning(
 
 
 class EmittedAgain(WindowLogic):
-    """A complete window is emitted again whenever the clock moves, though nothing is new."""
+    """A complete window is emitted again whenever the clock moves, without new rows."""
 
     def is_due(self, window: Filled, clock: int) -> bool:
         return self.is_complete(window, clock) or super().is_due(window, clock)
 
 
 class LastToArriveStamps(WindowLogic):
-    """A window is stamped by its last row to arrive, not by its largest timestamp."""
+    """A window has the timestamp of its last arrival, not its largest timestamp."""
 
     def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
         super().add(key, window, row, clock)
@@ -80,19 +78,19 @@ class LastToArriveStamps(WindowLogic):
 
 
 StateNeverExpires = returning(WindowLogic, "Windows stay in the state for ever", is_over=lambda found: False)
-ForgetsBetweenBatches = returning(WindowLogic, "State is not saved from one batch to the next", pack=lambda found: None)
+ForgetsBetweenBatches = returning(WindowLogic, "State is not saved between batches", pack=lambda found: None)
 ShuffleOrder = returning(
-    WindowLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1]
+    WindowLogic, "A batch is processed in reverse order of arrival", in_order=lambda found: found[::-1]
 )
 NeverDue = returning(
     WindowLogic,
-    "No timer is set, so that a window that the clock has completed waits for the next row of its key",
+    "No timer is set, so a complete window waits for the next row of its key",
     due=lambda found: None,
 )
 
 
 class TiesDropped(WindowLogic):
-    """A row isn't added that has the largest timestamp of its window already."""
+    """A row with its window's largest timestamp isn't added."""
 
     def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
         if not window.rows or row.timestamp != window.latest:
@@ -103,7 +101,7 @@ StateOfAnotherKey = mixed(WindowLogic, SharingState)
 
 
 class GapExclusive(WindowLogic):
-    """A row exactly a gap away from a session isn't in it."""
+    """A row exactly one gap away from a session doesn't join it."""
 
     def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
         gap = self.windows.size
@@ -112,12 +110,12 @@ class GapExclusive(WindowLogic):
 
 
 BridgesNothing = returning(
-    WindowLogic, "A row between two sessions joins the first one alone", near=lambda found: found[:1]
+    WindowLogic, "A row between two sessions joins only the first session", near=lambda found: found[:1]
 )
 
 
 class LateAlone(WindowLogic):
-    """A row is late by its own timestamp, whatever session it would join."""
+    """A row is late by its own timestamp, even if its session is open."""
 
     def merged(self, key: Key, state: State, row: Arrived, clock: int) -> list[Filled]:
         late = row.timestamp is not None and row.timestamp < self.edge(clock)
@@ -125,21 +123,21 @@ class LateAlone(WindowLogic):
 
 
 class GapForgotten(WindowLogic):
-    """A session takes no rows as soon as its end is past, whatever the gap (KAFKA-12718)."""
+    """A session accepts no rows after its end, despite the gap (KAFKA-12718)."""
 
     def edge(self, clock: int) -> int:
         return super().edge(clock) + self.windows.size
 
 
 class TombstonesMissing(WindowLogic):
-    """A session that has grown doesn't retract what was emitted of it before."""
+    """A session that has grown doesn't retract its earlier output."""
 
     def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
         return []
 
 
 class TombstonesLast(WindowLogic):
-    """A session's earlier rows are retracted only after it is emitted anew."""
+    """A session's earlier rows are retracted only after its new output."""
 
     def emit(self, window: Filled) -> list[LogicOutput]:
         *gone, update = super().emit(window)
@@ -147,14 +145,14 @@ class TombstonesLast(WindowLogic):
 
 
 class OtherStartStays(WindowLogic):
-    """A session's earlier rows are retracted only if they began where the session begins."""
+    """A session's earlier rows are retracted only if they have the session's start."""
 
     def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
         return [shown for shown in super().gone(window) if shown[0] == window.start]
 
 
 class EarlyOneTooLate(WindowLogic):
-    """A window is emitted early only by a row more than the policy says."""
+    """A window is emitted early one row later than the policy requires."""
 
     def is_due(self, window: Filled, clock: int) -> bool:
         enough = window.not_emitted > _every(self.windows) or self.is_complete(window, clock)
@@ -162,7 +160,7 @@ class EarlyOneTooLate(WindowLogic):
 
 
 class EarlyCountsTheEmitted(WindowLogic):
-    """The early-emission policy counts the rows that have been emitted too."""
+    """The early-emission policy also counts rows that have been emitted."""
 
     def is_due(self, window: Filled, clock: int) -> bool:
         early = window.not_emitted > 0 and window.rows >= _every(self.windows) > 0
@@ -170,12 +168,12 @@ class EarlyCountsTheEmitted(WindowLogic):
 
 
 def _every(windows: WindowAggregate) -> int:
-    """Return the number of tuples at which a window is emitted early; 0 if tuples don't decide that."""
+    """Return the number of tuples at which a window is emitted early; 0 for a policy by time."""
     return windows.early.every_tuples or 0 if windows.early else 0
 
 
 class MergeForgetsTheNotEmitted(WindowLogic):
-    """A session that merges others counts none of their not emitted rows."""
+    """A session that merges others counts none of their unemitted rows."""
 
     def join(self, key: Key, session: Filled, other: Filled) -> None:
         not_emitted = session.not_emitted

@@ -9,35 +9,35 @@ from .making import SharingState, logics_in, mixed, redeclaring, returning
 
 
 class EndInclusive(WindowedLogic):
-    """A row at a window's end is in it, and a row at its start isn't."""
+    """A row at a window's end belongs to it, and a row at its start doesn't."""
 
     def open(self, timestamp: int, edge: int) -> list[int]:
         return super().open(timestamp - 1, edge)
 
 
 class StepIgnored(WindowedLogic):
-    """Windows start a size apart, whatever the step."""
+    """Windows start one size apart, regardless of the step."""
 
     def open(self, timestamp: int, edge: int) -> list[int]:
         return [start for start in super().open(timestamp, edge) if start % self.table.size_ms == 0]
 
 
 class GraceForgotten(WindowedLogic):
-    """A window takes no rows after its end, whatever the grace."""
+    """A window accepts no rows after its end, despite the grace."""
 
     def open(self, timestamp: int, edge: int) -> list[int]:
         return super().open(timestamp, edge + self.table.grace_ms)
 
 
 class OpenAtTheEdge(WindowedLogic):
-    """A window whose grace ends just now still takes rows."""
+    """A window whose grace has just ended still accepts rows."""
 
     def open(self, timestamp: int, edge: int) -> list[int]:
         return super().open(timestamp, edge - 1)
 
 
 class NothingIsLate(WindowedLogic):
-    """A row is taken by windows that are closed (KAFKA-16123)."""
+    """Closed windows accept rows (KAFKA-16123)."""
 
     def open(self, timestamp: int, edge: int) -> list[int]:
         return super().open(timestamp, 0)
@@ -52,14 +52,14 @@ class LateForAllWindows(WindowedLogic):
 
 
 class ClosesWithoutGrace(WindowedLogic):
-    """A window is emitted as final at its end, whatever the grace (KAFKA-8289)."""
+    """A window is emitted as final at its end, despite the grace (KAFKA-8289)."""
 
     def close(self, state: WindowedState, emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(state, emitted + self.table.grace_ms, clock + self.table.grace_ms)
 
 
 class ClosesOneLate(WindowedLogic):
-    """A window isn't closed when the clock is at the end of its grace, but a step later."""
+    """A window closes one step after its grace."""
 
     def close(self, state: WindowedState, emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(state, emitted - 1, clock - 1)
@@ -74,19 +74,19 @@ FinalEmittedTwice = returning(
 
 
 class UpdatesEmittedToo(WindowedLogic):
-    """Every change of a window is emitted, though only its final value is wanted."""
+    """Every change of a window is emitted, although only its final value is declared."""
 
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         emitted = super().aggregate(key, state, row, edge)
         if emitted or self.table.with_ is not None:
-            # A join emits pairs: anything else would fail, and with it everything that shares its query.
+            # A join emits pairs: any other value would fail, with all other histories of the query.
             return emitted
         starts = self.open(row.timestamp or 0, edge)
         return [self.change(start, *state.sides[row.side][start]) for start in starts]
 
 
 class LastToArriveStamps(WindowedLogic):
-    """A window is stamped by its last row to arrive, not by its largest timestamp."""
+    """A window has the timestamp of its last arrival, not its largest timestamp."""
 
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         emitted, windows, at = super().aggregate(key, state, row, edge), state.sides[row.side], row.timestamp or 0
@@ -101,18 +101,16 @@ class StateNeverExpires(WindowedLogic):
         return state
 
 
-ForgetsBetweenBatches = returning(
-    WindowedLogic, "WindowedState is not saved from one batch to the next", pack=lambda found: None
-)
+ForgetsBetweenBatches = returning(WindowedLogic, "WindowedState is not saved between batches", pack=lambda found: None)
 NeverDue = returning(
     WindowedLogic,
-    "No timer is set, so that a window that the clock has closed waits for the next row of its key",
+    "No timer is set, so a closed window waits for the next row of its key",
     due=lambda found: None,
 )
 
 
 class TiesDropped(WindowedLogic):
-    """A row isn't added that has the largest timestamp of its window already."""
+    """A row with its window's largest timestamp isn't added."""
 
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         windows = state.sides[row.side]
@@ -125,16 +123,18 @@ class TiesDropped(WindowedLogic):
 StateOfAnotherKey = mixed(WindowedLogic, SharingState)
 ShiftWrongSign = redeclaring(
     WindowedLogic,
-    "A window joins the one that starts earlier by the shift, not later",
+    "A window joins the window that starts earlier by the shift, not later",
     lambda table: {"shift_ms": -table.shift_ms},
 )
 ShiftForgotten = redeclaring(
-    WindowedLogic, "A window joins the one with its own start, whatever the shift", lambda table: {"shift_ms": 0}
+    WindowedLogic,
+    "A window joins the window with its own start, regardless of the shift",
+    lambda table: {"shift_ms": 0},
 )
 
 
 class RightEmittedUnderItsOwnWindow(WindowedLogic):
-    """A change of the right table is emitted under the right window, not under that of its partner."""
+    """A change of the right table is emitted under the right window, not under its partner's window."""
 
     def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         shift = 0 if side == SIDES[0] else self.table.shift_ms
@@ -146,7 +146,7 @@ class RightEmittedUnderItsOwnWindow(WindowedLogic):
 
 SidesSwapped = returning(
     WindowedLogic,
-    "The joined value holds the right side first",
+    "The joined value contains the right side first",
     emit_pair=lambda found: [
         emitted._replace(value=joined(emitted.value["right"], emitted.value["left"])) for emitted in found
     ],
@@ -161,12 +161,12 @@ class LeftDrivesAlone(WindowedLogic):
 
 
 OuterMissesTheRight = redeclaring(
-    WindowedLogic, "An outer join emits no window that the left table hasn't", lambda table: {"join": "left"}
+    WindowedLogic, "An outer join doesn't emit windows that the left table lacks", lambda table: {"join": "left"}
 )
 
 
 class ChangedSideStamps(WindowedLogic):
-    """A pair is stamped by the side that has changed alone."""
+    """A pair has the timestamp of the changed side only."""
 
     def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         at = start if side == SIDES[0] else start + self.table.shift_ms
@@ -175,7 +175,7 @@ class ChangedSideStamps(WindowedLogic):
 
 
 class PartnerForgottenEarly(WindowedLogic):
-    """A closed window is forgotten before rows are taken, though its shifted partner is still open (SPARK-26154)."""
+    """A closed window is forgotten before new rows are processed, despite an open shifted partner (SPARK-26154)."""
 
     def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, self.keep(state, clock, clock), row, clock)
@@ -185,7 +185,7 @@ class PartnerForgottenEarly(WindowedLogic):
 
 
 ShuffleOrder = returning(
-    WindowedLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1]
+    WindowedLogic, "A batch is processed in reverse order of arrival", in_order=lambda found: found[::-1]
 )
 
 _OF_PAIRS = (

@@ -82,5 +82,5 @@ def test_a_response_to_an_older_value_is_stale() -> None:
 
 
 def test_a_fused_join_refuses_manual_delivery() -> None:
-    with pytest.raises(BadInput, match="delivers at once"):
+    with pytest.raises(BadInput, match="delivers immediately"):
         REGISTRATION.spark.build(ForeignKeyJoin("artist", delivery="manual"), None, None, None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Bugs in aggregates; each makes a mutant of any logic that aggregates."""
+"""Bugs in aggregates; each is a mutant of every logic that aggregates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class AggregateBug(NamedTuple):
     """A bug in some aggregates.
 
     Attributes:
-        sentence: The bug, in a sentence.
-        names: The names of the aggregates that have it.
-        after: Takes a right aggregate; returns the aggregate with the bug.
+        sentence: The bug, in one sentence.
+        names: The names of the affected aggregates.
+        after: A function from a right aggregate to the aggregate with the bug.
     """
 
     sentence: str
@@ -25,7 +25,7 @@ class AggregateBug(NamedTuple):
     after: Callable[[Aggregate], Aggregate]
 
     def in_logic(self, logic: type) -> type:
-        """Return a logic whose definition's aggregate has the bug, if the bug is in that aggregate."""
+        """Return a logic with the bug in its definition's aggregate, if the bug affects that aggregate."""
 
         def options(definition: Any) -> dict[str, Aggregate]:
             right = definition.aggregate
@@ -35,17 +35,17 @@ class AggregateBug(NamedTuple):
 
 
 def _adding(add: Callable[[Any, Any, Any, Aggregate], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return a change of how a value is added; `add` is `(key, value, aggregate, right aggregate) -> aggregate`."""
+    """Return a mutation of the adding of a value; `add` is `(key, value, aggregate, right aggregate) -> aggregate`."""
     return lambda right: replace(right, aggregator=lambda key, value, aggregate: add(key, value, aggregate, right))
 
 
 def _after_adding(bug: Callable[[Any], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return a change of an aggregate after a value has been added."""
+    """Return a mutation of an aggregate after a value has been added."""
     return _adding(lambda key, value, aggregate, right: bug(right.aggregator(key, value, aggregate)))
 
 
 def _unless(refused: Callable[[Any, Any], bool]) -> Callable[[Aggregate], Aggregate]:
-    """Return a change that leaves out values; `refused` gets the value and the aggregate so far."""
+    """Return a mutation that ignores values; `refused` takes the value and the aggregate so far."""
     return _adding(
         lambda key, value, aggregate, right: (
             aggregate if refused(value, aggregate) else right.aggregator(key, value, aggregate)
@@ -54,7 +54,7 @@ def _unless(refused: Callable[[Any, Any], bool]) -> Callable[[Aggregate], Aggreg
 
 
 def _reducing(measure: Callable[[Any], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return a change that compares values by another measure."""
+    """Return a mutation that compares values by another key."""
 
     def bug(right: Aggregate) -> Aggregate:
         better = max if right.name == "max" else min
@@ -79,7 +79,7 @@ def _in_whole_numbers(right: Aggregate) -> Aggregate:
     return replace(right, finish=lambda aggregate: float(aggregate[0] // aggregate[1]))
 
 
-average_in_whole_numbers = AggregateBug("An average is divided without its fraction", ("average",), _in_whole_numbers)
+average_in_whole_numbers = AggregateBug("An average loses its fraction", ("average",), _in_whole_numbers)
 max_from_zero = AggregateBug("The maximum of negative numbers is 0", ("max",), _adding(_from_zero))
 min_of_sizes = AggregateBug("A minimum compares numbers without their signs", ("min",), _reducing(without_sign))
 max_of_sizes = AggregateBug("A maximum compares numbers without their signs", ("max",), _reducing(without_sign))
@@ -101,18 +101,14 @@ sum_rounded = AggregateBug(
     ("sum",),
     _after_adding(lambda total: round(total, 1) if isinstance(total, float) else total),
 )
-negatives_not_added = AggregateBug(
-    "A sum leaves negative numbers out", ("sum",), _unless(lambda value, total: value < 0)
-)
-nulls_not_listed = AggregateBug(
-    "A list leaves nulls out", ("list",), _unless(lambda value, members: plain(value) is None)
-)
+negatives_not_added = AggregateBug("A sum ignores negative numbers", ("sum",), _unless(lambda value, total: value < 0))
+nulls_not_listed = AggregateBug("A list omits nulls", ("list",), _unless(lambda value, members: plain(value) is None))
 empty_texts_not_listed = AggregateBug(
-    "A list leaves empty texts out", ("list",), _unless(lambda value, members: plain(value) == "")
+    "A list omits empty texts", ("list",), _unless(lambda value, members: plain(value) == "")
 )
 equals_listed_once = AggregateBug(
-    "A list leaves out true where it has 1 already",
+    "A list that contains 1 omits true",
     ("list",),
     _unless(lambda value, members: any(same(one, value) and repr(one) != repr(value) for one in members)),
 )
-list_capped = AggregateBug("A list has four members at most", ("list",), _after_adding(lambda members: members[:4]))
+list_capped = AggregateBug("A list has at most four members", ("list",), _after_adding(lambda members: members[:4]))

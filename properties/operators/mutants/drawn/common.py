@@ -1,7 +1,7 @@
 """Bugs shared by mutants of several operators: in values, in keys, and in the output.
 
 A value is a drawn value or, in queries with typed columns, its JSON text; a key of a cohort has its history's prefix.
-Both are read here, so that a mutant has the same bug in any query.
+These functions read both forms, so that a mutant has the same bug in any query.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Bug = Callable[[Any], Any]
 
 
 def plain(value: Any) -> Any:
-    """Return a value, read from its JSON text where it is one."""
+    """Return a value, decoded if it is JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -29,12 +29,12 @@ def plain(value: Any) -> Any:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Return whether two values are equal in Python, as 1, 1.0 and true are."""
+    """Return whether two values are equal in Python, like 1, 1.0 and true."""
     return bool(plain(one) == plain(two))
 
 
 def is_falsy(value: Any) -> bool:
-    """Return whether a value that isn't null is false, 0, or empty."""
+    """Return whether a non-null value is false, 0, or empty."""
     return value is not None and not plain(value)
 
 
@@ -44,17 +44,17 @@ def is_empty_text(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number; true and false are none."""
+    """Return whether a value is a number; booleans aren't."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_whole_number(value: Any) -> bool:
-    """Return whether a value is a whole number; true and false are none."""
+    """Return whether a value is a whole number; booleans aren't."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def after_bug(value: Any, bug: Bug) -> Any:
-    """Return a value after a bug, which also changes values in lists and objects; JSON text stays JSON text."""
+    """Return a value with a bug, also in the values of lists and objects; JSON text stays JSON text."""
     before = plain(value)
     after = _within(before, bug)
     if before is value or after is None:
@@ -71,27 +71,27 @@ def _within(value: Any, bug: Bug) -> Any:
 
 
 def falsy_to_null(value: Any) -> Any:
-    """Take false, 0 and empty values for null."""
+    """Treat false, 0 and empty values as null."""
     return value or None
 
 
 def zero_to_null(value: Any) -> Any:
-    """Take 0 for null."""
+    """Treat 0 as null."""
     return None if is_number(value) and not value else value
 
 
 def false_to_null(value: Any) -> Any:
-    """Take false for null."""
+    """Treat false as null."""
     return None if value is False else value
 
 
 def empty_text_to_null(value: Any) -> Any:
-    """Take the empty text for null."""
+    """Treat the empty text as null."""
     return None if value == "" else value
 
 
 def through_float(value: Any) -> Any:
-    """Pass a whole number through a floating-point one, which is exact up to 2^53."""
+    """Convert a whole number to a floating-point number and back, which is exact up to 2^53."""
     return int(float(value)) if is_whole_number(value) else value
 
 
@@ -106,22 +106,22 @@ def without_sign(value: Any) -> Any:
 
 
 def not_below_zero(value: Any) -> Any:
-    """Take a negative number for 0."""
+    """Treat a negative number as 0."""
     return type(value)(0) if is_number(value) and value < 0 else value
 
 
 def without_fraction(value: Any) -> Any:
-    """Cut a number's fraction off."""
+    """Truncate a number's fraction."""
     return float(int(value)) if isinstance(value, float) else value
 
 
 def boolean_to_number(value: Any) -> Any:
-    """Take true for 1, and false for 0."""
+    """Treat true as 1, and false as 0."""
     return int(value) if isinstance(value, bool) else value
 
 
 def lower_case(value: Any) -> Any:
-    """Put a text in lower case."""
+    """Convert a text to lower case."""
     return value.lower() if isinstance(value, str) else value
 
 
@@ -131,22 +131,22 @@ def stripped(value: Any) -> Any:
 
 
 def normalised(value: Any) -> Any:
-    """Compose the characters of a text that come in parts (NFC)."""
+    """Compose a text's decomposed characters (NFC)."""
     return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
 
 
 def ascii_only(value: Any) -> Any:
-    """Replace characters that aren't ASCII by question marks."""
+    """Replace characters that aren't ASCII with question marks."""
     return value.encode("ascii", "replace").decode("ascii") if isinstance(value, str) else value
 
 
 def before_separator(value: Any) -> Any:
-    """Cut a text at the first `@`, which stands between a key and its window."""
+    """Cut a text at the first `@`, which separates a key from its window."""
     return value.split("@", 1)[0] if isinstance(value, str) else value
 
 
 def own_part(part: Any) -> tuple[str, Any]:
-    """Return the prefix that a cohort gives to a part of a key, and the history's own part."""
+    """Return the prefix that a cohort adds to a part of a key, and the history's own part."""
     if isinstance(part, str):
         prefix, separator, own = part.partition("|")
         if separator and prefix.isdigit():
@@ -155,7 +155,7 @@ def own_part(part: Any) -> tuple[str, Any]:
 
 
 def key_after_bug(key: Key, bug: Bug) -> Key:
-    """Return a key whose own text has been changed by a bug."""
+    """Return a key whose own text is changed by a bug."""
     return tuple(prefix + bug(own) if isinstance(own, str) else own for prefix, own in map(own_part, key))
 
 
@@ -165,11 +165,11 @@ def is_empty_key(key: Key) -> bool:
 
 
 def altering(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic that takes every row with another value, which a bug has changed.
+    """Return a logic that processes every row with a value changed by a bug.
 
     Args:
         logic: The right logic.
-        sentence: The bug, in a sentence.
+        sentence: The bug, in one sentence.
         bug: Returns the changed value.
     """
     return mixed(logic, _Altering, sentence, bug=staticmethod(bug))
@@ -183,11 +183,11 @@ class _Altering(Logic[Any]):
 
 
 def mistaking_keys(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic in which keys that are equal after a bug share the state of the first of them within a batch.
+    """Return a logic in which keys that a bug makes equal share the state of the first of them within a batch.
 
     Args:
         logic: The right logic.
-        sentence: The bug, in a sentence.
+        sentence: The bug, in one sentence.
         bug: Returns the changed text of a key.
     """
     return mixed(logic, _MistakingKeys, sentence, bug=staticmethod(bug))
@@ -203,16 +203,16 @@ class _MistakingKeys(Logic[Any]):
 
 
 class DroppingEmptyKeys(Logic[Any]):
-    """The empty key is taken for null."""
+    """The empty key is treated as null."""
 
     def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[LogicOutput]:
         return [dropped(row, "null key")] if is_empty_key(key) else super().take(key, state, row, clock)
 
 
 class MistakingCauses(Logic[Any]):
-    """A change names the row before as its cause.
+    """A change names the previous row as its cause.
 
-    That is the row of its key before it in the batch.
+    That is the previous row of its key in the batch.
     """
 
     causes: dict[Key, Any] | None = None
@@ -235,7 +235,7 @@ class MislabellingTombstones(Logic[Any]):
 
 
 class DeletingFalsyRights(ReferredLogic):
-    """A right row that becomes false, 0 or empty is taken for deleted."""
+    """A right row that becomes false, 0 or empty is treated as deleted."""
 
     def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
@@ -249,7 +249,7 @@ class RoundingRights(ReferredLogic):
 
 
 class LosingFalsyRights(ReferredLogic):
-    """A right row that is false, 0 or empty isn't saved from one batch to the next."""
+    """A right row that is false, 0 or empty isn't saved between batches."""
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         falsy = state.right is not None and is_falsy(state.right.value)
@@ -257,7 +257,7 @@ class LosingFalsyRights(ReferredLogic):
 
 
 class LosingLeftsWithoutRight(ReferredLogic):
-    """Left rows that refer to a missing right row aren't saved from one batch to the next."""
+    """Left rows that refer to a missing right row aren't saved between batches."""
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return None if state.right is None else super().pack(state)

@@ -1,4 +1,4 @@
-"""Mutants of the foreign-key join that show on drawn definitions, keys and values."""
+"""Mutants of the foreign-key join that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .common import (
 
 EmptyForeignKeyIsNull = returning(
     SenderLogic,
-    "The empty foreign key is taken for null",
+    "The empty foreign key is treated as null",
     foreign_key_of=lambda found: None if found is None or is_empty_key(found) else found,
 )
 ForeignKeyInLowerCase = returning(
@@ -52,13 +52,13 @@ ForeignKeyStripped = returning(
 )
 ForeignKeyCutAtSeparator = returning(
     SenderLogic,
-    "A foreign key is looked up by what is before its `@`",
+    "A foreign key is looked up by its part before `@`",
     foreign_key_of=lambda found: None if found is None else key_after_bug(found, before_separator),
 )
 
 
 class MoveWithinCaseForgotten(SenderLogic):
-    """A row that moves to a foreign key that differs in case alone isn't unsubscribed from the old one."""
+    """A row that moves to a foreign key with another case only isn't unsubscribed from the old key."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         if before and after and key_after_bug(before, lower_case) == key_after_bug(after, lower_case):
@@ -66,12 +66,12 @@ class MoveWithinCaseForgotten(SenderLogic):
         return super().subscriptions(before, after, digest)
 
 
-EmptyKeyDropped = mixed(SenderLogic, DroppingEmptyKeys, "The empty left key is taken for null")
-LeftKeysInLowerCase = mistaking_keys(SenderLogic, "Left keys that differ in case alone share a row", lower_case)
+EmptyKeyDropped = mixed(SenderLogic, DroppingEmptyKeys, "The empty left key is treated as null")
+LeftKeysInLowerCase = mistaking_keys(SenderLogic, "Left keys that differ only in case share a row", lower_case)
 
 
 class RowsWithoutForeignKeyStored(SenderLogic):
-    """A left row without a foreign key, and a deleted one, stays in the state, as null."""
+    """A left row that is deleted, or has no foreign key, stays in the state as null."""
 
     def pack(self, state: list[Key]) -> tuple[Any, ...] | None:
         return super().pack(state) or (None,)
@@ -85,7 +85,7 @@ RightThroughFloat = mixed(ResponderLogic, RoundingRights)
 
 
 class EqualRightStays(ResponderLogic):
-    """A right row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+    """A right row doesn't change to a value that is equal in Python, such as from 1 to true."""
 
     def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         old = state.right
@@ -94,15 +94,15 @@ class EqualRightStays(ResponderLogic):
 
 
 RightKeysNormalised = mistaking_keys(
-    ResponderLogic, "Right keys whose characters are composed in another way share a row", normalised
+    ResponderLogic, "Right keys that differ only in Unicode composition share a row", normalised
 )
 EmptyRightKeyDropped = mixed(
-    ResponderLogic, DroppingEmptyKeys, "The empty right key is taken for null, in messages too"
+    ResponderLogic, DroppingEmptyKeys, "The empty right key is treated as null, in messages too"
 )
 SubscribersGoWithRow = mixed(
     ResponderLogic,
     LosingLeftsWithoutRight,
-    "Who is subscribed to a missing right row isn't saved from one batch to the next",
+    "Subscribers to a missing right row aren't saved between batches",
 )
 FalsyRightNotSaved = mixed(ResponderLogic, LosingFalsyRights)
 
@@ -120,19 +120,19 @@ EmptyRightStored = returning(
     "A foreign key without a row and without subscribers stays in the state",
     pack=lambda found: found or (None, None, []),
 )
-CauseOfMessageBefore = mixed(ReceiverLogic, MistakingCauses, "A result names the message before as its cause")
+CauseOfMessageBefore = mixed(ReceiverLogic, MistakingCauses, "A result names the previous message as its cause")
 TombstonesAreUpdates = mixed(ReceiverLogic, MislabellingTombstones)
 
 
 class FalsyRightMissing(ReceiverLogic):
-    """A right row that is false, 0 or empty is joined as none."""
+    """A right row that is false, 0 or empty is treated as missing."""
 
     def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> LogicOutput:
         return super().emit(state, row, None if is_falsy(right) else right, timestamp)
 
 
 class ShownNotSaved(ReceiverLogic):
-    """It isn't saved that a row without a foreign key has a result."""
+    """The state forgets that a row without a foreign key has a result."""
 
     def pack(self, state: LeftState) -> tuple[Any, ...] | None:
         packed = super().pack(state)

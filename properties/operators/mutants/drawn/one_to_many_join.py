@@ -1,4 +1,4 @@
-"""Mutants of the one-to-many join that show on drawn definitions, keys and values."""
+"""Mutants of the one-to-many join that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .common import (
 
 
 class EmptyForeignKeyIsNull(LeftLogic):
-    """The empty foreign key is taken for null."""
+    """The empty foreign key is treated as null."""
 
     def foreign_key_at(self, value: Any, names: Sequence[Any]) -> Key | None:
         empty = is_empty_key(tuple(names))
@@ -37,27 +37,27 @@ class EmptyForeignKeyIsNull(LeftLogic):
 
 
 class ForeignKeyNormalised(LeftLogic):
-    """A row is stored under a foreign key whose characters are composed anew."""
+    """A row is stored under a foreign key with recomposed characters."""
 
     def foreign_key_at(self, value: Any, names: Sequence[Any]) -> Key | None:
         return super().foreign_key_at(value, key_after_bug(tuple(names), normalised))
 
 
 class MoveWithinSpacesForgotten(LeftLogic):
-    """A row that moves to a foreign key that differs in spaces alone isn't removed from the old one."""
+    """A row that moves to a foreign key that differs only in spaces isn't removed from the old key."""
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
         stays = before and after and key_after_bug(before, stripped) == key_after_bug(after, stripped)
         return super().moves(None if stays else before, after, value)
 
 
-EmptyKeyDropped = mixed(LeftLogic, DroppingEmptyKeys, "The empty left key is taken for null")
+EmptyKeyDropped = mixed(LeftLogic, DroppingEmptyKeys, "The empty left key is treated as null")
 
 
 class RowsWithoutForeignKeyStored(LeftLogic):
     """A deleted left row stays in the state, marked as deleted."""
 
-    # Null and the empty text are foreign keys.
+    # Both null and the empty text are foreign keys.
     mark = "\0deleted"
 
     def pack(self, state: list[Key]) -> tuple[Any, ...] | None:
@@ -72,7 +72,7 @@ RightThroughFloat = mixed(RightLogic, RoundingRights)
 
 
 class EqualLeftStays(RightLogic):
-    """A stored left row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+    """A stored left row doesn't change to a value that is equal in Python, such as from 1 to true."""
 
     def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         old = state.lefts.get(key)
@@ -81,24 +81,24 @@ class EqualLeftStays(RightLogic):
 
 
 class LeftKeysInLowerCase(RightLogic):
-    """Left keys that differ in case alone share a stored row."""
+    """Left keys that differ only in case share a stored row."""
 
     def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         super().put(state, key_after_bug(key, lower_case), left)
 
 
-RightKeysInLowerCase = mistaking_keys(RightLogic, "Right keys that differ in case alone share their rows", lower_case)
-EmptyRightKeyDropped = mixed(RightLogic, DroppingEmptyKeys, "The empty right key is taken for null, in messages too")
+RightKeysInLowerCase = mistaking_keys(RightLogic, "Right keys that differ only in case share their rows", lower_case)
+EmptyRightKeyDropped = mixed(RightLogic, DroppingEmptyKeys, "The empty right key is treated as null, in messages too")
 LeftsGoWithRight = mixed(
     RightLogic,
     LosingLeftsWithoutRight,
-    "The left rows that refer to a missing right row aren't saved from one batch to the next",
+    "Left rows that refer to a missing right row aren't saved between batches",
 )
 FalsyRightNotSaved = mixed(RightLogic, LosingFalsyRights)
 
 
 class StampAtZeroNotSaved(RightLogic):
-    """A right row with timestamp 0 isn't saved from one batch to the next."""
+    """A right row with timestamp 0 isn't saved between batches."""
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         unstamped = state.right is not None and not state.right.timestamp
@@ -108,14 +108,14 @@ class StampAtZeroNotSaved(RightLogic):
 EmptyRightStored = returning(
     RightLogic, "A foreign key without rows stays in the state", pack=lambda found: found or (None, None, [])
 )
-CauseOfMessageBefore = mixed(RightLogic, MistakingCauses, "A result names the message before as its cause")
+CauseOfMessageBefore = mixed(RightLogic, MistakingCauses, "A result names the previous message as its cause")
 TombstonesAreUpdates = returning(
     RightLogic, "A tombstone is labelled an update", result=lambda found: found._replace(change=UPDATE)
 )
 
 
 class FalsyRightMissing(RightLogic):
-    """A right row that is false, 0 or empty is joined as none."""
+    """A right row that is false, 0 or empty is treated as missing."""
 
     def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> LogicOutput:
         falsy = state.right is not None and is_falsy(state.right.value)

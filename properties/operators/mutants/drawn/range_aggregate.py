@@ -1,4 +1,4 @@
-"""Mutants of range aggregates that show on drawn definitions, keys and values."""
+"""Mutants of range aggregates that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ SumThroughFloat = aggregates.sum_through_float.in_logic(RangeLogic)
 SumRounded = aggregates.sum_rounded.in_logic(RangeLogic)
 EqualsListedOnce = aggregates.equals_listed_once.in_logic(RangeLogic)
 NullsNotListed = aggregates.nulls_not_listed.in_logic(RangeLogic)
-KeysNormalised = mistaking_keys(
-    RangeLogic, "Keys whose characters are composed in another way share their rows", normalised
-)
+KeysNormalised = mistaking_keys(RangeLogic, "Keys that differ only in Unicode composition share their rows", normalised)
 EmptyKeyDropped = mixed(RangeLogic, DroppingEmptyKeys)
-CauseOfRowBefore = mixed(RangeLogic, MistakingCauses, "An answer names the row before as its cause")
+CauseOfRowBefore = mixed(RangeLogic, MistakingCauses, "A result names the previous row as its cause")
 LongRangeCut = redeclaring(
     RangeLogic,
-    "A range reaches back 10 ms at most, however long it is declared",
+    "A range is at most 10 ms long, even if declared longer",
     lambda ranges: {"preceding_ms": min(ranges.preceding_ms, 10)},
 )
 RangeOfOneEmpty = redeclaring(
     RangeLogic,
-    "A range of 1 ms holds only the rows of its own timestamp",
+    "A range of 1 ms contains only the rows of its own timestamp",
     lambda ranges: {"preceding_ms": 0 if ranges.preceding_ms == 1 else ranges.preceding_ms},
 )
 
 
 class TiesUnpackedReversed(RangeLogic):
-    """Rows of one timestamp come back from the state in reverse order."""
+    """Rows with the same timestamp are restored from the state in reverse order."""
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Retained]:
         rows = super().unpack(fields)
@@ -47,28 +45,28 @@ class TiesUnpackedReversed(RangeLogic):
 
 
 class FalsyRowsNotSaved(RangeLogic):
-    """A row of false, 0 or the empty text isn't saved from one batch to the next."""
+    """A row of false, 0 or the empty text isn't saved between batches."""
 
     def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack([row for row in state if not is_falsy(row.value)])
 
 
 class RowAtZeroNotSaved(RangeLogic):
-    """A row with timestamp 0 isn't saved from one batch to the next."""
+    """A row with timestamp 0 isn't saved between batches."""
 
     def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack([row for row in state if row.timestamp])
 
 
 class FewRowsSaved(RangeLogic):
-    """Only the last four rows of a key are saved from one batch to the next."""
+    """Only the last four rows of a key are saved between batches."""
 
     def pack(self, state: list[Retained]) -> tuple[Any, ...] | None:
         return super().pack(state[-4:])
 
 
 class EqualRowsOfOneTime(RangeLogic):
-    """If two rows of one timestamp are equal in Python, such as 1 and true, the first counts twice."""
+    """If two rows with the same timestamp are equal in Python, such as 1 and true, the first counts twice."""
 
     def hold(self, state: list[Retained], row: Retained) -> None:
         equal = [one for one in state if one.timestamp == row.timestamp and same(one.value, row.value)]
@@ -76,7 +74,7 @@ class EqualRowsOfOneTime(RangeLogic):
 
 
 class AnsweredAsDropped(RangeLogic):
-    """The answer of a row far behind the clock is labelled as dropped."""
+    """The result of a row far behind the clock is labelled as dropped."""
 
     def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         late = row.timestamp is not None and row.timestamp < clock - 2 * self.ranges.preceding_ms

@@ -1,4 +1,4 @@
-"""Mutants of session windows that show on drawn definitions, clocks, keys and values."""
+"""Mutants of session windows that need drawn definitions, clocks, keys and values."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ SumNotBelowZero = aggregates.sum_not_below_zero.in_logic(SessionLogic)
 ComparedInLowerCase = aggregates.compared_in_lower_case.in_logic(SessionLogic)
 EmptyTextsNotListed = aggregates.empty_texts_not_listed.in_logic(SessionLogic)
 EqualsListedOnce = aggregates.equals_listed_once.in_logic(SessionLogic)
-KeysInLowerCase = mistaking_keys(SessionLogic, "Keys that differ in case alone share their sessions", lower_case)
+KeysInLowerCase = mistaking_keys(SessionLogic, "Keys that differ only in case share their sessions", lower_case)
 EmptyKeyDropped = mixed(SessionLogic, DroppingEmptyKeys)
 CauseOfRowBefore = mixed(SessionLogic, MistakingCauses)
 TombstonesAreUpdates = mixed(SessionLogic, MislabellingTombstones, "A merged session's tombstone is labelled an update")
 GraceUpToGap = redeclaring(
     SessionLogic,
-    "A grace larger than the gap is taken for the gap",
+    "A grace larger than the gap is cut to the gap",
     lambda windows: {"grace_ms": min(windows.grace_ms, windows.gap_ms)},
 )
 OpenWhileStored = redeclaring(
     SessionLogic,
-    "A session that is stored longer than its grace accepts rows all the time, if changes are emitted at once",
+    "A session that is stored longer than its grace accepts rows for that time, with emit update",
     lambda windows: {
         "grace_ms": windows.retention_ms - windows.gap_ms if windows.emit == "update" else windows.grace_ms
     },
 )
 OwnLatenessOfUpdatesOnly = redeclaring(
     SessionLogic,
-    "Rows that are to be late by themselves are late by their session where only closed sessions are emitted",
+    "With late own and emit close, lateness is tested on the session",
     lambda windows: {"late": "merged" if windows.emit == "close" else windows.late},
 )
 
@@ -64,7 +64,7 @@ class ForgetsEarly(SessionLogic):
 
 
 class ClosingAtTheEdgeLost(SessionLogic):
-    """A session that ended just at the edge of an earlier closing is never emitted."""
+    """A session that ended exactly at the edge of an earlier closing is never emitted."""
 
     def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         edge = self.windows.close_edge(emitted)
@@ -89,12 +89,12 @@ class NeverDueAmongSeveral(SessionLogic):
 
 
 UnpackedReversed = returning(
-    SessionLogic, "Sessions come back from the state in reverse order", unpack=lambda found: found[::-1]
+    SessionLogic, "Sessions are restored from the state in reverse order", unpack=lambda found: found[::-1]
 )
 
 
 class FalsySessionsNotSaved(SessionLogic):
-    """A session whose value is 0 or empty isn't saved from one batch to the next."""
+    """A session whose value is 0 or empty isn't saved between batches."""
 
     def pack(self, state: list[Session]) -> tuple[Any, ...] | None:
         return super().pack([session for session in state if not is_falsy(session.value)])

@@ -1,4 +1,4 @@
-"""Mutants of the stream-stream join that show on drawn definitions, clocks, keys and values."""
+"""Mutants of the stream-stream join that need drawn definitions, clocks, keys and values."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ EmptyTextDropped = altering(
 )
 ValuesOverflow = altering(StreamStreamLogic, "Whole numbers have 32 bits, and overflow", as_32_bit)
 KeysCutAtSeparator = mistaking_keys(
-    StreamStreamLogic, "Keys that are the same up to an `@` share their records", before_separator
+    StreamStreamLogic, "Keys with the same part before `@` share their records", before_separator
 )
 EmptyKeyDropped = mixed(StreamStreamLogic, DroppingEmptyKeys)
-CauseOfRowBefore = mixed(StreamStreamLogic, MistakingCauses, "A pair names the row before as its cause")
+CauseOfRowBefore = mixed(StreamStreamLogic, MistakingCauses, "A pair names the previous row as its cause")
 
 
 class BoundsInOrder(StreamStreamLogic):
-    """Before and after are taken for each other where before is larger."""
+    """`before` and `after` are swapped if `before` is larger."""
 
     def __init__(self, join: StreamStreamJoin) -> None:
         before_ms, after_ms = sorted((join.before_ms, join.after_ms))
@@ -43,13 +43,13 @@ class BoundsInOrder(StreamStreamLogic):
 
 GraceUpToReach = redeclaring(
     StreamStreamLogic,
-    "A grace larger than both bounds together is taken for them",
+    "A grace larger than both bounds together is cut to their sum",
     lambda join: {"grace_ms": min(join.grace_ms, join.before_ms + join.after_ms)},
 )
 
 
 class BoundOfZeroExclusive(StreamStreamLogic):
-    """A bound of 0 leaves out partners of the same timestamp."""
+    """A bound of 0 excludes partners with the same timestamp."""
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
         found = super().partners(state, side, timestamp, clock)
@@ -59,7 +59,7 @@ class BoundOfZeroExclusive(StreamStreamLogic):
 
 
 class OnePartnerAtBoundOfZero(StreamStreamLogic):
-    """A right record finds only the first of its partners where a bound is 0."""
+    """A right record finds only its first partner if a bound is 0."""
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
         found = super().partners(state, side, timestamp, clock)
@@ -67,7 +67,7 @@ class OnePartnerAtBoundOfZero(StreamStreamLogic):
 
 
 class NullKeyKeptByInner(StreamStreamLogic):
-    """An inner join that is to keep null keys emits such a row without a partner."""
+    """An inner join that keeps null keys emits such a row without a partner."""
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
@@ -77,7 +77,7 @@ class NullKeyKeptByInner(StreamStreamLogic):
 
 
 class ForgetsAtTheEdge(StreamStreamLogic):
-    """A record is forgotten 1 ms too early, just when it can find a partner for the last time."""
+    """A record is forgotten 1 ms too early, when it can find a partner for the last time."""
 
     def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
         kept = super().keep(state, emitted, clock)
@@ -88,7 +88,7 @@ class ForgetsAtTheEdge(StreamStreamLogic):
 
 
 class PartnersAtTheEdgeMissed(StreamStreamLogic):
-    """A record that can find a partner for the last time finds none."""
+    """A record at the last time when it can find a partner finds none."""
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
         edge, others = self.join.close_edge(OTHER[side], clock), state[OTHER[side]]
@@ -122,13 +122,13 @@ ClosedAsTombstone = returning(
 )
 UnpackedReversed = returning(
     StreamStreamLogic,
-    "Records come back from the state in reverse order",
+    "Records are restored from the state in reverse order",
     unpack=lambda found: {side: rows[::-1] for side, rows in found.items()},
 )
 
 
 class MatchesNotSaved(StreamStreamLogic):
-    """It isn't saved that a record has found its partner, if its value is false, 0 or empty."""
+    """The state forgets that a record has found its partner, if its value is false, 0 or empty."""
 
     def unpack(self, fields: tuple[Any, ...]) -> Buffers:
         def unmatched(row: Buffered) -> Buffered:
@@ -138,7 +138,7 @@ class MatchesNotSaved(StreamStreamLogic):
 
 
 class DroppedByTheClock(StreamStreamLogic):
-    """A late record is reported with the clock's time, not with its own."""
+    """A dropped late record has the clock's time, not its own."""
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)

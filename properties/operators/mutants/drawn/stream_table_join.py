@@ -1,4 +1,4 @@
-"""Mutants of the stream-table join that show on drawn definitions, keys and values."""
+"""Mutants of the stream-table join that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .common import (
 
 
 class FalsyRowMissing(StreamTableLogic):
-    """A row of the table that is false, 0 or empty isn't found."""
+    """A table row that is false, 0 or empty isn't found."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         found = [None] if row.side == "left" and is_falsy(state[0]) else state
@@ -33,7 +33,7 @@ class FalsyRowMissing(StreamTableLogic):
 
 
 class FalsyRecordDropped(StreamTableLogic):
-    """A record of the stream that is false, 0 or empty is dropped as null."""
+    """A stream record that is false, 0 or empty is dropped as null."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.side == "left" and is_falsy(row.value):
@@ -42,7 +42,7 @@ class FalsyRecordDropped(StreamTableLogic):
 
 
 class EqualRowStays(StreamTableLogic):
-    """A row of the table that changes to what Python takes for equal, such as from 1 to true, stays."""
+    """A table row doesn't change to a value that is equal in Python, such as from 1 to true."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.side == "right" and state[0] is not None and same(state[0], row.value):
@@ -55,13 +55,13 @@ SignsDropped = altering(StreamTableLogic, "A negative number loses its sign", wi
 FractionsCut = altering(StreamTableLogic, "A number loses its fraction", without_fraction)
 TextsStripped = altering(StreamTableLogic, "A text loses the spaces around it", stripped)
 AsciiOnly = altering(StreamTableLogic, "Characters beyond ASCII become question marks", ascii_only)
-KeysInLowerCase = mistaking_keys(StreamTableLogic, "Keys that differ in case alone share a row", lower_case)
+KeysInLowerCase = mistaking_keys(StreamTableLogic, "Keys that differ only in case share a row", lower_case)
 EmptyKeyDropped = mixed(StreamTableLogic, DroppingEmptyKeys)
-CauseOfRowBefore = mixed(StreamTableLogic, MistakingCauses, "A result names the row before as its cause")
+CauseOfRowBefore = mixed(StreamTableLogic, MistakingCauses, "A result names the previous row as its cause")
 
 
 class NullKeyKeptByInner(StreamTableLogic):
-    """An inner join that is to keep null keys emits such a record."""
+    """An inner join that keeps null keys emits records without a key."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         without_key = any(part is None for part in key)
@@ -71,14 +71,14 @@ class NullKeyKeptByInner(StreamTableLogic):
 
 
 class FalsyRowNotSaved(StreamTableLogic):
-    """A row of the table that is false, 0 or empty isn't saved from one batch to the next."""
+    """A table row that is false, 0 or empty isn't saved between batches."""
 
     def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
         return None if is_falsy(state[0]) else super().pack(state)
 
 
 class DeletedRowStored(StreamTableLogic):
-    """A deleted row stays in the state, as null."""
+    """A deleted row stays in the state as null."""
 
     def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
         return tuple(state)

@@ -1,4 +1,4 @@
-"""Mutants of the table aggregate that show on drawn definitions, keys and values."""
+"""Mutants of the table aggregate that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .common import (
 
 EmptyGroupIsNone = returning(
     RowLogic,
-    "A row whose group is the empty text is in no group",
+    "A row whose group is the empty text has no group",
     in_group=lambda found: None if found is None or is_empty_key(found.group) else found,
 )
 GroupsInLowerCase = returning(
@@ -39,13 +39,13 @@ GroupsStripped = returning(
 )
 GroupsNormalised = returning(
     RowLogic,
-    "A group is emitted with its characters composed anew",
+    "A group is emitted with recomposed characters",
     in_group=lambda found: found and found._replace(group=key_after_bug(found.group, normalised)),
 )
 
 
 class MoveWithinCaseSilent(RowLogic):
-    """A row that moves to a group that differs in case alone stays in its group."""
+    """A row that moves to a group that differs only in case stays in its group."""
 
     def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
         old, new = (state[0] if state else None), self.in_group(row)
@@ -55,7 +55,7 @@ class MoveWithinCaseSilent(RowLogic):
 
 
 class EqualMemberStays(RowLogic):
-    """A row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+    """A row doesn't change to a value that is equal in Python, such as from 1 to true."""
 
     def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
         old, new = (state[0] if state else None), self.in_group(row)
@@ -77,7 +77,7 @@ EmptyKeyDropped = mixed(RowLogic, DroppingEmptyKeys)
 
 
 class FalsyMembersNotSaved(RowLogic):
-    """A row's old value isn't saved from one batch to the next where it is false, 0 or empty."""
+    """A row's old value isn't saved between batches if it is false, 0 or empty."""
 
     def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
         falsy = bool(state) and state[0].member is not None and not plain(state[0].member)
@@ -85,7 +85,7 @@ class FalsyMembersNotSaved(RowLogic):
 
 
 class RowsWithoutGroupStored(RowLogic):
-    """A key without a group stays in the state, as null."""
+    """A key without a group stays in the state as null."""
 
     def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
         return super().pack(state) or (None, None)
@@ -100,7 +100,7 @@ SumRounded = aggregates.sum_rounded.in_logic(GroupLogic)
 
 
 class NullsNotListed(GroupLogic):
-    """A list leaves nulls out."""
+    """A list omits nulls."""
 
     def added(self, key: Key, value: Any, member: Any) -> Any:
         listed = self.groups.aggregate.name == "list"
@@ -112,7 +112,7 @@ class NullsNotListed(GroupLogic):
 
 
 class SubtractsWhatIsEqual(GroupLogic):
-    """From a list the first member is taken that Python takes for equal, such as 1 for true."""
+    """A list removes the first member that is equal in Python, such as 1 for true."""
 
     def subtracted(self, key: Key, value: Any, member: Any) -> Any:
         if self.groups.aggregate.name != "list":
@@ -122,7 +122,7 @@ class SubtractsWhatIsEqual(GroupLogic):
 
 
 class ZeroAggregateNotSaved(GroupLogic):
-    """A group whose aggregate is 0 or empty isn't saved from one batch to the next."""
+    """A group whose aggregate is 0 or empty isn't saved between batches."""
 
     def pack(self, state: list[Aggregated]) -> tuple[Any, ...] | None:
         return super().pack([one for one in state if one.value])
@@ -137,7 +137,7 @@ EmptiedIsTombstone = returning(
 
 
 class StampStartsAnew(GroupLogic):
-    """A group's timestamp starts anew once its aggregate is 0 or empty."""
+    """A group's timestamp restarts once its aggregate is 0 or empty."""
 
     def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[LogicOutput]:
         state[:] = [one if one.value else one._replace(largest=0) for one in state]

@@ -1,4 +1,4 @@
-"""Mutants of the table-table join that show on drawn definitions, keys and values."""
+"""Mutants of the table-table join that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from .common import (
 Rows = dict[str, StoredSide]
 
 
-FalseDeletes = altering(TableTableLogic, "A row that becomes false is taken for deleted", false_to_null)
-ZeroDeletes = altering(TableTableLogic, "A row that becomes 0 is taken for deleted", zero_to_null)
+FalseDeletes = altering(TableTableLogic, "A row that becomes false is treated as deleted", false_to_null)
+ZeroDeletes = altering(TableTableLogic, "A row that becomes 0 is treated as deleted", zero_to_null)
 EmptyTextDeletes = altering(
-    TableTableLogic, "A row that becomes the empty text is taken for deleted", empty_text_to_null
+    TableTableLogic, "A row that becomes the empty text is treated as deleted", empty_text_to_null
 )
 BooleansAsNumbers = altering(TableTableLogic, "A row of true or false is emitted as 1 or 0", boolean_to_number)
-NegativesAsZero = altering(TableTableLogic, "A negative number is taken for 0", not_below_zero)
+NegativesAsZero = altering(TableTableLogic, "A negative number is treated as 0", not_below_zero)
 LargeNumbersRounded = altering(TableTableLogic, "Whole numbers aren't exact beyond 2^53", through_float)
-TextsNormalised = altering(TableTableLogic, "The characters of a text are composed anew", normalised)
+TextsNormalised = altering(TableTableLogic, "The characters of a text are recomposed", normalised)
 
 
 class EqualRowStays(TableTableLogic):
-    """A row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+    """A row doesn't change to a value that is equal in Python, such as from 1 to true."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
@@ -51,38 +51,38 @@ class EqualRowStays(TableTableLogic):
 
 KeysStripped = mistaking_keys(TableTableLogic, "Keys that differ in the spaces around them share their rows", stripped)
 EmptyKeyDropped = mixed(TableTableLogic, DroppingEmptyKeys)
-CauseOfRowBefore = mixed(TableTableLogic, MistakingCauses, "A result names the row before as its cause")
+CauseOfRowBefore = mixed(TableTableLogic, MistakingCauses, "A result names the previous row as its cause")
 TombstonesAreUpdates = mixed(TableTableLogic, MislabellingTombstones)
 
 
 class FalsyRowNotSaved(TableTableLogic):
-    """A row that is false, 0 or empty isn't saved from one batch to the next."""
+    """A row that is false, 0 or empty isn't saved between batches."""
 
     def pack(self, state: Rows) -> tuple[Any, ...] | None:
         return super().pack({side: None if row and is_falsy(row[0]) else row for side, row in state.items()})
 
 
 class RightGoesWithLeft(TableTableLogic):
-    """The right row isn't saved from one batch to the next while the inner join has no left row for it."""
+    """The right row isn't saved between batches while the inner join has no left row for it."""
 
     def pack(self, state: Rows) -> tuple[Any, ...] | None:
         return None if self.join.join == "inner" and state["left"] is None else super().pack(state)
 
 
 DeletedRowsStored = returning(
-    TableTableLogic, "A key both of whose rows are deleted stays in the state", pack=lambda found: found or (None,) * 4
+    TableTableLogic, "A key whose rows are both deleted stays in the state", pack=lambda found: found or (None,) * 4
 )
 
 
 class StampAtZeroNotSaved(TableTableLogic):
-    """A row with timestamp 0 isn't saved from one batch to the next."""
+    """A row with timestamp 0 isn't saved between batches."""
 
     def pack(self, state: Rows) -> tuple[Any, ...] | None:
         return super().pack({side: None if row and not row[1] else row for side, row in state.items()})
 
 
 class EqualSidesMerged(TableTableLogic):
-    """If both rows are equal in Python, such as 1 and true, the left row is emitted for both."""
+    """If both rows are equal in Python, such as 1 and true, the left row is emitted twice."""
 
     def result(self, state: Rows) -> Any:
         value = super().result(state)

@@ -1,4 +1,4 @@
-"""Mutants of Samza's window operator that show on drawn definitions, clocks, keys and values."""
+"""Mutants of Samza's window operator that need drawn definitions, clocks, keys and values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TombstonesAreUpdates = mixed(
 )
 TupleStepOfOneIgnored = redeclaring(
     WindowLogic,
-    "A step of one tuple is taken for none",
+    "A step of one tuple is ignored",
     lambda windows: {"step": windows.size if windows.unit == "tuple" and windows.step == 1 else windows.step},
 )
 FirstOfManyWindowsMissed = returning(
@@ -52,13 +52,13 @@ class OneTupleNeverComplete(WindowLogic):
 
 EveryTupleIgnored = redeclaring(
     WindowLogic,
-    "An early emission with every tuple is taken for none",
+    "An early emission with every tuple is ignored",
     lambda windows: {"early": None if windows.early and windows.early.every_tuples == 1 else windows.early},
 )
 
 
 class EarlyOnTheTick(WindowLogic):
-    """A row that comes when the clock stands at an early emission's time is emitted at once."""
+    """A row that arrives when the clock is at an early emission's time is emitted at once."""
 
     def tick(self, window: Filled) -> int:
         early = self.windows.early
@@ -76,12 +76,12 @@ NoTicksInSessions = redeclaring(
 )
 EarlyByTimeDropsLate = redeclaring(
     WindowLogic,
-    "Late rows are dropped where windows are emitted early by time, though they are to update",
+    "With late update and early emission by time, late rows are dropped",
     lambda windows: {"late": "drop" if windows.early and windows.early.every_ms else windows.late},
 )
 RetentionAtLeastTheSize = redeclaring(
     WindowLogic,
-    "A retention shorter than the window's size is taken for the size",
+    "A retention shorter than the window's size is raised to the size",
     lambda windows: {"retention_ms": max(windows.retention_ms, windows.size) if windows.retention_ms else 0},
 )
 
@@ -94,7 +94,7 @@ class ForgetsOneEarly(WindowLogic):
 
 
 class FalsyMessagesDropped(WindowLogic):
-    """Full storage takes false, 0 and empty text for null, and drops them."""
+    """Full storage treats false, 0 and empty text as null, and drops them."""
 
     def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[LogicOutput]:
         if self.windows.storage == "full" and is_falsy(row.value):
@@ -104,20 +104,20 @@ class FalsyMessagesDropped(WindowLogic):
 
 UnpackedReversed = returning(
     WindowLogic,
-    "Windows come back from the state in reverse order",
+    "Windows are restored from the state in reverse order",
     unpack=lambda found: State(found.rows, found.windows[::-1]),
 )
 
 
 class CountForgottenWhenEmpty(WindowLogic):
-    """The number of a key's rows isn't saved where all its windows by tuple are done."""
+    """The number of a key's rows isn't saved if all its windows by tuple are complete."""
 
     def pack(self, state: State) -> tuple[Any, ...] | None:
         return super().pack(state) if state.windows else None
 
 
 class EmittedFlagsNotSaved(WindowLogic):
-    """The state forgets from one batch to the next which of a window's messages have been emitted."""
+    """The state forgets between batches which of a window's messages have been emitted."""
 
     def unpack(self, fields: tuple[Any, ...]) -> State:
         state = super().unpack(fields)
@@ -127,7 +127,7 @@ class EmittedFlagsNotSaved(WindowLogic):
 
 
 class ShownAtZeroNotSaved(WindowLogic):
-    """It isn't saved that a session that starts at 0 has been emitted."""
+    """The state forgets that a session that starts at 0 has been emitted."""
 
     def pack(self, state: State) -> tuple[Any, ...] | None:
         return super().pack(

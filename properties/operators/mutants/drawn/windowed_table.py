@@ -1,4 +1,4 @@
-"""Mutants of windowed tables that show on drawn definitions, clocks, keys and values."""
+"""Mutants of windowed tables that need drawn definitions, clocks, keys and values."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ SumThroughFloat = aggregates.sum_through_float.in_logic(WindowedLogic)
 NegativesNotAdded = aggregates.negatives_not_added.in_logic(WindowedLogic)
 NullsNotListed = aggregates.nulls_not_listed.in_logic(WindowedLogic)
 ComparedInLowerCase = aggregates.compared_in_lower_case.in_logic(WindowedLogic)
-KeysInLowerCase = mistaking_keys(WindowedLogic, "Keys that differ in case alone share their windows", lower_case)
+KeysInLowerCase = mistaking_keys(WindowedLogic, "Keys that differ only in case share their windows", lower_case)
 EmptyKeyDropped = mixed(WindowedLogic, DroppingEmptyKeys)
 CauseOfRowBefore = mixed(WindowedLogic, MistakingCauses)
 TombstonesAreUpdates = mixed(WindowedLogic, MislabellingTombstones)
 ShiftUpToStep = redeclaring(
     WindowedLogic,
-    "A shift of more than a step is taken for one step",
+    "A shift of more than a step is cut to one step",
     lambda table: {"shift_ms": max(-table.step_ms, min(table.shift_ms, table.step_ms))},
 )
 OuterNotShiftedBack = redeclaring(
     WindowedLogic,
-    "An outer join takes a negative shift for none",
+    "An outer join ignores a negative shift",
     lambda table: {"shift_ms": 0 if table.join == "outer" and table.shift_ms < 0 else table.shift_ms},
 )
 GraceUpToSize = redeclaring(
     WindowedLogic,
-    "A grace larger than the size is taken for the size",
+    "A grace larger than the size is cut to the size",
     lambda table: {"grace_ms": min(table.grace_ms, table.size_ms)},
 )
 
@@ -64,7 +64,7 @@ FirstOfManyWindowsMissed = returning(
 
 
 class FalsyRowMissing(WindowedLogic):
-    """A row of the table that is false, 0 or empty is joined as null."""
+    """A table row that is false, 0 or empty is joined as null."""
 
     def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         if row.value is None or self.table.with_ == "windowed_table":
@@ -74,7 +74,7 @@ class FalsyRowMissing(WindowedLogic):
 
 
 class EqualRowStays(WindowedLogic):
-    """A row of the table that changes to what Python takes for equal, such as from 1 to true, stays."""
+    """A table row doesn't change to a value that is equal in Python, such as from 1 to true."""
 
     def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         old = state.row
@@ -115,7 +115,7 @@ LastClosedFirst = returning(
 
 
 class FalsyWindowsNotSaved(WindowedLogic):
-    """A window whose aggregate is 0 or empty isn't saved from one batch to the next."""
+    """A window whose aggregate is 0 or empty isn't saved between batches."""
 
     def pack(self, state: WindowedState) -> tuple[Any, ...] | None:
         sides = {
@@ -126,7 +126,7 @@ class FalsyWindowsNotSaved(WindowedLogic):
 
 
 class RowGoesWithWindows(WindowedLogic):
-    """The row of the table isn't saved from one batch to the next while its key has no window."""
+    """The table's row isn't saved between batches while its key has no window."""
 
     def pack(self, state: WindowedState) -> tuple[Any, ...] | None:
         return super().pack(state) if any(state.sides.values()) else None

@@ -118,7 +118,7 @@ def test_a_history_file_is_played_as_often_as_is_asked_and_apart_from_those_with
         (
             history({**ROW, "value": {"artist": None}}, join="left", null_foreign_key="ignore"),
             LEFT,
-            "say null_foreign_key keep",
+            "use null_foreign_key keep",
         ),
         (parse_history('{"operator": "table_table_join", "options": {}}'), INNER, "a history of table_table_join"),
         (history(ROW), INNER, None),

@@ -218,7 +218,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "emit is 'update', but Spark's own windowed aggregate emits at best a batch's last change",
     ),
     ("windowed_table", {"size_ms": 6, "with": "table"}, "with is 'table', but Spark's own windowed aggregate keeps no"),
-    ("session_windows", {"gap_ms": 6}, "spark-native can't serve emit='update'"),
+    ("session_windows", {"gap_ms": 6}, "spark-native doesn't support emit='update'"),
     ("table_table_join", {}, "spark-native has no table_table_join: Spark has no operator of its own that can mean it"),
 ]
 
