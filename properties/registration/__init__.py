@@ -1,1 +1,1 @@
-"""The registration of an operator with the framework, and the registry of the operators."""
+"""The registration of operators with the framework, and the registry of the operators."""

@@ -1,4 +1,4 @@
-"""How an operator is run on Spark: the columns of its records, the call of it, the decoding of its values."""
+"""The call of an operator on Spark: the columns of its records, the call itself, the decoding of its values."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ KEY, TIMESTAMP, ORDER, INPUT, VALUE = "key", "timestamp", "order", "input", "val
 FOREIGN_KEY = "foreign_key"
 """The column of the prefixed foreign key."""
 KEYED: Mapping[str, Any] = {"key": KEY, "timestamp": TIMESTAMP}
-"""The columns that every operator of one input on Spark takes."""
+"""The columns that every operator of one input on Spark uses."""
 
 
 class Field(NamedTuple):
-    """A further column of a cohort.
+    """An additional column of a cohort.
 
     Attributes:
         name: Its name.
         type: Its arrow type.
-        of: Takes a record and a function that prefixes keys; returns its value, with prefixed keys.
-        for_driver: Its value in the row under the reserved key, which drives the watermark.
-        holds: The values that the law *columns* may put there: a value of any type, a value that a list may have, a
-            number, a key.
+        of: A function from a record and a prefixer of keys to the column's value.
+        for_driver: The value in the reserved key's row, which drives the watermark.
+        holds: The kind of values that the law *columns* may put there: a value of any type, a list's member, a number,
+            a key.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that an operator is called with.
+    """The columns of a call to an operator.
 
     Attributes:
-        key_parts: The suffixes of a key's name that name its columns, also for foreign keys and groups.
-        order: The column with the order of arrival; None if there is none.
+        key_parts: The suffixes that form the names of a key's columns, also of foreign keys and groups.
+        order: The column of the order of arrival; None if there is none.
         report_dropped: Whether dropped rows are emitted too.
     """
 
@@ -73,18 +73,18 @@ OF_COHORT = Columns()
 
 
 def of_key_column(table: pa.Table) -> list[Key | None]:
-    """Return the keys of a changelog whose key is one column of that name."""
+    """Return the keys of a changelog that has one key column of this name."""
     return list(table.column(KEY).to_pylist())
 
 
 @dataclass(frozen=True)
 class NativeProfile:
-    """A set of options that Spark's own operator is checked under.
+    """A set of options for checking Spark's own operator.
 
     Attributes:
         options: The options.
         settings: Spark settings of its queries, in addition to the settings for all of Spark's own operators.
-        without_late_data: Whether its histories have a clock that stands still, so that nothing is late.
+        without_late_data: Whether the clock of its histories stands still, so that no record is late.
     """
 
     options: Mapping[str, Any]
@@ -98,18 +98,18 @@ def _refuse_nothing(of: Any) -> None:
 
 @dataclass(frozen=True)
 class Native:
-    """How to call Spark's own operator, if Spark has one with the same meaning.
+    """The call of Spark's own operator, if Spark has an operator with the same meaning.
 
     Attributes:
-        check: Refuses a definition that Spark's operator can't serve, with a `BadInput` that says why.
-        build: Takes a definition, the cohort's streaming input and all its batches; returns the changelog.
+        check: Refuses a definition that Spark's operator doesn't support: raises a `BadInput` with the reason.
+        build: A function from a definition, the cohort's streaming input and all its batches to the changelog.
         sentence: The sentence of the law *native*, after "Spark's own".
-        profiles: The definitions that it is checked under, by name.
-        check_history: Refuses a history that Spark's operator can't serve, with a `BadInput` too.
-        prepared: Turns a drawn history into a history that Spark's operator can serve.
-        accepted: Takes a history; returns it without the records that Spark drops as late and the reference need not.
-        goals: Further coverage goals of every profile.
-        met: Takes a history; returns the goals of these that it met.
+        profiles: The definitions to check, by name.
+        check_history: Refuses a history that Spark's operator doesn't support, also with a `BadInput`.
+        prepared: Converts a drawn history to a history that Spark's operator supports.
+        accepted: Removes from a history the records that Spark drops as late, but the reference may accept.
+        goals: Additional coverage goals of every profile.
+        met: A function from a history to the additional goals that it meets.
     """
 
     check: Callable[[Any], None]
@@ -123,7 +123,7 @@ class Native:
     met: Callable[[History], Iterable[str]] = lambda history: ()
 
 
-# The same few texts come again and again.
+# The same few texts recur.
 read_json = lru_cache(maxsize=100_000)(json.loads)
 
 
@@ -137,7 +137,7 @@ def as_json(name: str = VALUE) -> Field:
 
 
 def from_json(text: Any) -> Value:
-    """Undo `as_json`; if a wrong operator emits no text, its value is shown, and differs from every value."""
+    """Undo `as_json`; a wrong operator's value that isn't JSON text is shown, and differs from every value."""
     if text is None:
         return None
     try:
@@ -145,7 +145,7 @@ def from_json(text: Any) -> Value:
             return read_json(text)
     except ValueError:
         pass
-    return f"no value that was drawn: {text!r}"
+    return f"not a drawn value: {text!r}"
 
 
 def pair_from_json(value: dict[str, Any] | None) -> Value:
@@ -167,19 +167,19 @@ class AskedOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class Binding:
-    """How to call a Spark implementation; by default values are JSON text, in its input and in its output.
+    """The call of a Spark implementation; by default input and output values are JSON text.
 
     Attributes:
-        build: Takes a definition, the cohort's streaming input, the maker of a logic (None for the operator's own) and
-            the number of state groups; returns the changelog, as `spark_impl.runtime.keyed.keyed` does.
-        fields: Takes a definition and all records of a cohort; returns the further columns.
-        decode: Takes a definition and a value of the changelog; returns the value as the reference emits it.
-        keys: Takes the written changelog; returns the prefixed keys, as the reference emits them.
-        typed: As `build`, with the keyword `columns`: the `Columns` to call the operator with. None: the law *columns*
-            isn't checked.
-        asked: The options that the law *columns* checks in each layout, in their order, no options twice; if it is
-            empty, the law chooses profiles.
-        shared: How its logic runs in a query that operators share; None: it has queries of its own.
+        build: A function from a definition, the cohort's streaming input, the maker of a logic (None for the operator's
+            own) and the number of state groups to the changelog, as in `spark_impl.runtime.keyed.keyed`.
+        fields: A function from a definition and all records of a cohort to the additional columns.
+        decode: A function from a definition and a value of the changelog to the value in the reference's form.
+        keys: A function from the written changelog to the prefixed keys in the reference's form.
+        typed: Like `build`, with the additional keyword `columns`: the `Columns` of the call. If None, the law
+            *columns* isn't checked.
+        asked: The options that the law *columns* checks in each layout, in order, without repeats; if empty, the law
+            chooses profiles.
+        shared: How its logic runs in a query shared by operators; None if it needs separate queries.
     """
 
     build: Callable[[Any, DataFrame, Any, int | None], DataFrame]
@@ -223,18 +223,18 @@ def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
 
 
 def called(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
-    """Return the arguments of every operator of one input; None as `logic` is the operator's own."""
+    """Return the arguments of every operator of one input; if `logic` is None, the operator uses its own."""
     key = {"key": columns.of(KEY), "timestamp": TIMESTAMP, "order": columns.order}
     return key | beside_inputs(logic, state_groups, columns)
 
 
 def beside_inputs(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
-    """Return the arguments of every operator on Spark beside its inputs; None as `logic` is the operator's own."""
+    """Return the arguments of every operator on Spark, except its inputs; `logic` None means its own."""
     return {"report_dropped": columns.report_dropped, "state_groups": state_groups, "logic": logic}
 
 
 def side(frame: DataFrame, name: str, columns: Columns = OF_COHORT, value: str | None = VALUE) -> JoinInput:
-    """Return the input of a join that has this name."""
+    """Return the input of a join by its name."""
     from ...spark_impl.inputs import table
 
     return table(on(frame, name), key=columns.of(KEY), timestamp=TIMESTAMP, value=value, order=columns.order)
@@ -246,7 +246,7 @@ def both_sides(frame: DataFrame, columns: Columns = OF_COHORT) -> tuple[JoinInpu
 
 
 def on_spark(module: str, name: str) -> Callable[..., Any]:
-    """Return a function or class of a module of `spark_impl`; only the call imports it, because it needs PySpark."""
+    """Return a function or class of a module in `spark_impl`; only the call imports it, because that needs PySpark."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         return getattr(import_module(f"...spark_impl.{module}", __package__), name)(*arguments, **options)
@@ -255,11 +255,11 @@ def on_spark(module: str, name: str) -> Callable[..., Any]:
 
 
 def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any]]) -> Callable[..., DataFrame]:
-    """Make the `build` of a join of the inputs `left` and `right`.
+    """Return the `build` of a join of the inputs `left` and `right`.
 
     Args:
-        operator: The name of the operator, of its function and of its module in `spark_impl`.
-        options: Takes a definition and the columns; returns the function's other arguments.
+        operator: The operator's name, which is also the name of its function and its module in `spark_impl`.
+        options: A function from a definition and the columns to the function's other arguments.
     """
 
     def build(
@@ -275,12 +275,12 @@ def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any
 def join_binding(
     operator: str, logic: str, options: Callable[[Any], Mapping[str, Any]], asked: tuple[AskedOptions, ...]
 ) -> Binding:
-    """Make the binding of a join of the inputs `left` and `right` by their keys.
+    """Return the binding of a join of the inputs `left` and `right` by their keys.
 
     Args:
-        operator: The name of the operator, of its function and of its module in `spark_impl`.
-        logic: The name of its logic there.
-        options: Takes a definition; returns the function's other arguments.
+        operator: The operator's name, which is also the name of its function and its module in `spark_impl`.
+        logic: The name of its logic in that module.
+        options: A function from a definition to the function's other arguments.
         asked: As in `Binding`.
     """
     build = join_build(operator, lambda join, columns: options(join))
@@ -289,12 +289,12 @@ def join_binding(
 
 
 def aggregated(aggregate: Aggregate) -> dict[str, Any]:
-    """Return the arguments of an operator that aggregates the values; a count needs no column."""
+    """Return the arguments of an operator that aggregates values; a count needs no column."""
     return {"value": None if aggregate.name == "count" else VALUE, "aggregate": aggregate.name}
 
 
 def referring_fields(join: Any) -> list[Field]:
-    """Return the columns of a join by foreign key: the value, and the prefixed foreign key of a left row."""
+    """Return the columns of a foreign-key join: the value, and the prefixed foreign key of a left row."""
 
     def foreign_key_of(record: Record, prefixed: Callable[[Key], Key]) -> Key | None:
         foreign_key = join.foreign_key_of(record.value) if record.input == "left" else None
@@ -318,7 +318,7 @@ def aggregated_field(aggregate: Aggregate, values: Sequence[Value]) -> Field:
         values: All values of the cohort that it aggregates.
 
     Raises:
-        BadInput: `min` or `max` is to compare strings with numbers.
+        BadInput: `min` or `max` would compare strings with numbers.
     """
 
     def same(record: Record, prefixed: Callable[[Key], Key]) -> Value:
@@ -340,7 +340,7 @@ def aggregated_field(aggregate: Aggregate, values: Sequence[Value]) -> Field:
 
 
 def from_aggregate(aggregate: Aggregate, value: Any) -> Value:
-    """Undo `aggregated_field` in a result: the members of a list are JSON texts."""
+    """Undo `aggregated_field` in a result, in which the members of a list are JSON texts."""
     return [from_json(member) for member in value] if aggregate.name == "list" and value is not None else value
 
 
@@ -350,10 +350,10 @@ def fields_of_aggregate(definition: Any, records: Sequence[Record]) -> list[Fiel
 
 
 def decode_aggregate(definition: Any, value: Any) -> Value:
-    """Return a value of a changelog that is an aggregate."""
+    """Return the value of a changelog of aggregates."""
     return from_aggregate(definition.aggregate, value)
 
 
 def decode_pair(definition: Any, value: Any) -> Value:
-    """Return a value of a changelog that is a joined value of JSON texts."""
+    """Return the value of a changelog of joined values in JSON text."""
     return pair_from_json(value)

@@ -1,4 +1,4 @@
-"""Coverage goals of an operator: the situations that histories must contain before a law has shown anything."""
+"""Coverage goals of an operator: the cases that histories must contain before a law proves anything."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ...reference.core.records import Change, Record
 
 @dataclass(frozen=True)
 class Coverage:
-    """The coverage goals of an operator: until histories meet them, a law has shown nothing.
+    """The coverage goals of an operator: before histories meet them, a law proves nothing.
 
-    Every operator has further goals: records out of order, two keys, null keys dropped (or not).
+    Every operator has additional goals: records out of order, two keys, null keys dropped (or not).
 
     Attributes:
-        met: Takes a history and the reference's play of it; returns the goals that it met, of `goals` and any others.
-        goals: Takes a definition; returns the goals that some history must meet.
-        impossible_under_stream_time: Takes a definition; returns the goals that no history without cuts can meet.
-        of_variants: The goals that some history with a variant must meet, by the name of the law that judges variants.
+        met: A function from a history and the reference's play of it to the goals that it meets, of `goals` and others.
+        goals: A function from a definition to the goals that at least one history must meet.
+        impossible_under_stream_time: A function from a definition to the goals that no history without cuts can meet.
+        of_variants: The goals that at least one history with a variant must meet, by the name of the law that judges
+            variants.
     """
 
     met: Callable[[History, Played], Iterable[str]]
@@ -41,7 +42,7 @@ def changes_of(played: Played) -> list[Change]:
 
 
 def rows_changed(records: Iterable[Record]) -> Iterable[str]:
-    """Name the kinds of changes of tables' rows."""
+    """Return the kinds of changes of tables' rows."""
     rows: dict[tuple[str, str | None], Any] = {}
     for record in records:
         old = rows.get((record.input, record.key))

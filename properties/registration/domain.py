@@ -1,11 +1,11 @@
-"""The domain of an operator's random histories: the distances that matter to it, and the values of its records.
+"""The domain of an operator's random histories: the relevant distances, and the values of its records.
 
-Draws are small integers; a domain turns them into keys and values, and gives the edges that uniform timestamps would
-hardly ever hit. All times scale with the edges: a gap of 30 days is drawn over months.
+Draws are small integers. A domain converts them to keys and values, and adds the edges that uniform timestamps would
+rarely hit. All times scale with the edges: a gap of 30 days is drawn over months.
 
-A domain also lists the numbers of a declaration that affect the output. The neighbours of a declaration have one of
-them larger or smaller by one; a cohort of histories that emits the same under a neighbour could pass a job that is off
-by 1 ms, and so shows nothing.
+A domain also lists a declaration's numbers that affect the output. A neighbour of a declaration differs by one in one
+of these numbers. If a cohort of histories emits the same under a neighbour, it could pass a job that is off by 1 ms, so
+it proves nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any, NamedTuple
 from ...reference.core.records import Key, Record, Value
 
 SMALLEST_REACH = 10
-"""The least reach (ms) of drawn histories: smaller declarations have as much time as a declaration of 10 ms."""
+"""The smallest time range (ms) of drawn histories: declarations below 10 ms get the range of a declaration of 10 ms."""
 
 CHOICES = 12
-"""The number of choices, integers from 0 to 11: the larger it is, the less ordinary the record."""
+"""The number of choices, integers from 0 to 11; larger choices mean more unusual records."""
 
 
 class Aligned(NamedTuple):
     """Edges of the clock that do not depend on records: `offset`, `offset + step`, `offset + 2 * step`, … (ms).
 
     Attributes:
-        step: From one edge to the next (ms).
+        step: The distance between edges (ms).
         offset: The first edge (ms).
-        of: The name of these edges in coverage goals; each kind of edges of a definition has its own name.
+        of: The name of these edges in coverage goals; each kind of edge of a definition has a different name.
     """
 
     step: int
@@ -42,9 +42,9 @@ class Number(NamedTuple):
     """A number of a declaration that affects the output.
 
     Attributes:
-        option: The option's name; for a number inside an option (`early`), its own name.
-        value: The declared value, defaults included.
-        changed: Takes another value; returns the options that then differ.
+        option: The option's name; or the own name of a number inside an option (`early`).
+        value: The declared value, including defaults.
+        changed: A function from another value to the options that then differ.
         apart: The distance to its neighbours.
     """
 
@@ -56,31 +56,30 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True)
 class Domain:
-    """The domain that histories of an operator are drawn from.
+    """The domain of the histories drawn for an operator.
 
     Attributes:
-        distances: Takes a definition; returns the distances (ms) between records that matter.
-        edges: Takes a definition; returns how far (ms) behind the clock something is late or closed; none where nothing
-            ever is.
-        value: Takes a definition, an input, a value of a kind (a small integer, if there are no `kinds`), a choice, and
-            a time (ms) at which something lies; returns the value of a record.
-        kinds: Takes a definition and an input; returns the names of the kinds of values that `value` may be given, as
-            in `properties.generators.values`, the default kind first.
-        variety: The number of values of a kind that are drawn, by input, where it is fewer than four because equal
-            values matter.
-        keys: Takes an input and the profile's keys; returns the keys that a record may have.
-        named: The keys that a record's value may name, such as foreign keys.
-        renamed: Takes a definition, a value and a function that renames keys; returns the value, with the keys that it
-            names renamed.
-        aligned: Takes a definition; returns the edges of the clock that no record moves.
-        numbers: Takes a definition; returns its numbers that affect the output.
+        distances: A function from a definition to the relevant distances (ms) between records.
+        edges: A function from a definition to the distances (ms) behind the clock at which a record is late or a window
+            closed; empty if that never happens.
+        value: A function from a definition, an input, a value of a kind (a small integer, if there are no `kinds`), a
+            choice, and the time (ms) of an event to the value of a record.
+        kinds: A function from a definition and an input to the names of the kinds of values for `value`, as in
+            `properties.generators.values`, the default kind first.
+        variety: The number of different values of a kind, by input, if it is below four because equal values matter.
+        keys: A function from an input and the profile's keys to the possible keys of a record.
+        named: The keys to which a record's value may refer, such as foreign keys.
+        renamed: A function from a definition, a value and a renamer of keys to the value with renamed keys.
+        aligned: A function from a definition to the edges of the clock that no record moves.
+        numbers: A function from a definition to its numbers that affect the output.
         silent: The operator's numbers that do not affect the output, each with the reason.
-        by_clock: Takes a definition; returns whether the clock affects the output, so that a clock 1 ms off must show.
-        is_plain: Whether a record is drawn without input and choice, because neither makes a difference.
-        agreed: Takes a definition and the records of a history; returns them with such values that the operator refuses
-            none beside the others. None: it refuses none.
-        takes_until_forgotten: Whether what is closed takes late records until it is forgotten. Then some records are
-            drawn beside the oldest that isn't forgotten.
+        by_clock: A function from a definition to whether the clock affects the output, so that a clock 1 ms off must be
+            detected.
+        is_plain: Whether a record is drawn without input and choice, because neither has an effect.
+        agreed: Takes a definition and the records of a history; returns them with values that the operator accepts
+            together. None: it refuses none.
+        takes_until_forgotten: Whether closed windows accept late records until they are forgotten. Then some records
+            are drawn near the oldest window that isn't forgotten.
     """
 
     distances: Callable[[Any], tuple[int, ...]] = lambda definition: (SMALLEST_REACH,)
@@ -100,11 +99,11 @@ class Domain:
     takes_until_forgotten: bool = False
 
     def lateness_horizon(self, definition: Any) -> int:
-        """Return the lateness horizon: how far (ms) behind the clock nothing is open any more."""
+        """Return the lateness horizon: how far (ms) behind the clock every window is closed."""
         return max(self.edges(definition), default=0)
 
     def reach(self, definition: Any) -> int:
-        """Return the largest time (ms) of a declaration, by which all times of its histories scale; at least 10."""
+        """Return the largest time (ms) of a declaration, at least 10; all times of its histories scale with it."""
         return max(SMALLEST_REACH, *self.distances(definition), *self.edges(definition))
 
 
@@ -114,18 +113,19 @@ def number_of(definition: Any, option: str, also: Mapping[str, Any] = MappingPro
     Args:
         definition: The definition.
         option: The option's name.
-        also: Further options that differ in its neighbours, so that they are not refused.
+        also: Additional options that differ in its neighbours, so that they are not refused.
         apart: The distance to its neighbours.
     """
     return Number(option, getattr(definition, option), lambda value: {option: value, **also}, apart)
 
 
 def domain_of_duration(option: str, by_clock: bool = True) -> Domain:
-    """Return the domain of an operator with one duration: its only distance, edge and number.
+    """Return the domain of an operator with one duration, which is its only distance, edge and number.
 
     Args:
         option: The option's name.
-        by_clock: Whether the clock affects the output, so that a clock 1 ms off must show; without it there is no edge.
+        by_clock: Whether the clock affects the output, so that a clock 1 ms off must be detected; without it there is
+            no edge.
     """
 
     def duration(definition: Any) -> tuple[int, ...]:
@@ -140,14 +140,14 @@ def domain_of_duration(option: str, by_clock: bool = True) -> Domain:
 
 
 def durations_not_drawn(definitions: Sequence[Any], domain: Domain) -> list[str]:
-    """Return the durations of definitions, options that end in `_ms`, around which a domain draws nothing."""
+    """Return the durations of definitions (options that end in `_ms`) that a domain ignores."""
     known = {number.option for definition in definitions for number in domain.numbers(definition)} | {*domain.silent}
     names = dict.fromkeys(option.name for definition in definitions for option in fields(definition))
     return [name for name in names if name.endswith("_ms") and name not in known]
 
 
 def field_renamed(option: str) -> Callable[[Any, Value, Callable[[Key], Key]], Value]:
-    """Return `Domain.renamed` of an operator whose values are objects, with a key in the field that an option names."""
+    """Return `Domain.renamed` of an operator whose values are objects with a key in the field named by an option."""
 
     def renamed(definition: Any, value: Value, renaming: Callable[[Key], Key]) -> Value:
         name = getattr(definition, option)
@@ -159,10 +159,10 @@ def field_renamed(option: str) -> Callable[[Any, Value, Callable[[Key], Key]], V
 
 
 def table_row(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
-    """Return a table's row: a tombstone in a quarter of the draws."""
+    """Return a table's row; a quarter of the draws are tombstones."""
     return None if choice >= CHOICES - 3 else value
 
 
 def stream_value(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
-    """Return the value of a stream's record, which is seldom null."""
+    """Return the value of a stream's record, which is rarely null."""
     return None if choice == CHOICES - 1 else value

@@ -22,14 +22,14 @@ def value_text(definition: Any, record: Record) -> str | None:
 
 
 def read_text(definition: Any, key: Key | None, text: str) -> Value:
-    """Parse a JSON text into a value."""
+    """Parse a value from JSON text."""
     return json.loads(text)
 
 
 def read_members(aggregate: Aggregate, key: Key | None, text: str) -> Value:
-    """Return an aggregate: a count, or the aggregate of its members, a line each.
+    """Return an aggregate: a count, or the aggregate of its members, which are on separate lines.
 
-    Kafka keeps the members in their order; Python folds them, because method handles can't do arithmetic on JSON.
+    Kafka keeps the members in order; Python aggregates them, because method handles can't do arithmetic on JSON.
     """
     if text == "null" or aggregate.name == "count":
         return json.loads(text)
@@ -37,7 +37,7 @@ def read_members(aggregate: Aggregate, key: Key | None, text: str) -> Value:
 
 
 def read_aggregate(definition: Any, key: Key | None, text: str) -> Value:
-    """Return the value that is the aggregate of a definition."""
+    """Return the aggregate of a definition as a value."""
     return read_members(definition.aggregate, key, text)
 
 
@@ -46,16 +46,17 @@ class Kafka:
     """An operator on Kafka Streams.
 
     Attributes:
-        topology: Takes a builder (of the Kafka witness) and a definition; returns the resulting KTable or KStream.
-        refusals: Takes a definition and a history's records; returns the reasons why Kafka has no counterpart, if any.
-        clocks: Takes a definition; returns an input for each of its clocks: a windowed aggregate has its own, a join
-            one.
-        moves_all_clocks: Whether a record on one of these inputs must move the other clocks too, as in the reference.
+        topology: A function from a builder (of the Kafka witness) and a definition to the resulting KTable or KStream.
+        refusals: A function from a definition and a history's records to the reasons why Kafka has no counterpart, if
+            any.
+        clocks: A function from a definition to one input for each of its clocks: each windowed aggregate has a clock, a
+            join only one.
+        moves_all_clocks: Whether a record on one of these inputs must also move the other clocks, as in the reference.
         is_windowed: Whether the result's keys are windowed.
-        sent: Takes a definition and a record; returns the text that is sent as its value.
-        is_text: Whether the result's values are texts already.
-        read: Takes a definition, a key and the text of a value; returns the value.
-        observed: The name of the model, in `witnesses.kafka.divergences`, of Kafka's observed behaviour; None if it
+        sent: A function from a definition and a record to the text that is sent as its value.
+        is_text: Whether the result's values are already texts.
+        read: A function from a definition, a key and the text of a value to the value.
+        observed: The name of the model, in `witnesses.kafka.divergences`, of Kafka's observed behaviour; None if Kafka
             agrees with the reference.
     """
 
@@ -71,9 +72,9 @@ class Kafka:
 
 
 def refuse_dropped_null_keys(definition: Any, records: Sequence[Record]) -> Iterable[str]:
-    """Refuse `null_key` drop for left and outer joins: Kafka's keep null keys."""
+    """Refuse `null_key` drop for left and outer joins: Kafka's joins keep null keys."""
     if definition.null_key != "drop" or definition.join == "inner":
         return
     sides = ("left", "right") if definition.join == "outer" else ("left",)
     if any(record.key is None and record.value is not None and record.input in sides for record in records):
-        yield f"kafka has no {definition.join} join that drops null keys: say null_key keep"
+        yield f"kafka has no {definition.join} join that drops null keys: use null_key keep"

@@ -1,4 +1,4 @@
-"""The key space of a history in a cohort: a prefix to its keys, beside the reserved key that drives the watermark."""
+"""The key space of a history in a cohort: a prefix for its keys; a reserved key drives the watermark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def prefixed_key(index: int, key: Key) -> Key:
 
 
 def owner(key: str) -> tuple[int, str] | None:
-    """Return the index of the history that a cohort's key belongs to, and its own key; None for the reserved key."""
+    """Return the history's index of a cohort's key, and the key without its prefix; None for the reserved key."""
     if key == WATERMARK_DRIVER:
         return None
     index, own = key.split("|", 1)

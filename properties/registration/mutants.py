@@ -1,4 +1,4 @@
-"""Mutants of an operator's logic on Spark: their declaration, and the logic by which many run in one cohort."""
+"""Mutants of an operator's logic on Spark: their declaration, and the logic that runs many of them in one cohort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...spark_impl.runtime.logic import Key, Logic
 from .key_space import owner
 
 MakeLogic = Callable[[Any], Any]
-"""Makes the logic of a definition; for an operator in stages, the named tuple of each stage's logic."""
+"""Returns the logic of a definition; for an operator in stages, the named tuple of each stage's logic."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Mutant:
         name: Its name on the command line.
         logic: The mutated logic.
         right: The operator's own logic.
-        profile: The profile of histories that it is checked on.
-        sentence: The bug, in a sentence.
-        scheduled: Whether it shows only when messages wait: then it is played by schedules of delivery.
+        profile: The profile of the histories that check it.
+        sentence: The bug, in one sentence.
+        scheduled: Whether only waiting messages show it: then it is played by schedules of delivery.
     """
 
     operator: str
@@ -45,15 +45,15 @@ def mutants_of(
     elsewhere: Mapping[str, Iterable[type]] = MappingProxyType({}),
     scheduled: bool = False,
 ) -> dict[str, Mutant]:
-    """Make the mutants of an operator, by name.
+    """Return the mutants of an operator, by name.
 
     Args:
         operator: The operator's name.
-        right: The operator's own logic: a `Logic`, or a function that makes the named tuple of its stages' logics.
-        profile: The profile on which they are checked.
+        right: The operator's own logic: a `Logic`, or a function that returns the named tuple of its stages' logics.
+        profile: The profile of the histories that check them.
         logics: The mutated logics; a mutated stage is a subclass of the right stage.
-        elsewhere: Mutated logics that `profile` doesn't show, by the name of the profile that they are checked on.
-        scheduled: Whether they show only when messages wait.
+        elsewhere: Mutated logics that `profile` doesn't detect, by the name of the profile that does.
+        scheduled: Whether only waiting messages show them.
     """
     profiles = {logic: other for other, shown in elsewhere.items() for logic in shown}
     return {
@@ -71,7 +71,7 @@ def mutants_of(
 
 
 def _beside(right: MakeLogic, bug: type) -> MakeLogic:
-    """Return a maker of the mutated logic; in an operator of stages, the other stages keep their right logic."""
+    """Return a maker of the mutated logic; in an operator of stages, the other stages use their right logic."""
 
     def make(definition: Any) -> Any:
         stages = right(definition)
@@ -84,19 +84,19 @@ def _beside(right: MakeLogic, bug: type) -> MakeLogic:
 
 
 def name_of(logic: type) -> str:
-    """Return a mutant's name: its class's, in lower case with underscores."""
+    """Return a mutant's name: its class's name, in lower case with underscores."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in logic.__name__).lstrip("_")
 
 
 def sentence_of(logic: type) -> str:
-    """Return the bug of a mutant in a sentence, from its docstring."""
+    """Return the bug of a mutant, in one sentence, from its docstring."""
     return (logic.__doc__ or "").split("\n")[0].rstrip(".")
 
 
 class LogicByHistory(Logic[Any]):
-    """Hands each key to the mutant that its history belongs to, so that many mutants share a query.
+    """Passes each key to its history's mutant, so that many mutants share a query.
 
-    Mutant `i` has the histories of the cohort from index `starts[i]` on.
+    Mutant `i` has the cohort's histories from index `starts[i]` on.
     """
 
     def __init__(self, right: Logic[Any], mutants: Sequence[Logic[Any]], starts: Sequence[int]) -> None:
@@ -107,7 +107,7 @@ class LogicByHistory(Logic[Any]):
 
     @property
     def retention_ms(self) -> int | None:
-        """The retention (ms) of all mutants, if the operator takes one."""
+        """The retention (ms) of all mutants, if the operator has a retention."""
         return getattr(self.right, "retention_ms", None)
 
     @retention_ms.setter
@@ -116,7 +116,7 @@ class LogicByHistory(Logic[Any]):
             logic.retention_ms = retention_ms  # type: ignore[attr-defined]
 
     def for_key(self, key: Key) -> Logic[Any]:
-        """Return the mutant of the key's history; the cohort's own key has the right logic."""
+        """Return the mutant of the key's history; the cohort's reserved key has the right logic."""
         owned = None if key[0] is None else owner(key[0])
         if owned is None:
             return self.right

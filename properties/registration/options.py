@@ -1,4 +1,4 @@
-"""The options of an operator that may be drawn: the values of each, and their legal combinations."""
+"""The drawn options of an operator: the values of each option, and their legal combinations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 
 class LeftOut(Enum):
-    """Marks an option that is left out."""
+    """Marks a missing option."""
 
     ABSENT = "left out"
 
 
 ABSENT = LeftOut.ABSENT
-"""The value of an option that is left out, if its default depends on other options."""
+"""The value of a missing option, if its default depends on other options."""
 
 
 def _anything(options: Mapping[str, Any]) -> bool:
@@ -24,18 +24,18 @@ def _anything(options: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class OptionSpace:
-    """The options of an operator that may be drawn.
+    """The drawn options of an operator.
 
     A set of options is legal if the definition accepts it (`registration.declare` raises no `BadInput`) and `legal`
     does too.
 
     Attributes:
-        values: The values that are drawn, by the name of the option, as in a history file (durations in ms). An option
-            at its default is sometimes left out, at least once. Where the default depends on other options, add
-            `OptionSpace.ABSENT` to the values: then the option's absence counts as a value of its own.
-        independent: The options whose every value goes with all values of the others. The search for legal combinations
-            leaves them out.
-        legal: Takes options that the definition accepts; returns whether they may be drawn. By default all may.
+        values: The possible values, by the name of the option, as in a history file (durations in ms). An option with
+            its default value is sometimes omitted, at least once. If the default depends on other options, add
+            `OptionSpace.ABSENT` to the values: then the option's absence counts as a separate value.
+        independent: The options of which every value is compatible with all values of the others. The search for legal
+            combinations ignores them.
+        legal: A function from options that the definition accepts to whether they may be drawn. The default allows all.
     """
 
     ABSENT: ClassVar[LeftOut] = ABSENT

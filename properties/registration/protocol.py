@@ -1,4 +1,4 @@
-"""The declarations by which an operator with channels is played message by message."""
+"""The declarations for playing an operator with channels message by message."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class MessageProtocol:
     """The messages of an operator with channels.
 
     Attributes:
-        model: Takes a definition and a clock; returns the model that passes messages, with `arrive`, `deliver` and
+        model: A function from a definition and a clock to the model that passes messages, with `arrive`, `deliver` and
             `waiting`.
-        answers_all: Takes options, as in a history file; returns whether every change is answered, so that the last
-            result is the meaning whatever the schedule of delivery. It doesn't take a definition: a definition that
-            misreads its options would excuse itself.
-        staged: Returns a function that plays histories with a schedule on Spark: it takes histories and a logic for
-            each (None for the operator's own), and returns their outcomes; with `strict=False` a delivery from an
-            empty channel does nothing.
-        specified: Returns the logic on Spark for each value of the constant `Mutant` of the operator's specification;
-            a mutant that Spark can't have is left out, and `none` is the operator's own logic.
+        answers_all: A function from options, as in a history file, to whether every change gets a response, so that the
+            last result is the meaning for any schedule of delivery. It doesn't take a definition, because a definition
+            that misreads its options would excuse itself.
+        staged: Returns a function that plays histories with a schedule on Spark. That function takes histories and a
+            logic for each (None for the operator's own), and returns their outcomes; with `strict=False` it ignores a
+            delivery from an empty channel.
+        specified: Returns the logic on Spark for each value of the constant `Mutant` of the operator's specification.
+            Mutants that Spark can't represent are missing, and `none` is the operator's own logic.
     """
 
     model: Callable[[Any, Clock], Any]

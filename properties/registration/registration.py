@@ -1,6 +1,6 @@
-"""The registration of an operator: everything that the framework knows of it.
+"""The registration of an operator: everything that the framework knows about it.
 
-Parts that are left out are not checked, and the verdict names them; nothing is skipped in silence.
+Missing parts are not checked, and the verdict names them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 class FreeOrder(Enum):
     """The records of a history that may be swapped without effect; the value is the wording in a law's sentence.
 
-    `ANY`: all records, if nothing is late: a window or a pair doesn't depend on the order, and the final result stays.
-    `INPUTS`: records of different keys or inputs: a table's last row to arrive counts, and the final values stay.
-    `KEYS`: records of different keys: earlier records decide a record's output, and each key's changes stay.
+    `ANY`: all records, if no record is late: a window or a pair doesn't depend on the order, and the final result is
+    the same. `INPUTS`: records of different keys or inputs: a table's last arrival counts, and the final values are the
+    same. `KEYS`: records of different keys: earlier records decide a record's output, and each key's changes are the
+    same.
     """
 
     ANY = "when nothing is late"
@@ -52,14 +53,13 @@ def _concerns_key(history: History, key: Key) -> Callable[[Record], bool]:
 
 @dataclass(frozen=True)
 class KeyIndependence:
-    """How the law *keys* divides a history by key: a key's output depends only on the records that concern the key.
+    """How the law *keys* divides a history by key: a key's output depends only on the key's records.
 
     Attributes:
-        keys: Takes a history; returns the keys under which something may be emitted, sorted.
-        concerns: Takes a history and one of those keys; returns a function that says whether a record (called in order
-            of arrival) concerns it.
-        is_of: Takes a definition, the key of an emitted change and one of those keys; returns whether the change
-            belongs to it.
+        keys: A function from a history to the keys of its possible output, sorted.
+        concerns: A function from a history and a key to a function that decides whether a record (called in order of
+            arrival) affects the key.
+        is_of: A function from a definition, the key of an emitted change and a key to whether the change belongs to it.
     """
 
     keys: Callable[[History], list[Key]] = _keys_of
@@ -69,15 +69,16 @@ class KeyIndependence:
 
 @dataclass(frozen=True)
 class Retention:
-    """The retention of an operator that keeps rows for ever unless its Spark parameter `retention` is given.
+    """The retention of an operator that keeps rows for ever unless its Spark parameter `retention` is set.
 
     Attributes:
-        profiles: The options that differ from a profile's, and the retention (ms), by the name of that profile.
-        build: Takes a definition, the cohort's streaming input, a logic (None for the operator's own), the number of
-            state groups and a retention such as `"11 ms"`; returns the changelog.
-        differences: Takes a history, a retention (ms) and Spark's output; returns the differences from the reference.
-        sides: Takes a history and a retention (ms); returns which of `within the retention` and `beyond the retention`
-            it met.
+        profiles: The options that differ from a profile's options, and the retention (ms), by the name of that profile.
+        build: A function from a definition, the cohort's streaming input, a logic (None for the operator's own), the
+            number of state groups and a retention such as `"11 ms"` to the changelog.
+        differences: A function from a history, a retention (ms) and Spark's output to the differences from the
+            reference.
+        sides: A function from a history and a retention (ms) to the goals that it meets, of `within the retention` and
+            `beyond the retention`.
     """
 
     profiles: Mapping[str, tuple[Options, int]]
@@ -95,12 +96,11 @@ class StoredTables:
     """The tables whose rows an operator stores on Spark until they are deleted.
 
     Attributes:
-        inputs: Takes a definition; returns the inputs that are such tables, none if the definition stores no table's
-            rows.
-        keeps: The state that it is declared to store even then, and why, in the words of the law's sentence; empty for
-            no state.
-        is_kept: Takes a definition and the fields that its logic has packed for a key; returns whether they are only
-            that state.
+        inputs: A function from a definition to the inputs that are such tables; none if the definition stores no
+            table's rows.
+        keeps: The state that it still stores after that, and why, in the words of the law's sentence; empty for no
+            state.
+        is_kept: A function from a definition and a key's packed fields to whether they contain only that state.
     """
 
     inputs: Callable[[Any], tuple[str, ...]]
@@ -110,30 +110,29 @@ class StoredTables:
 
 @dataclass(frozen=True)
 class Registration:
-    """Everything that the framework knows of an operator.
+    """Everything that the framework knows about an operator.
 
     The operator and its profiles are mandatory.
 
     Attributes:
         operator: The reference: name, definition, behaviour, meaning.
-        profiles: Named sets of options, which are always checked; every option is in at least one.
-        space: The options that are drawn beside the profiles; without it only the profiles are checked.
-        domain: Distances, edges, values and numbers of a definition, from which histories are drawn.
-        coverage: The coverage goals; without them the only goal of a law is that something was emitted.
-        free_order: Takes a definition; returns which records may be swapped.
-        by_clock: Takes a definition; returns whether it depends on the clock: a record may be late, or something waits
-            for the clock. If it doesn't, histories of any order are without late data.
-        without_late_data: For profiles whose final result no order and no cut can change once nothing is late: the
-            options that differ from the profile's so that nothing is late, by the profile's name.
-        repeats: Takes a definition, the outcome of a history and the outcome of the history with each record twice in a
-            row; returns the expected and the actual result. If it is None or returns None, the law *repeats* isn't
-            checked.
-        keeps_lists_in_order: Takes a definition; returns whether members of an aggregated list come in an order that
+        profiles: Named sets of options, which are always checked; every option occurs in at least one.
+        space: The options to draw, in addition to the profiles; without them only the profiles are checked.
+        domain: The distances, edges, values and numbers of a definition, which shape the drawn histories.
+        coverage: The coverage goals; without them a law's only goal is that at least one history emits output.
+        free_order: A function from a definition to the records that may be swapped.
+        by_clock: A function from a definition to whether it depends on the clock: a record may be late, or output may
+            wait for the clock. If it doesn't, histories of any order are without late data.
+        without_late_data: For profiles whose final result is independent of order and cuts if no record is late: the
+            options that prevent late records, by the profile's name.
+        repeats: A function from a definition, the outcome of a history and its outcome with each record repeated, to
+            the expected and the actual result. If it is None or returns None, the law *repeats* isn't checked.
+        keeps_lists_in_order: A function from a definition to whether members of an aggregated list have an order that
             the law *order* can't expect to stay.
-        stamped_by_last: Whether a row has the timestamp of the side that came last, so that reordering changes it.
+        stamped_by_last: Whether a row has the timestamp of the side that arrived last, so that reordering changes it.
         key_independence: How the law *keys* divides a history by key; None: not checked.
-        spark: How to call the Spark implementation; None if there is none.
-        native: How to call Spark's own operator; None if Spark has none with the same meaning.
+        spark: The call of the Spark implementation; None if there is none.
+        native: The call of Spark's own operator; None if Spark has no operator with the same meaning.
         sql: The statement for DuckDB; None if there is none.
         kafka: The topology of Kafka Streams; None if it has no counterpart.
         protocol: The model of its messages, if it has channels.
@@ -179,11 +178,11 @@ class Registration:
         return self.spark is not None and self.spark.shared is not None and self.spark.shared.hops is not None
 
     def declare(self, options: Options) -> Any:
-        """Turn options into a definition; as `Operator.declare`."""
+        """Convert options to a definition, as `Operator.declare` does."""
         return self.operator.declare(options)
 
     def bounds_state(self, definition: Any) -> bool:
-        """Return whether a definition's state is empty once the clock has passed everything."""
+        """Return whether a definition's state is empty once the clock has passed all records."""
         return self.bounded_state is not None and self.bounded_state(definition)
 
     def tables_stored(self, definition: Any) -> tuple[str, ...]:
@@ -192,7 +191,7 @@ class Registration:
 
 
 class MutantsOf(Mapping[str, "Mutant"]):
-    """The mutants of an operator, imported when they are needed, because they need PySpark."""
+    """The mutants of an operator, imported on demand, because they need PySpark."""
 
     def __init__(self, operator: str) -> None:
         self.module = f"...operators.mutants.{operator}"
@@ -219,26 +218,26 @@ _REGISTERED: dict[str, Registration] = {}
 
 
 def add(registration: Registration) -> None:
-    """Add an operator to the registry without validation; `register` validates it first.
+    """Add an operator to the registry without validation; `register` validates the operator first.
 
     Raises:
-        BadInput: The name is taken.
+        BadInput: The name is already used.
     """
     name = registration.name
     if name in OPERATORS:
-        raise BadInput(f"there is an operator {name} already: give this one another name")
+        raise BadInput(f"there is already an operator {name}: give this operator another name")
     OPERATORS[name] = registration.operator
     _REGISTERED[name] = registration
 
 
 def unregister(name: str) -> None:
-    """Remove an operator that `register` added, such as at the end of a test; the twelve operators stay.
+    """Remove an operator that `register` added, for example at the end of a test; the twelve operators stay.
 
     Raises:
-        BadInput: No operator of that name was registered.
+        BadInput: No operator with that name was registered.
     """
     if name in _OURS or name not in _REGISTERED:
-        raise BadInput(f"no operator {name} was registered: there is nothing to take back")
+        raise BadInput(f"no operator {name} was registered: only registered operators can be removed")
     del OPERATORS[name], _REGISTERED[name]
 
 

@@ -1,4 +1,4 @@
-"""The expected result when every record comes twice in a row: functions from both outcomes to expected and actual."""
+"""The expected result if every record is repeated: functions from both outcomes to expected and actual."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..outcomes.outcomes import FinalResult, Outcome
 
 
 def unchanged(definition: Any, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
-    """Expect that a table stays the same: a row that comes again changes nothing."""
+    """Expect that a table is unchanged: a repeated row changes nothing."""
     return once.result, twice.result
 
 
 def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
-    """Expect that every value in a table of aggregates, or of pairs of them, counts twice."""
+    """Expect that every value in a table of aggregates, or of pairs of aggregates, counts twice."""
     result = once.result
     assert isinstance(result, dict)
     return {row: (_doubled(definition, value), at) for row, (value, at) in result.items()}, twice.result
@@ -25,7 +25,7 @@ def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[FinalResult
 def emitted_again(
     times: Callable[[Value], int] = lambda value: 2,
 ) -> Callable[[Any, Outcome, Outcome], tuple[FinalResult, FinalResult]]:
-    """Expect that each result of a stream comes `times(value)` times."""
+    """Expect that each result of a stream occurs `times(value)` times."""
 
     def again(definition: Any, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
         result = once.result
@@ -36,7 +36,7 @@ def emitted_again(
 
 
 def doubled_value(aggregate: Aggregate, value: Value) -> Value:
-    """Return the value of an aggregate when every record counts twice."""
+    """Return the value of an aggregate if every record counts twice."""
     match aggregate.name:
         case "count" | "sum":
             return 2 * value

@@ -17,7 +17,7 @@ FAILED = "failed"
 
 
 class SharedOutput(NamedTuple):
-    """A change of a key of a history, as its logic emitted it; its other fields are `LogicOutput`'s (times in ms).
+    """A change of a key of a history, from its logic; the other fields are those of `LogicOutput` (times in ms).
 
     Attributes:
         history: The number of its history.
@@ -39,8 +39,8 @@ class StageValue(NamedTuple):
     """A record in a shared query.
 
     Attributes:
-        value: The value that the logic takes.
-        stage: The stage that takes it (from 0).
+        value: The value that the logic processes.
+        stage: The stage that processes it (from 0).
     """
 
     value: Any
@@ -52,7 +52,7 @@ def _as_it_is(definition: Any, record: Record) -> StageValue:
 
 
 def own_key(definition: Any, change: SharedOutput) -> Key | None:
-    """Return the key of a change whose key is one text."""
+    """Return the key of a change whose key is one string."""
     return change.key[0]  # type: ignore[no-any-return]
 
 
@@ -61,12 +61,13 @@ class Shared:
     """How an operator's logic runs in a shared query.
 
     Attributes:
-        logic: Makes the operator's own logic of a definition: a `Logic`, or the named tuple of each stage's logic.
-        content: Takes a definition and a record; returns the logic's input.
-        decode: Takes a definition and the value of a change; returns the value as the reference emits it.
-        key: Takes a definition and a change; returns the key as the reference emits it.
-        windowed: Whether the changes of a definition have their window beside the key and the value.
-        hops: For an operator in stages: makes the hop of each stage except the last.
+        logic: A function from a definition to the operator's own logic: a `Logic`, or the named tuple of each stage's
+            logic.
+        content: A function from a definition and a record to the logic's input.
+        decode: A function from a definition and the value of a change to the value in the reference's form.
+        key: A function from a definition and a change to the key in the reference's form.
+        windowed: Whether a definition's changes have their window beside the key and the value.
+        hops: For an operator in stages: returns the hop of each stage except the last.
     """
 
     logic: Callable[[Any], Any]
@@ -77,7 +78,7 @@ class Shared:
     hops: Callable[[], Sequence[Hop]] | None = None
 
     def stages(self, definition: Any, make: Callable[[Any], Any] | None = None) -> tuple[Logic[Any], ...]:
-        """Make the logic of each stage: the operator's own, or another one."""
+        """Return the logic of each stage: the operator's own, or another logic."""
         from ...spark_impl.runtime.logic import Logic
 
         made = (make or self.logic)(definition)
@@ -85,12 +86,12 @@ class Shared:
 
 
 def decode_sides(definition: Any, change: SharedOutput) -> Value:
-    """Return a joined value as the reference emits it."""
+    """Return a joined value in the reference's form."""
     return None if change.value is None else [change.value["left"], change.value["right"]]
 
 
 def referring_content(definition: Any, record: Record) -> StageValue:
-    """Return the content of a record of a join by foreign key: a left row with its foreign key, or a right row."""
+    """Return the content of a record of a foreign-key join: a left row with its foreign key, or a right row."""
     if record.input != "left":
         return StageValue(record.value, stage=1)
     return StageValue((record.value, definition.foreign_key_of(record.value)))

@@ -1,9 +1,9 @@
-"""An operator on DuckDB: one statement over the arrivals of many definitions, and the decoding of its answer.
+"""An operator on DuckDB: one SQL statement over the arrivals of many definitions, and the decoding of its result.
 
-Values aren't sent, because any JSON value must come back unchanged: an answer names the position of its arrival. Only
-values that a statement computes with are sent: numbers and strings that an aggregate compares, keys that a value names.
-Options are read here as they are in a history file, never as the reference has read them: otherwise both could misread
-them alike. Defaults are therefore written down a second time, in the statements and beside them.
+Values aren't sent, because any JSON value must be returned unchanged: a result contains the positions of arrivals
+instead. Only values that a statement computes with are sent: numbers and strings that an aggregate compares, and keys
+in values. Options are read here as in a history file, never through the reference: otherwise both could misread them in
+the same way. So defaults are repeated, in the statements and beside them.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ which is the largest timestamp of the arrivals that move it, so far or of earlie
 
 
 class Answer(Protocol):
-    """A statement's answer for a definition, column by column."""
+    """A statement's result for a definition, column by column."""
 
     def records(self, column: str) -> list[Value]:
-        """Return the values of the arrivals whose positions a column names; null stays null."""
+        """Return the values of the arrivals whose positions a column contains; null stays null."""
         ...
 
     def aggregates(self, column: str) -> list[Value]:
-        """Return the aggregates that a column holds; null stays null."""
+        """Return the aggregates in a column; null stays null."""
         ...
 
 
 def beside(file: str, *before: str) -> str:
-    """Return the statement in the .sql file beside a module, under its name, preceded by its shared parts."""
+    """Return the statement in the .sql file beside a module, with the module's name, preceded by its shared parts."""
     paths = (*map(Path(file).with_name, before), Path(file).with_suffix(".sql"))
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -71,17 +71,18 @@ class Sql:
     """An operator on DuckDB; options are as in a history file.
 
     Attributes:
-        statement: The statement, over the relations `arrivals` and `definitions`; it has the defaults of the options.
-        aggregated: Takes options; returns the aggregate's name, and the inputs whose values it aggregates, or None.
-        member: Takes options; returns the function from a value to its aggregated part; None for the whole value.
-        key_named: Takes options; returns the function from a record to the key that its value names (a foreign key, a
+        statement: The statement, over the relations `arrivals` and `definitions`; it contains the defaults of the
+            options.
+        aggregated: A function from options to the aggregate's name and the aggregated inputs, or None.
+        member: A function from options to the function from a value to its aggregated part; None for the whole value.
+        key_named: A function from options to the function from a record to the key in its value (a foreign key, a
             group), if any.
-        number_named: Takes options; returns the function from a record to the number that its value names (a window's
+        number_named: A function from options to the function from a record to the number in its value (a window's
             start), if any.
-        is_stream: Takes options; returns whether the result is a stream (a bag of all results) rather than a table.
-        values: Takes options and an answer; returns the values of its rows.
-        changed: Takes options; returns a function for each change of the answer.
-        refusal: Takes options; returns the reason why there is no statement for them, or None.
+        is_stream: A function from options to whether the result is a stream (a bag of all results) rather than a table.
+        values: A function from options and a statement's result to the values of its rows.
+        changed: A function from options to a function for each change of the result.
+        refusal: A function from options to the reason why there is no statement for them, or None.
         reads_values: Whether the statement reads fields of values: then `arrivals` has the values as JSON text.
     """
 
@@ -98,22 +99,22 @@ class Sql:
 
 
 def aggregated_events(options: Options) -> tuple[str, tuple[str, ...]]:
-    """Return the aggregate of options that aggregate their only input: a count by default."""
+    """Return the aggregate of options that aggregate their only input; the default is a count."""
     return options.get("aggregate", "count"), ("events",)
 
 
 def always(options: Options) -> bool:
-    """Return True, for an operator whose result is a stream, whatever its options."""
+    """Return True, for an operator whose result is always a stream."""
     return True
 
 
 def aggregate_values(options: Options, answer: Answer) -> list[Value]:
-    """Return the values of an answer whose rows are aggregates."""
+    """Return the values of a result whose rows are aggregates."""
     return answer.aggregates("value")
 
 
 def pair_values(options: Options, answer: Answer) -> list[Value]:
-    """Return the values of an answer whose rows are pairs of records."""
+    """Return the values of a result whose rows are pairs of records."""
     return pairs(answer.records("left_record"), answer.records("right_record"))
 
 

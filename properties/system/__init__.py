@@ -1,1 +1,1 @@
-"""Parts that have nothing to do with streams: files, signals, consoles, work folders."""
+"""Parts unrelated to streams: files, signals, consoles, work folders."""

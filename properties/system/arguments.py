@@ -1,4 +1,4 @@
-"""Check users' arguments against the types that a signature declares, before they are used."""
+"""Check users' arguments against the types in a signature before they are used."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def checked(callee: _Callee) -> _Callee:
-    """Let a function, or a dataclass, refuse arguments that aren't of the types that its signature declares.
+    """Make a function, or a dataclass, refuse arguments of types other than in its signature.
 
-    In the errors that it raises, invisible characters are escaped: names of inputs, columns, functions and files are
-    the user's. Types that are imported only for type checkers aren't known here, so that any value passes; so does any
-    value of a variadic argument, unless it is declared as `**given: Unpack[…]`.
+    Its errors escape invisible characters, because names of inputs, columns, functions and files are the user's. Types
+    that are imported only for type checkers are unknown here, so any value passes. So does any value of a variadic
+    argument, unless it is declared as `**given: Unpack[…]`.
     """
     if isinstance(callee, type):
         callee.__init__ = checked(callee.__init__)  # type: ignore[misc]
@@ -67,7 +67,7 @@ def checked(callee: _Callee) -> _Callee:
         except StreamproofError as error:
             error.message, error.details = visible(error.message, lines=True), visible(error.details, lines=True)
             error.args = (visible(error, lines=True),)
-            # A traceback has the user's own lines alone: the message says what is wrong.
+            # A traceback shows only the user's own lines, because the message contains the error.
             raise error.with_traceback(None) from _from_users_code(error.__cause__)
         except AssertionError as error:
             error.args = (visible(error, lines=True),)
@@ -78,7 +78,7 @@ def checked(callee: _Callee) -> _Callee:
 
 
 def _unpacked(signature: inspect.Signature, names: _Names) -> inspect.Signature:
-    """Return a signature with the keys of the TypedDict by which it declares its further keyword arguments."""
+    """Return a signature extended by the keys of the TypedDict that declares its further keyword arguments."""
     found = []
     for parameter in signature.parameters.values():
         kind = _resolved(parameter.annotation, names) if parameter.kind is parameter.VAR_KEYWORD else None
@@ -95,12 +95,12 @@ def _unpacked(signature: inspect.Signature, names: _Names) -> inspect.Signature:
 
 
 def defaults_of(keys: Any) -> dict[str, Any]:
-    """Return the defaults of keyword arguments that a TypedDict declares, each as `Annotated[type, default]`."""
+    """Return the defaults of keyword arguments in a TypedDict, each declared as `Annotated[type, default]`."""
     return {key: of.__metadata__[0] for key, of in get_type_hints(keys, include_extras=True).items()}
 
 
 def _from_users_code(error: BaseException | None) -> BaseException | None:
-    """Return an error with its traceback from the user's first line on; None if it is Spark's, or none of theirs."""
+    """Return an error with its traceback from the user's first line on; None for Spark's, or without such a line."""
     if type(error).__module__.startswith("pyspark."):
         return None  # a message quotes its reason and the line
     at = None if error is None else error.__traceback__
@@ -110,7 +110,7 @@ def _from_users_code(error: BaseException | None) -> BaseException | None:
 
 
 class _Names(dict[str, Any]):
-    """The names of a module; a name that it imports only for type checkers stands for any type."""
+    """Return the names of a module; a name that is imported only for type checkers stands for any type."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(builtins, name, Any)
@@ -121,7 +121,7 @@ def _resolved(annotation: Any, names: _Names) -> Any:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Return whether a value is of an annotated type; truth values and NaN aren't numbers."""
+    """Return whether a value has an annotated type; booleans and NaN aren't numbers."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(fits(value, one) for one in inner)
@@ -145,7 +145,7 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def in_words(kind: Any) -> str:
-    """Return a type as annotations write it in words, such as `a list, a text each or None`."""
+    """Return a type in words, such as `a list, a text each or None`."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         durations = {str, timedelta} <= {*inner}
@@ -169,16 +169,16 @@ def folder_at(path: str | Path) -> Path:
     """Return the path of a folder.
 
     Raises:
-        BadInput: No folder can have such a path.
+        BadInput: A folder can't have such a path.
     """
     with contextlib.suppress(UnicodeError):
         if b"\0" not in os.fsencode(path):
             return Path(path)
-    raise BadInput(f"folder is {short(str(path))}, which can't be the path of a folder: name another")
+    raise BadInput(f"folder is {short(str(path))}, which can't be a folder's path: name another folder")
 
 
 def short(value: Any) -> str:
-    """Return a value as a message shows it, cut if it is long, with invisible characters escaped."""
+    """Return a value as a message shows it: shortened if it is long, with invisible characters escaped."""
     try:
         return visible(_SHORT.repr(value))
     except ValueError:  # a number of more than 4,300 digits

@@ -1,4 +1,4 @@
-"""Turn an exit by the user's code into a message, because its caller would end silently."""
+"""Convert an exit by the user's code to a message; otherwise the caller would end silently."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ...reference.core.errors import BadInput
 
 _leave = os._exit
 _refusing: Counter[tuple[int, int]] = Counter()
-"""How many blocks each thread is in, by its process and its number."""
+"""The number of active blocks of each thread, by process and thread number."""
 
 
 @contextlib.contextmanager
 def without_exit(where: str) -> Iterator[None]:
     """Refuse code that ends the program within the block, by `sys.exit` or `os._exit`; other threads may end it.
 
-    A process that the code forks ends where it would leave the block: only the first process continues.
+    A process that the code forks ends at the end of the block: only the first process continues.
 
     Args:
         where: The code's name in messages, such as a function with its file and line.
 
     Raises:
-        BadInput: The code would have ended the program.
+        BadInput: The code tried to end the program.
     """
     own = os.getpid(), threading.get_ident()
     os._exit = _refuse

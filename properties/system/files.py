@@ -1,6 +1,6 @@
-"""Files that are written whole or not at all: under another name beside it first, and renamed once they are complete.
+"""Files that are written completely or not at all: under a temporary name first, and renamed once complete.
 
-Its writer holds the file until then: the next process that writes there removes the files of killed processes.
+The writer locks the file until then. The next process that writes there removes the files of killed processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TextIO
 from .locks import hold, remove_unless_held
 
 HIDDEN = ".writing-"
-"""The prefix of the name of a file or folder that isn't whole yet."""
+"""The prefix of the name of an incomplete file or folder."""
 _FILE = re.compile(rf"{re.escape(HIDDEN)}\d+-[0-9a-f]{{8}}")
 
 
@@ -24,9 +24,9 @@ _FILE = re.compile(rf"{re.escape(HIDDEN)}\d+-[0-9a-f]{{8}}")
 def whole_file(path: Path) -> Iterator[TextIO]:
     """Open a text file that replaces `path` when the block ends; readers see the old file or the new.
 
-    Missing folders are made. If the block fails or is interrupted, on a full disk for example, nothing of it is left,
-    and `path` stays as it was; if the process is killed, its rest is removed when another file is written there. A link
-    is followed; a pipe or a device is written to.
+    Missing folders are created. If the block fails or is interrupted, for example on a full disk, its temporary file is
+    removed, and `path` stays unchanged. If the process is killed, the next write there removes that file. Links are
+    followed; pipes and devices are written directly.
 
     Raises:
         OSError: The file can't be written.
@@ -43,7 +43,7 @@ def whole_file(path: Path) -> Iterator[TextIO]:
         with _held(hidden) as file:
             yield file
             file.flush()
-            hidden.replace(path)  # while it is held: nobody else removes it
+            hidden.replace(path)  # while it is locked, no other process removes it
     except BaseException:
         with contextlib.suppress(OSError):
             hidden.unlink()
@@ -51,7 +51,7 @@ def whole_file(path: Path) -> Iterator[TextIO]:
 
 
 def _held(path: Path) -> TextIO:
-    """Make a file and hold it; another process may remove it in the moment before it is held."""
+    """Create a file and lock it; another process may remove it before it is locked."""
     while True:
         file = path.open("x", encoding="utf-8")
         hold(file.fileno())
@@ -61,7 +61,7 @@ def _held(path: Path) -> TextIO:
 
 
 def sweep_files(folder: Path) -> None:
-    """Remove the files in a folder that killed processes left half written."""
+    """Remove the incomplete files that killed processes left in a folder."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _FILE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
@@ -69,7 +69,7 @@ def sweep_files(folder: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file whole or not at all, as `whole_file` does.
+    """Write a text file completely or not at all, as `whole_file` does.
 
     Raises:
         OSError: The file can't be written.

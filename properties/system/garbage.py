@@ -1,4 +1,4 @@
-"""Keep Python's search for cycles of garbage from going through millions of records again and again."""
+"""Keep Python's cycle collector from scanning millions of records again and again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ nothing.
 
 @contextlib.contextmanager
 def searched_seldom() -> Iterator[None]:
-    """Search for garbage seldom during a block that makes many objects and few cycles."""
+    """Run the cycle collector seldom during a block that creates many objects and few cycles."""
     before = gc.get_threshold()
     gc.set_threshold(*THRESHOLDS)
     try:

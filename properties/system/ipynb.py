@@ -1,4 +1,4 @@
-"""Jupyter's notebooks as scripts: their code cells, joined, and the cell of a line."""
+"""Jupyter notebooks as scripts: their code cells, joined, and the cell of each line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SUFFIX = ".ipynb"
 _MAGIC = re.compile(r"[%!]+\w.*")
 _CELL_MAGIC = re.compile(r"(%%?)(\w+)\b(.*)")
 _PYTHON = ("capture", "debug", "local", "prun", "pyspark", "python", "python3", "spark", "time", "timeit")
-"""Magics of cells that are Python below the magic."""
+"""Magics of cells that contain Python below the magic."""
 _OF_A_LINE = ("cd", "conda", "config", "env", "fs", "load_ext", "matplotlib", "pip", "reload_ext", "run", "set_env")
-"""Magics with one `%` that stand above Python; others say the language of their cell."""
+"""Single-`%` magics that may precede Python; others declare the cell's language."""
 
 
 class NotebookLine(int):
-    """A line's number in the text of a notebook; in messages it has its number in its cell.
+    """A line's number in a notebook's text; messages show its number within the cell.
 
     Attributes:
         cell: The number of its cell among the code cells.
@@ -39,29 +39,29 @@ class NotebookLine(int):
         return line
 
     def __getnewargs__(self) -> tuple[int, int, int]:  # type: ignore[override]
-        """Return what it is copied by."""
+        """Return the arguments from which a copy is made."""
         return int(self), self.cell, self.first
 
     def __str__(self) -> str:
-        """Return its place in its cell."""
+        """Return the line's place in its cell."""
         return f"{self - self.first + 1} of code cell {self.cell}"
 
     def __format__(self, form: str) -> str:
-        """Return its place in its cell."""
+        """Return the line's place in its cell."""
         return str(self)
 
 
 def text_of_notebook(path: Path) -> str:
-    """Return the code cells of a notebook as Python; their magics are comments, as in Databricks' exports.
+    """Return the code cells of a notebook as Python; magics become comments, as in Databricks' exports.
 
     Raises:
-        BadInput: The file is no notebook of Python, or of an old format.
+        BadInput: The file isn't a Python notebook, or has an old format.
     """
     return "\n".join(text for text in _cells(str(path), path.stat().st_mtime_ns))
 
 
 def line_in(file: str, number: int) -> int:
-    """Return a line of a script; in a notebook it is shown with its cell."""
+    """Return a line of a script; in a notebook, with its cell."""
     path = Path(file)
     if path.suffix != SUFFIX or number < 1 or not path.is_file():
         return number
@@ -81,12 +81,12 @@ def _cells(file: str, mtime_ns: int) -> list[str]:
     try:
         notebook = json.loads(Path(file).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadInput(f"{shown} is no notebook of Jupyter's ({visible(error)}): give one, or a Python file") from None
+        raise BadInput(f"{shown} isn't a Jupyter notebook ({visible(error)}): give one, or a Python file") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise BadInput(f"{shown} is no notebook of Jupyter's format 4: save it by a newer Jupyter, or as a Python file")
+        raise BadInput(f"{shown} isn't a notebook of Jupyter's format 4: save it in a newer Jupyter, or as Python")
     language = _language(notebook)
     if language != "python":
-        raise BadInput(f"{shown} is a notebook of {visible(language)}: give one of Python")
+        raise BadInput(f"{shown} is a notebook of {visible(language)}: give a Python notebook")
     cells = [one for one in notebook["cells"] if isinstance(one, dict) and one.get("cell_type") == "code"]
     return [_as_python("".join(one.get("source") or "")) for one in cells]
 
@@ -123,11 +123,11 @@ def _needs_magic(cell: str) -> bool:
 
 
 def source_of(path: Path) -> str:
-    """Return the text of a notebook, or of a file of Python, in the encoding that it declares, as Python reads it.
+    """Return the text of a notebook, or of a Python file in its declared encoding.
 
     Raises:
-        SyntaxError: The encoding is unknown, or the file isn't in it.
-        BadInput: It is no notebook of Python.
+        SyntaxError: The encoding is unknown, or the file doesn't match it.
+        BadInput: It isn't a Python notebook.
     """
     if path.suffix == SUFFIX:
         return text_of_notebook(path)

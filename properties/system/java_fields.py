@@ -1,4 +1,4 @@
-"""Private fields of Java objects behind py4j, where the classes offer nothing else."""
+"""Private fields of Java objects behind py4j, for classes without another access."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def private_fields(thing: Any, name: str) -> Iterator[Any]:
-    """Yield the fields of a name that an object's class and its superclasses declare, made accessible."""
+    """Yield the fields with a name that an object's class and superclasses declare, made accessible."""
     kind = thing.getClass()
     while kind is not None:
         for field in kind.getDeclaredFields():

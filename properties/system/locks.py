@@ -1,4 +1,4 @@
-"""Locks on files and folders: a process keeps one for as long as it lives, and what nobody locks has no owner."""
+"""Locks on files and folders: a process keeps a lock for its whole life, so an unlocked file has no owner."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import stat
 from pathlib import Path
 from typing import Any
 
-# Without the module nothing is held, and so nothing is removed.
+# Without this module no file is locked, so no file is removed.
 _fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
 
 
 def hold(descriptor: int, wait: bool = True) -> bool:
-    """Lock an open file or folder until the last process that has inherited it has ended; return whether that worked.
+    """Lock an open file or folder until the last process that inherited it has ended; return whether this succeeded.
 
-    Some file systems know no locks: nothing on them can be held, and so nothing of them is removed.
+    Some file systems don't support locks: files on them can't be locked, so they are never removed.
     """
     if _fcntl is None:
         return False
@@ -29,11 +29,11 @@ def hold(descriptor: int, wait: bool = True) -> bool:
 
 
 def remove_unless_held(path: Path, by: Path | None = None) -> None:
-    """Remove a file or folder that no process holds; if it is held, or can't be locked or removed, it stays.
+    """Remove a file or folder that no process has locked; it stays if it is locked, or can't be locked or removed.
 
     Args:
-        path: The file or folder. A link is neither followed nor removed, nor is a pipe or a device.
-        by: The file in the folder by which a process holds it; by default it is held itself.
+        path: The file or folder. Links, pipes and devices are neither followed nor removed.
+        by: The file in the folder that a process locks; by default the folder itself is locked.
     """
     with contextlib.suppress(OSError):
         mode, by = path.lstat().st_mode, path if by is None else by

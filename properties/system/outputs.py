@@ -1,4 +1,4 @@
-"""The files that a command writes: without `--force`, only files that streamproof made are replaced."""
+"""The files that a command writes: without `--force`, only files of streamproof are replaced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ...reference.core.errors import BadInput
 
 _LOOKED_AT = 1 << 12
-"""The number of characters that distinguish a chart or a line of JSON from another file."""
+"""The number of characters that identify a chart or a line of JSON."""
 
 
 class OutputKind(NamedTuple):
@@ -19,8 +19,8 @@ class OutputKind(NamedTuple):
 
     Attributes:
         name: Its name in messages.
-        ending: The ending of the file's name.
-        is_ours: Whether the file at a path was made by streamproof, by its content.
+        ending: The extension of the file's name.
+        is_ours: Whether streamproof created the file at a path, judging by its content.
     """
 
     name: str
@@ -29,20 +29,20 @@ class OutputKind(NamedTuple):
 
 
 def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
-    """Refuse a file that can't be written, or that streamproof didn't make, before anything is run.
+    """Before a run, refuse a file that isn't writable, or that streamproof didn't create.
 
     Args:
         path: The file.
         kind: The kind of file.
-        force: Whether a name with another ending is accepted, and any file replaced.
+        force: Whether other extensions are accepted, and any file is replaced.
 
     Raises:
-        BadInput: The file isn't streamproof's, its name has another ending, or its folder can't be written.
+        BadInput: The file isn't streamproof's, its name has another extension, or its folder isn't writable.
     """
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        pass  # the obstacle is named below
+        pass  # the obstacle is reported below
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror}): name another path") from None
     if path.is_dir():
@@ -51,10 +51,10 @@ def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
         return  # a pipe or a device has no content to lose
     if not force:
         if path.suffix.lower() != kind.ending:
-            raise BadInput(f"{path}: {kind.name} has a name that ends in {kind.ending}: name it so, or add --force")
+            raise BadInput(f"{path}: the name of {kind.name} must end in {kind.ending}: rename it, or add --force")
         if path.exists() and not _is_ours(path, kind):
             raise BadInput(
-                f"{path}: it is there already, and not {kind.name} of streamproof's: name another file, or add --force "
+                f"{path}: it exists already, and isn't {kind.name} of streamproof: name another file, or add --force "
                 "to replace it"
             )
     _require_writable(path)
@@ -63,7 +63,7 @@ def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
 def _is_ours(path: Path, kind: OutputKind) -> bool:
     try:
         return path.stat().st_size == 0 or kind.is_ours(path)
-    except (OSError, ValueError):  # not to be read, or no UTF-8 or JSON
+    except (OSError, ValueError):  # unreadable, or not UTF-8 or JSON
         return False
 
 
@@ -72,7 +72,7 @@ def _require_writable(path: Path) -> None:
     while not os.path.exists(folder) and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
-        raise BadInput(f"{path}: can't be written ({folder} is no folder): name another path")
+        raise BadInput(f"{path}: can't be written ({folder} isn't a folder): name another path")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadInput(f"{path}: can't be written ({folder} is read-only for you): name another path")
 
@@ -84,7 +84,7 @@ def _is_report(path: Path) -> bool:
 
 
 def _has_header(path: Path, *names: str) -> bool:
-    """Return whether a file begins with a JSON object with the given fields, on one line."""
+    """Return whether a file begins with a one-line JSON object with the given fields."""
     header = json.loads(_start(path).partition("\n")[0])
     return isinstance(header, dict) and {*names} <= header.keys()
 

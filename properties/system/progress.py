@@ -1,4 +1,4 @@
-"""Tells what a check is doing: a line for each ten seconds, however long a step takes."""
+"""Reports the progress of a check: one line every ten seconds, even during a long step."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 
 EVERY_S = 10.0
-"""A line is shown each ten seconds, and no sooner."""
+"""The seconds between two lines."""
 _LOG = logging.getLogger("streamproof")
 
 
 class Heartbeat:
-    """Shows the step that is being done, at most one line in ten seconds.
+    """Shows the current step, at most one line in ten seconds.
 
     Args:
         show: Shows a line.
@@ -26,13 +26,13 @@ class Heartbeat:
         self.step, self.since, self.shown = "", clock(), clock()
 
     def take(self, step: str) -> None:
-        """Take up a step, and show it if a line is due."""
+        """Start a step, and show it if a line is due."""
         with self.lock:
             self.step, self.since = step, self.clock()
         self.beat()
 
     def beat(self) -> None:
-        """Show the step with the seconds that it has taken, if a line is due."""
+        """Show the step with its seconds so far, if a line is due."""
         with self.lock:
             now = self.clock()
             if self.step and now - self.shown >= EVERY_S:
@@ -41,12 +41,12 @@ class Heartbeat:
 
     @property
     def left_s(self) -> float:
-        """The seconds until a line is due."""
+        """Return the seconds until a line is due."""
         return max(self.shown + EVERY_S - self.clock(), 0.01)
 
 
 class _Telling:
-    """A heartbeat, and the thread that lets it beat from the first step on."""
+    """A heartbeat, and the thread that runs it from the first step on."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self.heartbeat, self.ended = Heartbeat(show), threading.Event()
@@ -74,10 +74,10 @@ _telling: _Telling | None = None
 
 @contextlib.contextmanager
 def telling(show: Callable[[str], None]) -> Iterator[None]:
-    """Show what checks do within it, a line each ten seconds; a check within ten seconds shows none.
+    """Show the progress of checks in the block, one line every ten seconds; a check under ten seconds shows none.
 
     Args:
-        show: Shows a line. It is called from a thread of its own.
+        show: Shows a line. A separate thread calls it.
     """
     global _telling
     before, _telling = _telling, _Telling(show)
@@ -89,14 +89,14 @@ def telling(show: Callable[[str], None]) -> Iterator[None]:
 
 
 def doing(step: str) -> None:
-    """Say what is done next, before it starts: in the log, and to whoever is told."""
+    """Report the next step before it starts, in the log and to the listener."""
     _LOG.info(step)
     if _telling is not None:
         _telling.take(step)
 
 
 def tell(line: str) -> None:
-    """Say at once what a user should know before the check ends: to whoever is told, or as a warning in the log."""
+    """Report a message immediately, to the listener or as a warning in the log."""
     if _telling is not None:
         _telling.heartbeat.show(line)
     else:

@@ -1,4 +1,4 @@
-"""The memory and disk that are free for Spark, and the least that it needs."""
+"""The memory and disk space that are free for Spark, and its minimum."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from pathlib import Path
 
 LEAST_MEMORY_GB, ENOUGH_MEMORY_GB = 1.0, 4.0
 LEAST_DISK_GB, ENOUGH_DISK_GB = 0.2, 2.0
-"""With less than the least, Spark's JVM dies or its disk fills during a check; with enough, neither was ever seen."""
+"""Below the minimum, Spark's JVM dies or its disk fills during a check; above it, neither was ever observed."""
 
 
 def too_small(folders: Mapping[str, Path], root: Path = Path("/")) -> str | None:
-    """Return a sentence on memory or disk that is too small for Spark, with the remedy; None if there is enough.
+    """Return a sentence on too little memory or disk space for Spark, with the remedy; None if there is enough.
 
     Args:
-        folders: The folders that are written to, by the option or variable that names them.
-        root: The root of the system's own files.
+        folders: The folders to write to, by the option or variable that names them.
+        root: The root folder of the system's own files.
     """
     memory = free_memory(root)
     if memory is not None and memory < LEAST_MEMORY_GB:
         return (
-            f"this machine has {memory:.1f} GB of memory left, and Spark needs {LEAST_MEMORY_GB:.1f} GB at the least: "
-            f"end other programs, or take a machine (or a container) with {ENOUGH_MEMORY_GB:.0f} GB"
+            f"this machine has {memory:.1f} GB of memory left, but Spark needs at least {LEAST_MEMORY_GB:.1f} GB: end "
+            f"other programs, or use a machine (or a container) with {ENOUGH_MEMORY_GB:.0f} GB"
         )
     for name, folder in folders.items():
         disk = free_disk(folder)
         if disk is not None and disk < LEAST_DISK_GB:
             return (
-                f"{folder}: {1000 * disk:.0f} MB are free there, and Spark needs {1000 * LEAST_DISK_GB:.0f} MB at the "
-                f"least: free some, or name another folder with {name}"
+                f"{folder}: {1000 * disk:.0f} MB are free there, but Spark needs at least {1000 * LEAST_DISK_GB:.0f} "
+                f"MB: free some space, or name another folder with {name}"
             )
     return None
 
 
 def free_disk(folder: Path) -> float | None:
-    """Return the free space (GB) for a folder; None if the system doesn't tell."""
+    """Return the free space (GB) for a folder; None if unknown."""
     with suppress(OSError):
         return shutil.disk_usage(folder).free / 1e9
     return None
 
 
 def free_memory(root: Path = Path("/")) -> float | None:
-    """Return the memory (GB), swap included, that processes may still take; None if the system doesn't tell.
+    """Return the memory (GB), including swap, that processes may still use; None if unknown.
 
-    That is Linux's figure for the machine, or the limit of a control group (as of a container), if that is less.
+    This is Linux's figure for the machine, or the limit of a control group (such as a container's) if smaller.
 
     Sources: proc_meminfo(5), and https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
     """
@@ -62,8 +62,8 @@ def _of_machine(root: Path) -> Iterator[float]:
 
 def _of_group(root: Path) -> Iterator[float]:
     folder = root / "sys/fs/cgroup"
-    with suppress(OSError, ValueError, LookupError):  # without a limit memory.max says `max`
+    with suppress(OSError, ValueError, LookupError):  # memory.max contains `max` without a limit
         limit, used = (int((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
         lines = (line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
-        cached = {words[0]: int(words[1]) for words in lines}["file"]  # the system gives it back when it is needed
+        cached = {words[0]: int(words[1]) for words in lines}["file"]  # the system frees it when needed
         yield limit - used + cached

@@ -1,7 +1,7 @@
-"""Handle Ctrl-C, SIGTERM and SIGHUP, all alike: end the started processes, and report the results so far.
+"""Handle Ctrl-C, SIGTERM and SIGHUP in the same way: end the started processes, and report the results so far.
 
-The first signal ends the JVMs at once, so that no call into a JVM is waited for, and interrupts the command. Once the
-command is leaving, further signals change nothing. This module is imported before anything that takes time to import.
+The first signal ends the JVMs at once, so that no call into a JVM blocks, and interrupts the command. While the command
+is ending, further signals have no effect. This module is imported before all slow imports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _leaving = False
 
 
 def install() -> None:
-    """Handle the signals in this process from now on; an ignored signal, as under `nohup`, is still ignored."""
+    """Handle the signals in this process from now on; ignored signals, as under `nohup`, stay ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _handle)
@@ -37,7 +37,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def _silence_threads() -> None:
-    """Keep the threads that speak with a JVM, and finalizers, from printing a traceback when the JVM ends."""
+    """Keep the threads that communicate with a JVM, and finalizers, from printing a traceback when the JVM ends."""
     threading.excepthook = lambda raised: None
     sys.unraisablehook = lambda raised: None
     servers: Any = sys.modules.get("socketserver")
@@ -46,24 +46,24 @@ def _silence_threads() -> None:
 
 
 def on_signal(end: Callable[[], None]) -> None:
-    """Call `end` as soon as a signal comes; it must neither wait nor take a lock."""
+    """Call `end` when a signal arrives; it must neither wait nor take a lock."""
     _ends.append(end)
 
 
 def received() -> str:
-    """Return the name of the first signal that came, such as `SIGINT`; empty if none came."""
+    """Return the name of the first received signal, such as `SIGINT`; empty if there was none."""
     return signal.Signals(_received[0]).name if _received else ""
 
 
 def leave() -> None:
-    """Ignore the signals from now on: the process is about to end."""
+    """Ignore the signals from now on, because the process is about to end."""
     global _leaving
     _leaving = True
 
 
 @contextlib.contextmanager
 def interrupting() -> Iterator[None]:
-    """Raise KeyboardInterrupt if a signal came, whatever the block raised: the end of a JVM breaks any call."""
+    """Raise KeyboardInterrupt if a signal arrived, instead of the block's error: the end of a JVM breaks any call."""
     try:
         yield
     except BaseException as error:

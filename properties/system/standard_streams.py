@@ -1,7 +1,7 @@
-"""Prepare standard output and error for use, even if they are closed, full, or a pipe that nobody reads.
+"""Prepare standard output and error for use, even if they are closed, full, or a pipe without a reader.
 
-A result that can't be written to standard output was not reported: that is an error. A message that can't be written to
-standard error is lost, and ends nothing.
+A result that can't be written to standard output was not reported, which is an error. A message that can't be written
+to standard error is lost without an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OutputLost(StreamproofError):
-    """Standard output can't be written. `closed` says that its reader has gone, as `head` does."""
+    """Standard output can't be written. `closed` means that its reader has ended, as `head` does."""
 
     def __init__(self, message: str, closed: bool = False) -> None:
         super().__init__(message)
@@ -29,10 +29,10 @@ class OutputLost(StreamproofError):
 
 
 def prepare_streams() -> None:
-    """Make standard output and error take any text, and raise errors that can be handled.
+    """Make standard output and error accept any text, and raise errors that can be handled.
 
     Raises:
-        OutputLost: Standard output is closed, so that nothing could be reported.
+        OutputLost: Standard output is closed, so no result could be reported.
     """
     has_output, has_error = sys.stdout is not None, sys.stderr is not None
     _open_descriptors()
@@ -43,20 +43,21 @@ def prepare_streams() -> None:
     if not has_output:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         raise OutputLost(
-            "standard output is closed, but results are reported there: open it, or redirect it to /dev/null"
+            "standard output is closed, but results are written there: open it, or redirect it to /dev/null"
         )
 
 
 @contextmanager
 def output_alone() -> Iterator[Callable[[str], None]]:
-    """Keep standard output for one text: what else is written there, also by processes that are started, is a message.
+    """Reserve standard output for one text: all other output, also of started processes, goes to standard error.
 
     Yields:
-        A function that takes the text, which is written at the end of the block; of several the last.
+        Return a function that takes the text, which is written at the end of the block; the last of several texts
+        counts.
     """
     output, texts, kept = sys.stdout, [""], None
     output.flush()
-    with suppress(OSError, ValueError):  # within another program it may be no file
+    with suppress(OSError, ValueError):  # within another program it may not be a file
         descriptor, messages = output.fileno(), sys.stderr.fileno()
         kept = os.dup(descriptor)
         os.dup2(messages, descriptor)
@@ -74,7 +75,7 @@ def output_alone() -> Iterator[Callable[[str], None]]:
 
 
 def _open_descriptors() -> None:
-    """Occupy the first three descriptors: otherwise the next file that is opened replaces a closed stream."""
+    """Occupy the first three descriptors; otherwise the next opened file would replace a closed stream."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -100,7 +101,7 @@ def _prepare(name: str, kind: type[_Stream]) -> None:
 
 
 class _Stream(io.RawIOBase):
-    """A descriptor that is written to; text that can't be written is lost."""
+    """A descriptor to write to; text that can't be written is lost."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.lost = descriptor, False
@@ -120,7 +121,7 @@ class _Stream(io.RawIOBase):
             try:
                 return os.write(self.descriptor, data)
             except OSError as error:
-                self.lost = True  # buffered text isn't tried again
+                self.lost = True  # buffered text isn't written again
                 self.failed(error)
         return size
 
@@ -135,6 +136,6 @@ class _Output(_Stream):
                 "the output was closed before all of it was written; counterexamples are on disk", closed=True
             )
         raise OutputLost(
-            f"standard output can't be written ({error.strerror}): send it where there is room; "
+            f"standard output can't be written ({error.strerror}): redirect it to a disk with free space; "
             "counterexamples are on disk"
         )

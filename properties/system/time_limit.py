@@ -1,4 +1,4 @@
-"""The time limit of a whole check, which all that runs within it can ask for: what is left of it."""
+"""The time limit of a whole check; its parts can read the time left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _end = math.inf
 
 @contextlib.contextmanager
 def within_seconds(seconds: float) -> Iterator[None]:
-    """Limit what runs within it to so many seconds, or to what is left of the limit around it."""
+    """Limit the block to this many seconds, or to the time left of an outer limit."""
     global _end
     before, _end = _end, min(_end, time.monotonic() + seconds)
     try:
@@ -22,5 +22,5 @@ def within_seconds(seconds: float) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Return the seconds that are left, 0 at the least; infinite where there is no limit."""
+    """Return the seconds left, at least 0; infinite without a limit."""
     return max(0.0, _end - time.monotonic())

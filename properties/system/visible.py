@@ -1,4 +1,4 @@
-"""Make foreign text safe to show: no name, key or option may control a terminal or pose as another line."""
+"""Make foreign text safe to show: no name, key or option may control a terminal or imitate another line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 _UNSEEN = (
-    r"\x00-\x1f\x7f-\x9f"  # control characters; some terminals take 0x80 to 0x9f for escape sequences too
-    r"\xad\u061c\u200b\u200e\u200f\u2060-\u206f\ufeff\ufff9-\ufffb"  # characters that turn the direction, or are unseen
+    r"\x00-\x1f\x7f-\x9f"  # control characters; some terminals treat 0x80 to 0x9f as escape sequences too
+    r"\xad\u061c\u200b\u200e\u200f\u2060-\u206f\ufeff\ufff9-\ufffb"  # text directions, and invisible characters
     r"\u2028-\u202e\ud800-\udfff\U000e0000-\U000e007f"  # lines, directions, halves of pairs and bytes, tags
 )
 _ONE_LINE = re.compile(f"[{_UNSEEN}]")
@@ -22,14 +22,14 @@ def visible(text: object, *, lines: bool = False) -> str:
     r"""Return a text with invisible characters escaped as in Python: `\x1b`, `\n`, `\u202e`.
 
     Args:
-        text: Anything; other values than strings are shown as by `str`.
-        lines: Whether newlines and tabs are the text's own and stay.
+        text: Any object; objects other than strings are converted by `str`.
+        lines: Whether newlines and tabs belong to the text and stay.
     """
     return (_LINES if lines else _ONE_LINE).sub(lambda found: _escaped(found[0]), str(text))
 
 
 def json_line(content: Any) -> str:
-    r"""Return a value as one line of JSON in which unseen characters are escaped (`\u202e`): it reads back the same."""
+    r"""Return a value as one line of JSON with invisible characters escaped (`\u202e`); it parses to the same value."""
     return _ONE_LINE.sub(lambda found: _as_json(found[0]), json.dumps(content, ensure_ascii=False))
 
 
@@ -47,26 +47,26 @@ def _as_json(character: str) -> str:
 
 
 def visible_path(path: str) -> str:
-    """Return a path as text, relative to the working directory if it lies below it."""
+    """Return a path as text, relative to the working directory if it is inside."""
     with contextlib.suppress(ValueError, OSError):
         return visible(Path(path).resolve().relative_to(Path.cwd()))
     return visible(path)
 
 
 def first_cause(exception: Any) -> Any:
-    """Return the cause of an exception of Java's that has no further cause; maybe the exception itself."""
+    """Return the innermost cause of a Java exception, or the exception itself."""
     while exception.getCause() is not None:
         exception = exception.getCause()
     return exception
 
 
 def first_line(text: object) -> str:
-    """Return the first line of a text, or of an error's message, that isn't blank; or an empty string."""
+    """Return the first non-blank line of a text or an error's message, or an empty string."""
     return next((line.strip() for line in text_of(text).splitlines() if line.strip()), "")
 
 
 def text_of(shown: object) -> str:
-    """Return an object as text; of an error whose message can't be made, the error that says why."""
+    """Return an object as text; if an error's message can't be created, the error that explains this."""
     try:
         return str(shown)
     except Exception as error:

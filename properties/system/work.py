@@ -1,7 +1,7 @@
-"""The folder of a process's temporary files, and the removal of the folders of dead processes.
+"""The folder of a process's temporary files, and the removal of dead processes' folders.
 
-Each process works in a folder of its own, which it holds by a lock on a file in it for as long as it lives. It removes
-the folder when it ends; if it couldn't, the next process that works there does. Logs outlive their process, for
+Each process works in a separate folder, and keeps a lock on a file in it for its whole life. The process removes the
+folder when it ends. If that fails, the next process that works there removes it. Logs outlive their process by
 `LOG_DAYS`.
 """
 
@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 from .locks import hold, remove_unless_held
 
 LOG_DAYS = 7
-"""The days for which the log of a process stays after it was last written to."""
+"""The number of days that a process's log is kept after its last write."""
 
 _OWNER = "owner"
 _OF_PROCESS = re.compile(r"(?P<pid>\d+)-[0-9a-f]{6}")
@@ -36,7 +36,7 @@ _LOG = re.compile(r"(?:spark|kafka|kafka-broker)-\d+\.log|error-\d+\.txt")
 
 @dataclass
 class _Own:
-    """The owner's process id, so that a fork isn't taken for it; the folder; the lock."""
+    """The owner's process id (to distinguish forks), the folder and the lock."""
 
     process: int
     path: Path
@@ -48,16 +48,16 @@ _making = threading.RLock()
 
 
 def user_folder() -> Path:
-    """Return the folder of this user below the temporary directory, which only this user may enter; it is made.
+    """Return this user's folder in the temporary directory, created if missing; only this user may enter it.
 
     Raises:
-        OSError: The folder can't be made.
+        OSError: The folder can't be created.
     """
     user = _user()
     folder = Path(tempfile.gettempdir()) / f"streamproof-{user}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    # The temporary directory is everyone's: don't write to a link or another user's directory with the folder's name.
+    # The temporary directory is shared: don't write to a link or another user's directory with the folder's name.
     found = folder.lstat()
     if stat.S_ISDIR(found.st_mode) and found.st_uid == user:
         return folder
@@ -74,14 +74,14 @@ def _user() -> int:
 
 
 def own_folder(shared: Path | None = None) -> Path:
-    """Return this process's own folder, made when it is first needed, and removed when the process ends.
+    """Return this process's own folder, created at the first use, and removed when the process ends.
 
     Args:
-        shared: The folder below which it is made, if other machines must see it too; by default the user's folder below
-            the temporary directory. Folders of dead processes there are removed first.
+        shared: The parent folder, if other machines must see it; by default the user's folder in the temporary
+            directory. Folders of dead processes in it are removed first.
 
     Raises:
-        OSError: The folder can't be made.
+        OSError: The folder can't be created.
     """
     with _making:
         held = _own.get(shared)
@@ -97,7 +97,7 @@ def _made(shared: Path | None) -> _Own:
     while True:
         path = parent / f"{prefix}{os.getpid()}-{uuid.uuid4().hex[:6]}"
         path.mkdir(mode=0o700)
-        # Another process may sweep it before it is held.
+        # Another process may remove it before it is locked.
         try:
             lock = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
@@ -113,23 +113,23 @@ def _made(shared: Path | None) -> _Own:
 
 
 def _shared_prefix() -> str:
-    """Return the name prefix of this machine's folders in a folder that machines share."""
+    """Return this machine's name prefix for folders in a shared folder."""
     return f"streamproof-{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())}-"
 
 
 @contextlib.contextmanager
 def temporary_folder(shared: Path | None = None) -> Iterator[Path]:
-    """Make a folder in this process's own folder (see `own_folder`), removed with its content when the block ends.
+    """Create a folder in this process's own folder (see `own_folder`), and remove it at the end of the block.
 
     Raises:
-        OSError: The folder can't be made.
+        OSError: The folder can't be created.
     """
     with tempfile.TemporaryDirectory(dir=own_folder(shared), prefix="", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 def remove_own(*shared: Path | None) -> None:
-    """Remove this process's folders below the given folders, or all of them."""
+    """Remove this process's folders in the given folders, or all of them."""
     for parent in shared or [*_own]:
         held = _own.get(parent)
         if held is not None and held.process == os.getpid():
@@ -141,8 +141,8 @@ def remove_own(*shared: Path | None) -> None:
 def sweep(shared: Path | None = None) -> None:
     """Remove the folders of dead processes, and this user's logs older than `LOG_DAYS`.
 
-    It removes only what streamproof made for this user: no links, nothing that a living process holds, and in a folder
-    that machines share nothing of another machine. Whatever can't be removed is left.
+    It removes only streamproof's files of this user: no links, no files that a living process has locked, and in a
+    shared folder no files of another machine. Files that can't be removed stay.
     """
     with contextlib.suppress(OSError):
         parent = user_folder() if shared is None else shared
@@ -162,7 +162,7 @@ def _sweep_folder(path: Path) -> None:
         remove_unless_held(path, by=path / _OWNER)
     else:
         with contextlib.suppress(OSError):
-            path.rmdir()  # the process ended before it could hold it; a folder with other content isn't removed
+            path.rmdir()  # the process ended before it could lock it; a folder with other content isn't removed
 
 
 def _sweep_log(path: Path) -> None:
@@ -175,13 +175,13 @@ def log_path(of: str) -> Path:
     """Return the path of this process's log (`spark`, `kafka` or `kafka-broker`).
 
     Raises:
-        OSError: The user's folder can't be made.
+        OSError: The user's folder can't be created.
     """
     return user_folder() / f"{of}-{os.getpid()}.log"
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a log anew, and hold it: it isn't swept while this process or a process that inherits it lives.
+    """Open a new log, and lock it: it isn't removed while this process, or a process that inherits it, lives.
 
     Raises:
         OSError: The log can't be written.
@@ -196,7 +196,7 @@ def logs_left() -> tuple[Path, int, int]:
     """Return the folder of the logs, their number, and their size in bytes.
 
     Raises:
-        OSError: The folder can't be made or read.
+        OSError: The folder can't be created or read.
     """
     sizes = [path.lstat().st_size for path in user_folder().iterdir() if _LOG.fullmatch(path.name)]
     return user_folder(), len(sizes), sum(sizes)

@@ -1,7 +1,7 @@
-"""Environments of other PySparks: each is made once, by venv and pip, in the user's cache folder.
+"""Environments of other PySpark versions: venv and pip create each once, in the user's cache folder.
 
-An environment has PySpark and what streamproof needs. It looks for all other modules, streamproof's own among them,
-where the process that starts its Python says (`module_path.BEHIND`).
+An environment contains PySpark and streamproof's dependencies. It searches for all other modules, including
+streamproof's, in the folders that the starting process passes to its Python (`module_path.BEHIND`).
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from .requirements import PACKAGES, PROTOBUFS, PYARROWS, PYSPARKS, installed, li
 
 _HERE = ".".join(map(str, sys.version_info[:2]))
 _WRITTEN = "requirements.txt"
-"""The file in an environment with the packages that were asked for, and `_BEHIND`; it is written last."""
+"""The file in an environment with the requested packages, and `_BEHIND`; it is written last."""
 _BYTES = 1_000_000_000
 """The size of an environment."""
 _BEHIND = f"""\
 import os, site; [*map(site.addsitedir, filter(None, os.environ.get("{BEHIND}", "").split(os.pathsep)))]
 """
-"""A line that Python runs when it starts in an environment."""
+"""A line that Python runs at startup in an environment."""
 
 
 _NOTE = f"# {_BEHIND}"
 
 
 def require_supported(name: str, version: str) -> None:
-    """Make sure that a version is of a supported PySpark; `name` is its name in messages.
+    """Make sure that a version is a supported PySpark; `name` is its name in messages.
 
     Raises:
-        BadInput: It isn't; the message has the remedy.
+        BadInput: It isn't supported; the message contains the remedy.
     """
     _require_version(name, version)
     if minor(version) not in PYSPARKS:
-        raise BadInput(f"{name} is {version}, and PySpark {listed(PYSPARKS)} are supported: give one of these")
+        raise BadInput(f"{name} is {version}, but only PySpark {listed(PYSPARKS)} are supported: give such a version")
 
 
 def require_earlier(version: str) -> None:
     """Make sure that a PySpark is supported, and isn't newer than the installed PySpark.
 
     Raises:
-        BadInput: It is no version, or not supported, or newer; the message has the remedy.
+        BadInput: It isn't a version, or isn't supported, or is newer; the message contains the remedy.
     """
     _require_version("from_pyspark", version)
     here = installed("pyspark")
     if release(version) > release(here)[: len(release(version))]:
         raise BadInput(
-            f"from_pyspark is {version}, and PySpark {here} is installed, which doesn't go on from the checkpoint of a "
+            f"from_pyspark is {version}, but the installed PySpark {here} can't continue from the checkpoint of a "
             f"newer Spark: install PySpark {version} or newer, or give an older version"
         )
     require_supported("from_pyspark", version)
@@ -74,15 +74,16 @@ def _require_version(name: str, version: str) -> None:
 
 
 def python_of(version: str) -> Path:
-    """Return the Python of an environment with a PySpark, which is made if there is none.
+    """Return the Python of an environment with a PySpark; the environment is created if missing.
 
-    It is this process's own Python if that PySpark is the installed PySpark.
+    If that PySpark is the installed PySpark, it is this process's own Python.
 
     Args:
-        version: The version; of two numbers, such as 4.1, the newest release of these.
+        version: The version; two numbers, such as 4.1, mean their newest release.
 
     Raises:
-        BadInput: There is no Python for this PySpark, or the environment can't be made; nothing of it is left then.
+        BadInput: There is no Python for this PySpark, or the environment can't be created; then it is removed
+            completely.
     """
     if release(installed("pyspark"))[: len(release(version))] == release(version):
         return Path(sys.executable)
@@ -92,7 +93,7 @@ def python_of(version: str) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / f"{folder.name}.lock").open("a") as lock:
-            hold(lock.fileno())  # until another process that makes it is done
+            hold(lock.fileno())  # until another process has created it
             if not _is_whole(folder, wanted):
                 _require_room(folder.parent)
                 _make(folder, program, wanted, version)
@@ -109,13 +110,13 @@ def _program(folder: Path) -> Path:
 
 
 def _is_whole(folder: Path, wanted: str) -> bool:
-    """Return whether an environment has what is wanted, and its Python still exists."""
+    """Return whether an environment contains the requested packages, and its Python still exists."""
     written = folder / _WRITTEN
     return _program(folder).is_file() and written.is_file() and written.read_text(encoding="utf-8") == wanted + _NOTE
 
 
 def _python_for(version: str) -> tuple[str, str]:
-    """Return the version of the Python for a PySpark, and its program: this Python's, or another that is on the path.
+    """Return the Python version for a PySpark, and its program: this Python, or another Python on PATH.
 
     Raises:
         BadInput: There is none.
@@ -129,13 +130,13 @@ def _python_for(version: str) -> tuple[str, str]:
             return python, program
     names = " or ".join(f"python{python}" for python in pythons)
     raise BadInput(
-        f"PySpark {version} runs on Python {listed(pythons)}, this is Python {_HERE}, and there is no {names} on the "
-        f"path: install Python {pythons[-1]}, or run the check with it"
+        f"PySpark {version} runs on Python {listed(pythons)}, this is Python {_HERE}, and PATH contains no {names}: "
+        f"install Python {pythons[-1]}, or run the check with it"
     )
 
 
 def _requirements(version: str) -> Iterator[str]:
-    """Yield the packages of an environment with their versions: PySpark, and what streamproof needs beside it."""
+    """Yield the packages of an environment with their versions: PySpark, and streamproof's dependencies."""
     line = minor(version)
     bounds = {**PACKAGES, "pyarrow": (PACKAGES["pyarrow"][0], PYARROWS.get(line))}
     bounds["protobuf"] = (PROTOBUFS.get(line, PACKAGES["protobuf"][0]), PACKAGES["protobuf"][1])
@@ -151,7 +152,7 @@ def _requirements(version: str) -> Iterator[str]:
 
 
 def _require_room(folder: Path) -> None:
-    """Make sure that an environment fits on a folder's disk: pip and venv don't always say that it was full.
+    """Make sure that an environment fits on a folder's disk, because pip and venv don't always report a full disk.
 
     Raises:
         OSError: It doesn't.
@@ -162,14 +163,14 @@ def _require_room(folder: Path) -> None:
 
 
 def _make(folder: Path, program: str, wanted: str, version: str) -> None:
-    """Make an environment, under another name first, and rename it once it is whole.
+    """Create an environment under a temporary name, and rename it once it is complete.
 
     Raises:
         BadInput: venv or pip failed.
     """
     hidden = folder.with_name(f"{HIDDEN}{folder.name}")
-    doing(f"making an environment with PySpark {version}, once: this takes minutes, and 1 GB in {folder.parent}")
-    shutil.rmtree(hidden, ignore_errors=True)  # the rest of a process that was killed
+    doing(f"creating an environment with PySpark {version}, once: this takes minutes, and 1 GB in {folder.parent}")
+    shutil.rmtree(hidden, ignore_errors=True)  # left by a killed process
     try:
         _require(_run(program, "-m", "venv", str(hidden)), version, f"{program} -m venv")
         packages = wanted.splitlines()
@@ -193,7 +194,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def _ended(done: subprocess.CompletedProcess[str]) -> str | None:
-    """Return the line in which a program said why it failed; None if it didn't fail."""
+    """Return the line in which a program reported its failure; None if it succeeded."""
     if done.returncode == 0:
         return None
     lines = [line.strip() for line in [*done.stdout.splitlines(), *done.stderr.splitlines()] if line.strip()]
@@ -204,6 +205,6 @@ def _ended(done: subprocess.CompletedProcess[str]) -> str | None:
 def _require(done: subprocess.CompletedProcess[str], version: str, command: str) -> None:
     if (why := _ended(done)) is not None:
         raise BadInput(
-            f"PySpark {version} can't be installed into an environment of its own: {command}: {why.rstrip('.')}: give "
-            "a version that there is, and look at the network and at pip's settings"
+            f"PySpark {version} can't be installed into a separate environment: {command}: {why.rstrip('.')}: give an "
+            "existing version, and check the network and pip's settings"
         )

@@ -1,4 +1,4 @@
-"""The folders that this process imports from, for another Python that is to import the same modules."""
+"""The folders from which this process imports, for another Python that imports the same modules."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from itertools import takewhile
 from types import ModuleType
 
 BEHIND = "STREAMPROOF_PATH_BEHIND"
-"""The variable with the folders that an environment of ours looks into after its own packages."""
+"""The variable with the folders that our environments search after their own packages."""
 
 
 def in_front() -> list[str]:
-    """Return the folders that come before the standard library, as pytest, `python FILE` and PYTHONPATH add them."""
+    """Return the folders before the standard library in the path, which pytest, `python FILE` and PYTHONPATH add."""
     zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     found = takewhile(lambda entry: os.path.basename(entry) != zipped, sys.path)
     return [*dict.fromkeys(os.path.abspath(entry) for entry in found)]
 
 
 def modules_in_front() -> list[ModuleType]:
-    """Return the imported top modules of these folders, but streamproof: another Python may not find them."""
+    """Return the imported top-level modules of these folders except streamproof, which another Python may not find."""
     folders, own = {*in_front()}, __name__.partition(".")[0]
     found = []
     for name, module in [*sys.modules.items()]:
@@ -33,7 +33,7 @@ def modules_in_front() -> list[ModuleType]:
 
 
 def behind() -> list[str]:
-    """Return the folders that come after the standard library: those of installed packages."""
+    """Return the folders after the standard library in the path: the folders of installed packages."""
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     first = [*in_front(), *standard, *(os.path.join(folder, "lib-dynload") for folder in standard)]
     found = dict.fromkeys(os.path.abspath(entry) for entry in sys.path)

@@ -1,4 +1,4 @@
-"""The Python packages and the Spark of this machine, and the commands that install missing ones."""
+"""The Python packages and Spark on this machine, and the commands that install missing packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Status = Literal["ok", "missing", "wrong", "optional"]
 
 
 PACKAGES: dict[str, tuple[str, str | None]] = {
-    # Each package with its lowest version and the first version that is known to break us, as in pyproject.toml.
+    # Each package with its lowest version and the first incompatible version, as in pyproject.toml.
     "pyspark": ("3.5", "4.4"),
     "pandas": ("2.2", "3"),
     "pyarrow": ("18.0", None),
@@ -30,7 +30,7 @@ PACKAGES: dict[str, tuple[str, str | None]] = {
 
 
 PYSPARKS: dict[str, tuple[str, ...]] = {
-    # Each PySpark that users' own jobs are checked on, with the Pythons that its own metadata names, from 3.11 on.
+    # The PySparks for checks of users' jobs, with the Pythons in their own metadata, from 3.11 on.
     "3.5": ("3.11",),
     "4.0": ("3.11", "3.12", "3.13"),
     "4.1": ("3.11", "3.12", "3.13", "3.14"),
@@ -38,22 +38,22 @@ PYSPARKS: dict[str, tuple[str, ...]] = {
     "4.3": ("3.11", "3.12", "3.13", "3.14"),
 }
 NEWEST_JAVAS = {"3.5": 22, "4.0": 22}
-"""The newest Java on which the Hadoop of each PySpark starts, if any: Java 23 removed `Subject.getSubject`."""
+"""The newest Java on which the Hadoop of each PySpark starts, if limited: Java 23 removed `Subject.getSubject`."""
 PYARROWS = {"3.5": "26"}
-"""The first PyArrow that breaks each PySpark: 26 refuses the floats as offsets of 3.5's `applyInPandasWithState`."""
+"""The first PyArrow that breaks each PySpark: 26 refuses the float offsets of 3.5's `applyInPandasWithState`."""
 PROTOBUFS = {"4.0": "5.28.3", "4.1": "6.33.0", "4.2": "6.33.5", "4.3": "6.33.5"}
-"""The protobuf that generated the messages of each PySpark's `transformWithState`, and so the oldest it runs with."""
+"""The protobuf that generated the messages of each PySpark's `transformWithState`, so the oldest that works."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The diagnosis of a thing that streamproof needs or can use.
+    """The diagnosis of software that streamproof needs or can use.
 
     Attributes:
         name: The thing.
         status: `ok`; `missing` or `wrong`, which keep streamproof from running; `optional`, which doesn't.
         found: The finding, in words.
-        remedy: The command or the change that fixes it; empty when there is nothing to fix.
+        remedy: The command or the change that fixes it; empty if none is needed.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Diagnosis:
 
 
 def package(name: str) -> Diagnosis:
-    """Diagnose a Python package: whether it is installed in a version that streamproof works with."""
+    """Diagnose a Python package: whether an installed version works with streamproof."""
     lowest, too_new = PACKAGES[name]
     if name == "protobuf":
         lowest = PROTOBUFS.get(minor_of("pyspark"), lowest)
@@ -83,7 +83,7 @@ def package(name: str) -> Diagnosis:
     if release(found) < release(lowest) or (too_new is not None and release(found) >= release(too_new)):
         supported = f": {listed(PYSPARKS)} are supported" if name == "pyspark" else ""
         by = f" by PySpark {minor_of('pyspark')}" if name == "pyarrow" and too_new is not None else ""
-        return Diagnosis(name, "wrong", f"{found}, where {wanted} is needed{by}{supported}", remedy)
+        return Diagnosis(name, "wrong", f"{found}, but {wanted} is needed{by}{supported}", remedy)
     return _on_this_python(found) if name == "pyspark" else Diagnosis(name, "ok", found)
 
 
@@ -92,18 +92,18 @@ def _on_this_python(pyspark: str) -> Diagnosis:
     python, line = ".".join(map(str, sys.version_info[:2])), minor(pyspark)
     if python not in PYSPARKS[line]:
         others = [one for one, pythons in PYSPARKS.items() if python in pythons]
-        found = f"{pyspark} on Python {python}, and PySpark {line} runs on Python {listed(PYSPARKS[line])}"
+        found = f"{pyspark} on Python {python}, but PySpark {line} runs on Python {listed(PYSPARKS[line])}"
         found += f"; on Python {python} run {listed(others)}" if others else ""
         wanted = f"'pyspark~={others[-1]}.0'" if others else ""
         remedy = f"{pip()} install {wanted}" if others else f"take Python {PYSPARKS[line][-1]}"
         return Diagnosis("pyspark", "wrong", found, remedy)
     if release(pyspark) < release(OLDEST):
-        return Diagnosis("pyspark", "ok", f"{pyspark}: for jobs of your own; the twelve operators need {OLDEST}")
+        return Diagnosis("pyspark", "ok", f"{pyspark}: for your own jobs; the twelve operators need {OLDEST}")
     return Diagnosis("pyspark", "ok", pyspark)
 
 
 def minor(text: str) -> str:
-    """Return the first two numbers of a version, as 4.3."""
+    """Return the first two numbers of a version, such as 4.3."""
     return ".".join(map(str, release(text)[:2]))
 
 
@@ -116,28 +116,28 @@ def installed(name: str) -> str:
 
 
 def minor_of(name: str) -> str:
-    """Return the first two numbers of an installed package's version, as 4.3; empty if it isn't installed."""
+    """Return the first two numbers of an installed package's version, such as 4.3; empty if it isn't installed."""
     return minor(installed(name))
 
 
 def newest_java() -> int | None:
-    """Return the newest Java that the installed PySpark runs on; None: any."""
+    """Return the newest Java that the installed PySpark runs on; None for no limit."""
     return NEWEST_JAVAS.get(minor_of("pyspark"))
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as an enumeration in a sentence: 3.5, 4.0 and 4.1."""
+    """Return names as an enumeration in a sentence, such as 3.5, 4.0 and 4.1."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def pip() -> str:
-    """Return the command that installs into this interpreter, as a user would type it."""
+    """Return the command that installs packages into this interpreter, as a user would type it."""
     return f"{shlex.quote(sys.executable)} -m pip"
 
 
 def package_folder(name: str) -> Path | None:
-    """Return the folder of an installed package, found without importing it."""
+    """Return the folder of an installed package, without importing it."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -146,7 +146,7 @@ def package_folder(name: str) -> Path | None:
 
 
 def release(text: str) -> tuple[int, ...]:
-    """Return the numbers that a version starts with: enough to compare with a bound of whole numbers."""
+    """Return the numbers at the start of a version, for comparisons with whole-number bounds."""
     numbers = []
     for part in text.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
@@ -159,12 +159,12 @@ def release(text: str) -> tuple[int, ...]:
 
 
 def spark_home() -> Diagnosis:
-    """Diagnose SPARK_HOME, from which PySpark starts Spark: whether it holds the Spark of the installed PySpark."""
+    """Diagnose SPARK_HOME, from which PySpark starts Spark: whether it contains the Spark of the installed PySpark."""
     name, home, remedy = "SPARK_HOME", os.environ.get("SPARK_HOME"), "unset SPARK_HOME"
     if not home:
         return Diagnosis(name, "ok", "not set: Spark is PySpark's own")
     if not (Path(home) / "bin" / "spark-submit").is_file():
-        return Diagnosis(name, "wrong", f"{home}, where no Spark is (no bin/spark-submit)", remedy)
+        return Diagnosis(name, "wrong", f"{home}, which contains no Spark (no bin/spark-submit)", remedy)
     wanted = installed("pyspark")
     if not wanted:
         return Diagnosis(name, "ok", home)
@@ -172,5 +172,5 @@ def spark_home() -> Diagnosis:
     found = sorted(jar.stem.removeprefix("spark-core_").partition("-")[2] for jar in jars)
     if not any(release(one)[:3] == release(wanted)[:3] for one in found):
         held = f"Spark {', '.join(found)}" if found else "no jars of Spark"
-        return Diagnosis(name, "wrong", f"{home}, which holds {held}, where PySpark is {wanted}", remedy)
+        return Diagnosis(name, "wrong", f"{home}, which contains {held}, but PySpark is {wanted}", remedy)
     return Diagnosis(name, "ok", f"{home} ({wanted})")

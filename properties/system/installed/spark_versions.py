@@ -1,6 +1,6 @@
-"""The differences between the PySparks that users' own jobs are checked on; no other module asks for the version.
+"""The differences between the PySpark versions for users' jobs; no other module checks the version.
 
-The differences are bridged here, so that everything else is written once.
+These functions hide the differences, so that all other code is the same for each version.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ def spark_version() -> tuple[int, ...]:
 
 
 def checkpoint_file_manager() -> str:
-    """Return the class of the manager of checkpoint files that doesn't start a process for each file."""
+    """Return the class of the checkpoint file manager that doesn't start a process for each file."""
     package = f"{_STREAMING}.checkpointing" if spark_version() >= (4, 1) else _STREAMING  # SPARK-52787
     return f"{package}.FileSystemBasedCheckpointFileManager"
 
 
 def has_unix_sockets() -> bool:
-    """Return whether the JVM and its Python workers can speak over Unix sockets (SPARK-51156, 4.1)."""
+    """Return whether the JVM and its Python workers can use Unix sockets (SPARK-51156, 4.1)."""
     return spark_version() >= (4, 1)
 
 
 def condition_of(error: PySparkException) -> str | None:
-    """Return the name of the condition of PySpark's error."""
+    """Return the name of a PySpark error's condition."""
     ask = getattr(error, "getCondition", None) or error.getErrorClass  # renamed in 4.0
     named: str | None = ask()
     return named
 
 
 def frame_class() -> Any:
-    """Return the class of DataFrames with the called methods: since 4.0 `DataFrame` is only their base."""
+    """Return the class of DataFrames whose methods are called: since 4.0 `DataFrame` is only their base class."""
     from pyspark.sql import DataFrame
 
     if spark_version() < (4, 0):
@@ -61,10 +61,10 @@ def frame_class() -> Any:
 
 
 def arrow_type_of(kind: DataType) -> pa.DataType:
-    """Return the Arrow type of a type of Spark's, timestamps in UTC.
+    """Return the Arrow type of a Spark type, timestamps in UTC.
 
     Raises:
-        PySparkException: There is no such Arrow type.
+        PySparkException: Arrow has no such type.
     """
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -72,10 +72,10 @@ def arrow_type_of(kind: DataType) -> pa.DataType:
 
 
 def struct_of_arrow(schema: pa.Schema) -> StructType:
-    """Return Spark's schema for an Arrow schema; a timestamp without a zone stays without a zone.
+    """Return Spark's schema for an Arrow schema; timestamps without a time zone stay so.
 
     Raises:
-        PySparkException: Spark has no type for one of the columns.
+        PySparkException: Spark has no type for a column.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -83,14 +83,14 @@ def struct_of_arrow(schema: pa.Schema) -> StructType:
 
 
 def arrow_table_of(frame: DataFrame) -> pa.Table:
-    """Return the rows of a frame as an arrow table, timestamps in UTC."""
+    """Return the rows of a frame as an Arrow table, timestamps in UTC."""
     if spark_version() >= (4, 0):
         return frame.toArrow()
     schema = pa.schema([pa.field(field.name, arrow_type_of(field.dataType)) for field in frame.schema])
     batches: Any = frame._collect_as_arrow()  # type: ignore[operator]
     if not batches:
         return schema.empty_table()
-    # By position: two columns may have the same name, which is refused where it matters.
+    # By position, because two columns may have the same name, which is refused elsewhere.
     columns = pa.Table.from_batches(batches).columns
     return pa.Table.from_arrays(
         [one.cast(field.type) for one, field in zip(columns, schema, strict=True)], schema=schema
@@ -98,7 +98,7 @@ def arrow_table_of(frame: DataFrame) -> pa.Table:
 
 
 def frame_of_arrow(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
-    """Return a frame with the rows of an Arrow table; before 4.0 through a parquet file at `path`."""
+    """Return a frame with the rows of an Arrow table; before 4.0 it goes through a parquet file at `path`."""
     if spark_version() >= (4, 0):
         return spark.createDataFrame(table)
     pq.write_table(table, path)
@@ -107,13 +107,13 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, path: Path) -> DataFram
 
 @contextlib.contextmanager
 def no_log_of_refusals() -> Iterator[None]:
-    """Keep PySpark from printing each query that Spark refuses, with Java's stack, as it does from 4.0 on."""
+    """Keep PySpark from printing each refused query with Java's stack, as it does from 4.0 on."""
     try:
         from pyspark.logger import PySparkLogger
     except ImportError:
         yield
         return
-    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")  # by logging alone it would be of another class
+    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")  # logging alone would make it of another class
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:

@@ -104,7 +104,7 @@ def refusal(history: History, join: str) -> str | None:
     if any(record.key is None for record in history.records):
         return "a record without a key can't be told from those of other histories: leave it out"
     if history.options.get("null_foreign_key") == "ignore" and join == LEFT and _loses_key(history):
-        return "Kafka has no left join that ignores null foreign keys: say null_foreign_key keep"
+        return "Kafka has no left join that ignores null foreign keys: use null_foreign_key keep"
     return None
 
 

@@ -41,14 +41,14 @@ FAULTS = [
     Fault(
         "standard output is closed",
         ("run", "h.jsonl"),
-        "error: standard output is closed, but results are reported there: .+",
+        "error: standard output is closed, but results are written there: .+",
         given={"h.jsonl": HISTORY},
         shell='exec "$@" >&-',
     ),
     Fault(
         "standard output is full",
         ("run", "h.jsonl"),
-        r"error: standard output can't be written \(No space left on device\): send it where there is room; .+",
+        r"error: standard output can't be written \(No space left on device\): redirect it .+",
         given={"h.jsonl": HISTORY},
         shell=TO_FULL,
     ),
@@ -122,7 +122,7 @@ FAULTS = [
     # Java, its limits, and Spark's own folder.
     on_spark(
         "SPARK_HOME holds another Spark",
-        r"error: SPARK_HOME=old, which holds Spark 3\.5\.1, where PySpark is \S+: `unset SPARK_HOME`",
+        r"error: SPARK_HOME=old, which contains Spark 3\.5\.1, but PySpark is \S+: `unset SPARK_HOME`",
         given={"old/bin/spark-submit": "", "old/jars/spark-core_2.13-3.5.1.jar": ""},
         environment={"SPARK_HOME": "old"},
     ),

@@ -576,11 +576,11 @@ def own(clock: Path) -> dict[str, bytes]:
     [
         (["check", "Clock_late", "--chart", "Clock.tla"], "Clock.tla: a chart has a name that ends in .svg"),
         (["check", "Clock_late", "--chart", "new.png"], "new.png: a chart has a name that ends in .svg"),
-        (["check", "Clock_late", "--chart", "drawing.svg"], "drawing.svg: it is there already, and not a chart of"),
+        (["check", "Clock_late", "--chart", "drawing.svg"], "drawing.svg: it exists already, and isn't a chart of"),
         (["check", "--json", "history.jsonl"], "history.jsonl: a report has a name that ends in .json"),
-        (["check", "--json", "figures.json"], "figures.json: it is there already, and not a report of"),
-        (["check", "--json", "binary.json"], "binary.json: it is there already, and not a report of"),
-        (["behaviours", "Clock_late", "--out", "."], "Clock_late-edges.jsonl: it is there already, and not a file of"),
+        (["check", "--json", "figures.json"], "figures.json: it exists already, and isn't a report of"),
+        (["check", "--json", "binary.json"], "binary.json: it exists already, and isn't a report of"),
+        (["behaviours", "Clock_late", "--out", "."], "Clock_late-edges.jsonl: it exists already, and isn't a file of"),
         (["check", "--json", "new/found"], "new/found: a report has a name that ends in .json"),
         (["check", "--json", f"{'n' * 300}.json"], "can't be written (File name too long)"),
         (["check", "--json", "Clock.tla/found.json"], "Clock.tla is no folder"),
@@ -606,7 +606,7 @@ def test_histories_of_the_user_s_are_not_replaced(
 ) -> None:
     ended = command("replay", "Clock_late", "--write", ".")
     assert ended.code == 3
-    assert "Clock_late-1.jsonl: it is there already, and not a history of streamproof's" in ended.err
+    assert "Clock_late-1.jsonl: it exists already, and isn't a history of streamproof" in ended.err
     assert (clock / "Clock_late-1.jsonl").read_bytes() == own["Clock_late-1.jsonl"]
 
 

@@ -237,7 +237,7 @@ def test_one_job_is_an_upgrade_from_another_pyspark(jobs: Any) -> None:
     refused = invoke(["upgrade", "shop_jobs:visits", *inputs])
     assert "shop_jobs:visits alone is no upgrade: name its new version too, or the PySpark" in str(refused.exception)
     refused = invoke(["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "99.1"])
-    assert "which doesn't go on from the checkpoint of a newer Spark" in str(refused.exception)
+    assert "can't continue from the checkpoint of a newer Spark" in str(refused.exception)
 
 
 def test_a_run_in_production_is_judged_as_the_command_says(jobs: Any) -> None:

@@ -216,7 +216,7 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
         (("divergences", "nope"), ("unknown divergence 'nope': use one of session-forgotten-early, ",)),
         (
             ("divergences", "--on", "spark", "--spark-version", "2.4.0"),
-            ("--spark-version is 2.4.0, and PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give one of these",),
+            ("--spark-version is 2.4.0, but only PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: ",),
         ),
         (
             ("divergences", "--spark-version", "4.1.4"),
@@ -703,12 +703,12 @@ def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
     monkeypatch.setattr(resources, "free_memory", lambda root: 0.5)
     refused(
         command("check", "session_windows", "--findings", tmp_path),
-        "too small a machine: this machine has 0.5 GB of memory left, and Spark needs 1.0 GB",
+        "too small a machine: this machine has 0.5 GB of memory left, but Spark needs at least 1.0 GB",
         "`--only reference` needs no Spark",
     )
     assert command("check", "session_windows", "--findings", tmp_path, "--only", "reference").code == 0
     of_job = command("check", "shop.visits:visits", "--input", "user string, at timestamp")
-    refused(of_job, "too small a machine: this machine has 0.5 GB of memory left", "or take a machine")
+    refused(of_job, "too small a machine: this machine has 0.5 GB of memory left", "or use a machine")
     assert "--only" not in of_job.err
 
 

@@ -93,15 +93,15 @@ def test_an_unsupported_pyspark_is_named_with_the_supported_ones(installed, foun
     installed(pyspark=found)
     said = package("pyspark")
     assert (said.status, said.blocks) == ("wrong", True)
-    assert said.found == f"{found}, where pyspark>=3.5,<4.4 is needed: 3.5, 4.0, 4.1, 4.2 and 4.3 are supported"
+    assert said.found == f"{found}, but pyspark>=3.5,<4.4 is needed: 3.5, 4.0, 4.1, 4.2 and 4.3 are supported"
 
 
 @pytest.mark.parametrize(
     ("python", "pyspark", "found"),
     [
-        ((3, 12), "3.5.9", "3.5.9 on Python 3.12, and PySpark 3.5 runs on Python 3.11; on Python 3.12 run 4.0"),
-        ((3, 14), "4.0.1", "4.0.1 on Python 3.14, and PySpark 4.0 runs on Python 3.11, 3.12 and 3.13; on Python 3.14"),
-        ((3, 15), "4.3.0", "4.3.0 on Python 3.15, and PySpark 4.3 runs on Python 3.11, 3.12, 3.13 and 3.14"),
+        ((3, 12), "3.5.9", "3.5.9 on Python 3.12, but PySpark 3.5 runs on Python 3.11; on Python 3.12 run 4.0"),
+        ((3, 14), "4.0.1", "4.0.1 on Python 3.14, but PySpark 4.0 runs on Python 3.11, 3.12 and 3.13; on Python 3.14"),
+        ((3, 15), "4.3.0", "4.3.0 on Python 3.15, but PySpark 4.3 runs on Python 3.11, 3.12, 3.13 and 3.14"),
     ],
 )
 def test_a_python_that_a_pyspark_doesn_t_run_on_is_named_with_those_it_does(
@@ -118,7 +118,7 @@ def test_a_python_that_a_pyspark_doesn_t_run_on_is_named_with_those_it_does(
 def test_an_older_pyspark_is_for_jobs_and_not_for_the_operators(installed):
     installed(pyspark="4.2.0")
     said = package("pyspark")
-    assert (said.found, said.blocks) == ("4.2.0: for jobs of your own; the twelve operators need 4.3", False)
+    assert (said.found, said.blocks) == ("4.2.0: for your own jobs; the twelve operators need 4.3", False)
 
 
 def test_the_remedy_names_the_bounds_and_this_interpreter(installed):
@@ -153,7 +153,7 @@ def test_a_platform_s_pyspark_that_pip_does_not_know_is_found_by_its_file(instal
     (tmp_path / "version.py").write_text("__version__: str = '4.1.2+platform'\n")
     spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(required, "find_spec", lambda name: spec)
-    assert package("pyspark").found == "4.1.2+platform: for jobs of your own; the twelve operators need 4.3"
+    assert package("pyspark").found == "4.1.2+platform: for your own jobs; the twelve operators need 4.3"
 
 
 def test_a_missing_java_is_reported_by_what_was_tried(monkeypatch):

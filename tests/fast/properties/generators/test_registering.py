@@ -119,7 +119,7 @@ def test_what_is_left_out_is_nothing_and_not_a_guess() -> None:
 
 @pytest.mark.parametrize("name", ["session_windows", "table_table_join"])
 def test_one_of_ours_cant_be_registered_again(name: str) -> None:
-    assert refused(registration(name=name)) == f"there is an operator {name} already: give this one another name"
+    assert refused(registration(name=name)) == f"there is already an operator {name}: give this operator another name"
 
 
 def test_a_registration_can_be_taken_back_and_made_again() -> None:

@@ -315,7 +315,7 @@ def test_a_report_is_replaced_by_the_next_one_and_nothing_else_is(tmp_path: Path
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_that_is_not_a_report_is_not_replaced(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
-    with pytest.raises(BadInput, match=f"{re.escape(name)}: it is there already, and not a report of streamproof's"):
+    with pytest.raises(BadInput, match=f"{re.escape(name)}: it exists already, and isn't a report of streamproof"):
         require_folder(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
 

@@ -54,8 +54,11 @@ def names(folder: Path) -> list[str]:
     [
         ("latest", "from_pyspark is 'latest': give the version of a PySpark, such as \"4.1.4\""),
         ("4", "from_pyspark is '4': give the version"),
-        ("3.4.1", "from_pyspark is 3.4.1, and PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give one of these"),
-        ("99.0", f"PySpark {INSTALLED} is installed, which doesn't go on from the checkpoint of a newer Spark"),
+        (
+            "3.4.1",
+            "from_pyspark is 3.4.1, but only PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give such a version",
+        ),
+        ("99.0", f"the installed PySpark {INSTALLED} can't continue from the checkpoint of a newer Spark"),
         (f"{INSTALLED.rpartition('.')[0]}.99", "newer Spark: install PySpark .*99 or newer, or give an older version"),
     ],
 )
@@ -136,7 +139,7 @@ def test_another_python_is_taken_from_the_path_or_asked_for(
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name == "python3.12" else None)
     assert python_of("4.0.5").parts[-3] == "pyspark-4.0.5-python-3.12"
     assert [command[0] for command in ran[:2]] == ["/bin/python3.12"] * 2
-    message = "PySpark 3.5.9 runs on Python 3.11, this is Python 3.14, and there is no python3.11 on the path: install"
+    message = "PySpark 3.5.9 runs on Python 3.11, this is Python 3.14, and PATH contains no python3.11: install"
     with pytest.raises(BadInput, match=message):
         python_of("3.5.9")
 

@@ -85,9 +85,9 @@ def test_a_magic_is_left_out_and_another_language_with_its_cell(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "job.ipynb is no notebook of Jupyter's (Expecting property name"),
-        ("[]", "job.ipynb is no notebook of Jupyter's format 4: save it"),
-        ('{"worksheets": []}', "job.ipynb is no notebook of Jupyter's format 4: save it"),
+        ("{", "job.ipynb isn't a Jupyter notebook (Expecting property name"),
+        ("[]", "job.ipynb isn't a notebook of Jupyter's format 4: save it"),
+        ('{"worksheets": []}', "job.ipynb isn't a notebook of Jupyter's format 4: save it"),
         ('{"cells": [], "metadata": {"kernelspec": {"language": "scala"}}}', "job.ipynb is a notebook of scala: give"),
         ('{"cells": [], "metadata": {"language_info": {"name": "R"}}}', "job.ipynb is a notebook of r: give"),
     ],

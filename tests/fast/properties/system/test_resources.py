@@ -52,7 +52,7 @@ def test_too_little_memory_is_named_with_the_remedy(tmp_path: Path) -> None:
     said = too_small({}, system(tmp_path, 900_000))
     assert said is not None
     assert "0.9 GB of memory left" in said
-    assert "end other programs, or take a machine" in said
+    assert "end other programs, or use a machine" in said
 
 
 def test_as_much_memory_as_is_needed_is_enough(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_folder_without_room_is_named_with_what_names_it(tmp_path: Path, monke
     assert too_small({"TMPDIR": tmp_path / "temporary"}, root) is None
     said = too_small({"TMPDIR": tmp_path / "temporary", "--shared": tmp_path / "shared"}, root)
     assert said is not None
-    assert said.startswith(f"{tmp_path / 'shared'}: 199 MB are free there, and Spark needs 200 MB")
+    assert said.startswith(f"{tmp_path / 'shared'}: 199 MB are free there, but Spark needs at least 200 MB")
     assert said.endswith("name another folder with --shared")
 
 

@@ -144,7 +144,7 @@ def test_each_seed_is_judged_by_a_process_of_either_pyspark(monkeypatch: pytest.
     ("version", "message"),
     [
         ("newest", "--against is 'newest': give the version of a PySpark"),
-        ("3.4.1", "--against is 3.4.1, and PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give one of these"),
+        ("3.4.1", "--against is 3.4.1, but only PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give such a version"),
         (installed("pyspark"), "the PySpark that is installed: give another version"),
     ],
 )
