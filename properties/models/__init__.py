@@ -1,1 +1,1 @@
-"""Behaviours of the specifications on the implementations: replays on Spark and on Kafka, and races on a broker."""
+"""Behaviours of the specifications on the implementations: replays on Spark and Kafka, and races on a broker."""

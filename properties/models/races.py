@@ -22,9 +22,9 @@ class Raced(NamedTuple):
 
     Attributes:
         race: The race.
-        played: The number of orders of its messages in which it was played.
-        wrong: The number of orders after which the result isn't the join of the tables, once no message waits.
-        shown: The values by key at the end of the first wrong order, or otherwise of the first order.
+        played: The number of played orders of its messages.
+        wrong: The number of orders whose final result, when no message waits, isn't the join of the tables.
+        shown: The values by key at the end of the first wrong order, or else of the first order.
         meant: The right values by key.
     """
 
@@ -43,20 +43,20 @@ def raced(
     version: str | None = None,
     answered: bool = False,
 ) -> list[Raced]:
-    """Play races; a timestamp depends on the way that a message went, so only values are judged.
+    """Play races; only values are judged, because timestamps depend on the order of messages.
 
     Args:
         races: The races.
         on: The code that plays them.
-        join: `inner` or `left`; another join sends other messages, so a delivery without a waiting message is left
-            out, and the messages that wait at the end are delivered.
-        every: Whether they are played in every order of their messages, not by their own schedule.
-        version: The release of Kafka; None for the one in use.
-        answered: Whether Kafka's inner join is changed, so that it answers every change of a left row. It then sends
+        join: `inner` or `left`. Another join sends other messages, so deliveries without a waiting message are skipped,
+            and messages that wait at the end are delivered.
+        every: Whether to play them in every order of their messages, instead of their own schedules.
+        version: The release of Kafka; None for the current release.
+        answered: Whether Kafka's inner join is changed to send a response to every change of a left row. It then sends
             more messages, so a race has more orders.
 
     Raises:
-        MissingTool: Kafka Streams is asked, but isn't here.
+        MissingTool: Kafka Streams is requested, but isn't installed.
     """
     histories = [race.history(join) for race in races]
     results: list[list[Any]]
@@ -81,11 +81,11 @@ def races_of(version: str) -> list[tuple[Raced, bool]]:
     """Play each race, in its join and in every order of its messages, on a release of Kafka.
 
     Returns:
-        The result of each, and whether the release is known to have the race.
+        The result of each race, and whether the release is known to have the race.
 
     Raises:
         BadInput: The version isn't a release, or is too old.
-        MissingTool: That Kafka Streams isn't here.
+        MissingTool: That Kafka Streams isn't installed.
     """
     found: list[Raced] = []
     for join in ("inner", "left"):

@@ -1,8 +1,8 @@
-"""Replay TLC's behaviours on Spark: after each action, Spark's output must agree with the model.
+"""Replay TLC's behaviours on Spark: after each action, Spark's output must match the model.
 
-A behaviour of the foreign-key join is played in three queries, message by message: after each action the result so far,
-and the messages that wait on each route, are compared with the model's. Then its record changes alone are played in one
-query, whose result after each change must be the join of the model's tables.
+A behaviour of the foreign-key join is played in three queries, message by message. After each action the result so far,
+and the waiting messages of each route, are compared with the model's. Then its record changes alone are played in one
+query. Its result after each change must be the join of the model's tables.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ..witnesses.spark.staged import play_staged
 from ..witnesses.spark.witness import SPARK
 
 ShownTable: TypeAlias = Mapping[Any, Any]
-"""The values that are shown, by key."""
+"""The shown values, by key."""
 Waits: TypeAlias = Mapping[Any, Sequence[WaitingMessage]]
-"""The messages that wait, by route."""
+"""The waiting messages, by route."""
 COHORT = 2_400
-"""The most behaviours that are played together."""
+"""The largest number of behaviours that are played together."""
 
 
 class ReplayedBehaviour(NamedTuple):
@@ -42,8 +42,8 @@ class ReplayedBehaviour(NamedTuple):
 
     Attributes:
         trace: The behaviour.
-        constants: The constants of its model. If they name a mutant, Spark has the same bug.
-        fused: Whether its record changes are played in one query, too; there no message waits, so there are no races.
+        constants: The constants of its model. If they name a mutant, Spark contains the same bug.
+        fused: Whether its record changes are also played in one query, where no message waits, so there are no races.
     """
 
     trace: Trace
@@ -54,9 +54,8 @@ class ReplayedBehaviour(NamedTuple):
 def replay_on_spark(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on Spark, action by action.
 
-    If the constants name a mutant, Spark has the same bug. If they stand for wrong code, such as the inner join of
-    `kip`, the same history is played on the right code, too (`Contrast.right`): its result must end as the join of the
-    tables.
+    If the constants name a mutant, Spark contains the same bug. If they select wrong code, such as the inner join of
+    `kip`, the same history is also played on the right code (`Contrast.right`), and must end as the join of the tables.
 
     Args:
         traces: The behaviours.
@@ -64,14 +63,14 @@ def replay_on_spark(traces: Iterable[Trace], constants: ModelConstants, module: 
         module: The name of its module.
 
     Raises:
-        BadInput: The module, or the mutant, can't be replayed on Spark; or a step can't be read.
-        StreamproofError: A query failed, or Spark couldn't be started.
+        BadInput: The module or the mutant has no replay on Spark, or a step is unreadable.
+        StreamproofError: A query failed, or Spark didn't start.
     """
     return replay_cases_on_spark([ReplayedBehaviour(trace, constants) for trace in traces], module)
 
 
 def replay_cases_on_spark(cases: Sequence[ReplayedBehaviour], module: str) -> ReplayResult:
-    """Replay behaviours of several models together, which saves queries; see `replay_on_spark`."""
+    """Replay behaviours of several models together, which needs fewer queries; see `replay_on_spark`."""
     if module != MODULE:
         raise BadInput(f"the behaviours of {module} can't be replayed on Spark: use one of {MODULE}")
     behaviours = _behaviours(cases)
@@ -94,7 +93,7 @@ class Behaviour:
     Attributes:
         number: Its number among the replayed behaviours, from 1.
         of_module: Reads the module's behaviours.
-        steps: Its steps, with the effect of each.
+        steps: Its steps, with the effects of each.
     """
 
     number: int
@@ -105,7 +104,7 @@ class Behaviour:
         """Return the first disagreement with the shown values and the waiting messages, after each step."""
         for (step, _), result, waits in zip(self.steps, shown, waiting, strict=True):
             model = self.of_module.expected(step)
-            # The model has other hashes.
+            # The model's hashes differ.
             expected = {route: [_content(route[2], one) for one in queue] for route, queue in model["waiting"].items()}
             seen = {route: [(one.key, one.content) for one in queue] for route, queue in waits.items()}
             found = difference({"waiting": seen, "result": result}, {"waiting": expected, "result": model["result"]})
@@ -116,7 +115,7 @@ class Behaviour:
     def disagreement(
         self, result: ShownTable, expected: ShownTable, when: str, after: Step | None = None
     ) -> Disagreement | None:
-        """Return the disagreement of a result with the expected result after a step, by default the last."""
+        """Return the disagreement of a result with the expected result after a step, by default after the last step."""
         found = difference({"result": result}, {"result": expected})
         if found is None:
             return None
@@ -129,7 +128,7 @@ def _content(to: Key | None, message: Mapping[str, Any]) -> tuple[Key, Any]:
 
 @dataclass
 class _Behaviour(Behaviour):
-    """A behaviour as it is played on Spark."""
+    """A behaviour, ready to play on Spark."""
 
     case: ReplayedBehaviour
     history: History
@@ -171,7 +170,7 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     histories = [*(one.history for one in behaviours), *right_histories]
     codes = [*(one.of_module.code for one in behaviours), *("none" for _ in rights)]
     logics = _logics()
-    # A delivery without a waiting message is no error here: the waiting messages are compared.
+    # A delivery without a waiting message isn't an error here, because the waiting messages are compared.
     staged = play_staged(histories, [logics[code] for code in codes], strict=False)
     found, count = [], len(behaviours)
     for one, played in zip(behaviours, staged[:count], strict=True):
@@ -184,7 +183,7 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
 
 
 def table_of(entries: Sequence[Entry]) -> ShownTable:
-    """Return the values that are shown in the end, by key."""
+    """Return the values that are shown at the end, by key."""
     return values_of(fold(entry.output for entry in entries))
 
 
@@ -201,7 +200,7 @@ def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int
 
 
 def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]:
-    """Play the record changes of behaviours alone, each sequence once, and compare each result with the join."""
+    """Play only the record changes of behaviours, each sequence once, and compare each result with the join."""
     firsts: dict[str, tuple[History, _Behaviour]] = {}
     longest = max((len(one.history.records) for one in behaviours), default=0)
     for one in behaviours:
@@ -221,7 +220,7 @@ def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]
 
 
 def _fused_history(history: History, batches: int) -> History:
-    """Return only the record changes, one a batch, under a common clock."""
+    """Return only the record changes, one per batch, under a common clock."""
     options = {name: value for name, value in history.options.items() if name != "delivery"}
     records = [[record] for record in history.records]
     lines = with_clock_advances([*records, *([] for _ in range(batches - len(records)))], range(1, batches + 1))

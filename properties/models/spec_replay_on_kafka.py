@@ -1,7 +1,7 @@
-"""Replay TLC's behaviours of the foreign-key join on Kafka's own processors: after each action both must be the same.
+"""Replay TLC's behaviours of the foreign-key join on Kafka's own processors: after each action both states must match.
 
-Compared are the result so far, and the messages that wait on each route: a subscription's instruction, a response's
-right value.
+The replay compares the result so far, and the waiting messages of each route: a subscription's instruction, a
+response's right value.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from ..witnesses.messages import staged_by_protocol
 from .spec_replay import Behaviour, ShownTable, table_of, tables_of
 
 COHORT = 2_000
-"""The most behaviours that are played together."""
+"""The largest number of behaviours that are played together."""
 CHANGED = "kafka 4.3 answer"
-"""The protocol of Kafka with the change that closes its inner join's races; Kafka's own processors are changed, too."""
+"""Kafka's protocol with the change that closes its inner join's races; Kafka's processors are changed too."""
 
 
 def replay_on_kafka(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on Kafka Streams, action by action.
 
-    Kafka's left join keeps rows without foreign key: if the constants ignore them, its results for such rows are left
-    out. If the constants name a mutant, Kafka isn't expected to have the bug: the behaviour's changes and deliveries,
-    as far as Kafka sends such messages, must end with the join of the tables. A difference that a named divergence
-    explains is no disagreement.
+    Kafka's left join shows rows without a foreign key; if the constants ignore such rows, their results are removed. If
+    the constants name a mutant, Kafka doesn't contain the bug. The behaviour's changes and deliveries, as far as Kafka
+    sends such messages, must end with the join of the tables. A difference that a named divergence explains isn't a
+    disagreement.
 
     Args:
-        traces: The behaviours; they are read some at a time, so there may be many.
+        traces: The behaviours; they are read in groups, so there may be many.
         constants: The constants of their model.
         module: The name of its module.
 
     Raises:
-        BadInput: The module, or the protocol, can't be replayed on Kafka; or a step can't be read.
-        MissingTool: The jars of Kafka Streams can't be fetched, or there is no Java to run them.
+        BadInput: The module or the protocol has no replay on Kafka, or a step is unreadable.
+        MissingTool: The jars of Kafka Streams can't be downloaded, or there is no Java to run them.
     """
     if module != MODULE:
         raise BadInput(f"the behaviours of {module} can't be replayed on Kafka Streams: use {MODULE}")
@@ -103,7 +103,7 @@ class _Behaviour(Behaviour):
         return self.first_disagreement(map(self._shown, emitted), map(_named, self.play.waiting))
 
     def explained(self) -> tuple[str, ...]:
-        """Name the divergences that explain a difference in Kafka's output; none if waiting messages differ, too."""
+        """Return the divergences that explain a difference in Kafka's output; none if waiting messages differ, too."""
         if self.of_module.code != "none":
             return ()
         history = self.play.history.with_lines(action.line for _, action in self.steps)
@@ -122,7 +122,7 @@ def _behaviour(number: int, trace: Trace, of_module: ForeignKeyJoinReplay) -> _B
     for step, action in steps:
         if action.overtaken and isinstance(action.line, Delivery) and action.line.foreign_key != WITHOUT_KEY:
             raise BadInput(
-                f"step {step.number}: a message overtakes another on its route, and Kafka's topics keep their order: "
+                f"step {step.number}: a message overtakes another on its route, but Kafka's topics keep their order: "
                 "replay the behaviour on the reference"
             )
     keeps = {"protocol": "kip", **({"null_foreign_key": "keep"} if of_module.join.join == "left" else {})}

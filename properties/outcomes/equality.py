@@ -1,8 +1,8 @@
-"""When values count as equal: one notion, for outcomes of operators, rows of jobs and data sets.
+"""The equality of values, the same for outcomes of operators, rows of jobs and data sets.
 
-Values are compared by value, not by type: 1, 1.0 and Decimal("1.00") are equal, as are 0.0 and -0.0. Truth values and
+Values are compared by value, not by type: 1, 1.0 and Decimal("1.00") are equal, and so are 0.0 and -0.0. Booleans and
 text aren't numbers, and NaN is equal to itself. Times with and without a zone are compared in UTC. The tolerance for
-floating-point numbers is an argument, because the order in which numbers are added up isn't fixed everywhere.
+floating-point numbers is an argument, because the order of addition isn't always fixed.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ..system.arguments import short
 
 Numeric: TypeAlias = int | float | Decimal
 MOST_DIGITS = 15
-"""The decimal digits of a double; only *exactly* asks for more."""
+"""The decimal digits of a double; more digits require *exactly*."""
 
 
 @dataclass(frozen=True)
 class Equality:
-    """When two values count as equal.
+    """The rules of equality of two values.
 
     Attributes:
-        digits: Two numbers, one of them a floating-point number, are equal if they differ by at most 10^-digits of the
-            larger, or by at most 10^-digits; None: if they are the same number. Integers and decimals are always
+        digits: Two numbers, of which at least one is floating-point, are equal if they differ by at most 10^-digits of
+            the larger, or by at most 10^-digits; None requires the same number. Integers and decimals are always
             compared exactly.
     """
 
@@ -51,10 +51,10 @@ class Equality:
         return shape == other_shape and self._near(numbers, others)
 
     def unmatched(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[list[int], list[int]]:
-        """Pair as many equal values as possible, and return the indices of the values that are left over.
+        """Pair as many equal values as possible, and return the indexes of the remaining values.
 
-        Rounding can't tell whether values are within a tolerance: two that are nearly the same may be rounded in
-        different directions. So values of one shape are paired by their differences.
+        Rounding can't test a tolerance, because two nearly equal values may be rounded in different directions. So
+        values of the same shape are paired by their differences.
 
         Args:
             left: A bag of values.
@@ -76,7 +76,7 @@ class Equality:
         return sorted(rest[0]), sorted(rest[1])
 
     def _paired(self, left: Sequence[tuple[Numeric, ...]], right: Sequence[tuple[Numeric, ...]]) -> dict[int, int]:
-        """Return a largest pairing of numbers, from the left index to the right index: equal numbers first."""
+        """Return a largest pairing of numbers, from the left index to the right index; equal numbers come first."""
         waiting: dict[tuple[Numeric, ...], list[int]] = defaultdict(list)
         for index, numbers in enumerate(left):
             waiting[numbers].append(index)
@@ -101,7 +101,7 @@ class Equality:
                     queue.append(owner_of[theirs])
                 if free is not None:
                     break
-            while free is not None:  # each takes it, and leaves its partner to the index before
+            while free is not None:  # each index takes it, and leaves its partner to the previous index
                 owner_of[free] = taker = asked[free]
                 paired[taker], free = free, paired.get(taker)
         return paired
@@ -126,16 +126,16 @@ TWELVE_DIGITS = Equality(12)
 
 
 def comparable(value: Any) -> tuple[Hashable, tuple[Numeric, ...]]:
-    """Return a value's shape, everything but its numbers, and its numbers in order.
+    """Return a value's shape (everything except its numbers), and its numbers in order.
 
-    Two values are the same exactly if both parts are equal; so the pair is a key for values that are the same.
+    Two values are identical exactly if both parts are equal, so the pair is a key for identical values.
     """
     numbers: list[Numeric] = []
     return _shape(value, numbers), tuple(numbers)
 
 
 def _shape(value: Any, numbers: list[Numeric]) -> Hashable:
-    """Return a value's shape, everything but its numbers, which are added to a list."""
+    """Return a value's shape (everything except its numbers), and add its numbers to a list."""
     if isinstance(value, bool):
         return "truth", value
     if isinstance(value, int | float | Decimal):
@@ -147,7 +147,7 @@ def _shape(value: Any, numbers: list[Numeric]) -> Hashable:
         in_utc = value.astimezone(UTC) if value.tzinfo else value
         return "time", in_utc.replace(tzinfo=None, fold=0).isoformat()
     if isinstance(value, Mapping):
-        # In the order of their names, so that numbers of the same field are compared.
+        # Sorted by name, so that numbers of the same field are compared.
         named = sorted(((repr(comparable(name)), member) for name, member in value.items()), key=lambda pair: pair[0])
         return "fields", tuple((name, _shape(member, numbers)) for name, member in named)
     if isinstance(value, list | tuple):
@@ -159,7 +159,7 @@ def _shape(value: Any, numbers: list[Numeric]) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """True or false as a value that isn't `==` to 1 or 0, unlike Python's own."""
+    """A boolean that isn't `==` to 1 or 0, unlike Python's."""
 
     value: bool
 
@@ -168,9 +168,9 @@ class Truth:
 
 
 def typed(value: Any) -> Any:
-    """Return a history's value in a form in which `==` means exactly equal, for fast comparisons.
+    """Return a history's value in a form in which `==` means exact equality, for fast comparisons.
 
-    1 and 1.0 are equal, because JSON has one type of number: a column of type double rightly turns 1 into 1.0.
+    1 and 1.0 are equal, because JSON has one type of number: a column of type double correctly converts 1 to 1.0.
     """
     kind = type(value)
     if kind is int or kind is str:

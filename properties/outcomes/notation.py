@@ -14,7 +14,7 @@ from .outcomes import are_same
 
 
 def shown(output: Any) -> str:
-    """Return an output in the notation of the documents, without characters that can't be seen."""
+    """Return an output in the notation of the documentation, with invisible characters escaped."""
     return _shown(output, str(output.value) if isinstance(output, Change) else "")
 
 
@@ -32,16 +32,16 @@ def _shown(output: Any, value: str) -> str:
 
 
 def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str]:
-    r"""Return two outputs, or lists of them, as `shown`; if they differ but look alike, so that the difference shows.
+    r"""Return two outputs, or lists of outputs, as `shown`; the texts of different outputs differ.
 
-    If the texts agree, the types of values are added: `a=1 (str)` against `a=1 (int)`, as deep within lists and objects
-    as the difference is. If they differ by spaces at their ends, or by how a letter is encoded, they are written as
-    Python's ASCII: `a='e\u0301'` against `a='\xe9'`.
+    If the texts are equal, the types of values are added: `a=1 (str)` against `a=1 (int)`, as deep in lists and objects
+    as needed. If they differ by spaces at their ends, or by a letter's encoding, they are written as Python's ASCII:
+    `a='e\u0301'` against `a='\xe9'`.
 
     Args:
         one: One output or list.
         other: The other.
-        nothing: How None is shown, and an empty list beside None or another list.
+        nothing: The text for None, and for an empty list beside None or another list.
     """
     if isinstance(one, list) or isinstance(other, list):
         ours, theirs = ([] if side is None else side if isinstance(side, list) else [side] for side in (one, other))

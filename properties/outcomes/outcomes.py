@@ -1,7 +1,7 @@
 """The outcome of a history on a witness, and the comparison of two outcomes.
 
-Outcomes are compared at the finer grain that both have, as ordered lists per key where both keep order: a map would
-hide duplicate and swapped tombstones.
+Outcomes are compared at the finest grain that both have, as ordered lists per key if both keep order: a map would hide
+duplicate and swapped tombstones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OutcomeStep: TypeAlias = tuple[int, Key | None, str]
 
 
 class Grain(IntEnum):
-    """The precision with which a witness says when something was emitted; a larger grain is coarser."""
+    """The precision of a witness's output times; a larger grain is coarser."""
 
     ARRIVAL = 0
     BATCH = 1
@@ -36,11 +36,11 @@ class Outcome:
 
     Attributes:
         history: The history's name.
-        grain: `ARRIVAL`: entries have arrival and batch; `BATCH`: the batch alone (arrival is -1); `END`: only the
+        grain: `ARRIVAL`: entries contain arrival and batch; `BATCH`: only the batch (arrival is -1); `END`: only the
             table is known, and `entries` is empty.
-        entries: The outputs, in order; a witness at batch grain keeps the order within a key only.
-        final: The table (of a stream: the bag) at the end; if there are entries, they fold to it.
-        knows_dropped: Whether dropped records are among the entries.
+        entries: The outputs, in order; at batch grain a witness only keeps the order within a key.
+        final: The final table (for a stream: the bag); if there are entries, they fold to it.
+        knows_dropped: Whether the entries include dropped records.
         is_stream: Whether the result is a stream, in which all results count, rather than a table.
     """
 
@@ -53,7 +53,7 @@ class Outcome:
 
     @property
     def result(self) -> FinalResult:
-        """Return the table at the end, or of a stream the bag of all its results."""
+        """Return the final table, or for a stream the bag of all its results."""
         if self.final is not None:
             return self.final
         outputs = [entry.output for entry in self.entries]
@@ -70,11 +70,11 @@ class Outcome:
         return cls(history, Grain.BATCH, played.entries, is_stream=played.definition.is_stream)
 
     def to_lines(self) -> list[dict[str, Any]]:
-        """Return the outcome as `streamproof run` prints it."""
+        """Return the outcome in the format of `streamproof run`."""
         return [_entry_line(self.history, self.grain, entry) for entry in self.entries]
 
     def table_lines(self) -> list[dict[str, Any]]:
-        """Return the result as `run --table` prints it: a table in key order, a bag by key, timestamp, value."""
+        """Return the result in the format of `run --table`: a table in key order, a bag by key, timestamp, value."""
         return [_change_fields(self.history, change) for _, changes in sorted_rows(self.result) for change in changes]
 
 
@@ -100,10 +100,11 @@ class Difference(NamedTuple):
     """A difference between two outcomes, of an operator or of a job.
 
     Attributes:
-        when: The batch or arrival, from 0; None: at the end.
-        expected: The expected outputs there; of a job's rows, which are in no order, those that were not emitted.
-        actual: The actual outputs there; of a job's rows those that were not expected.
-        key: Their key; None: of all keys.
+        when: The batch or arrival, from 0; None for the end.
+        expected: The expected outputs there; for a job's rows, which have no order, only the rows that were not
+            emitted.
+        actual: The actual outputs there; for a job's rows, only the rows that were not expected.
+        key: Their key; None for all keys.
         history: The history's name.
     """
 
@@ -117,14 +118,14 @@ class Difference(NamedTuple):
 def differences(left: Outcome, right: Outcome, unordered: bool = False, equality: Equality = EXACT) -> list[Difference]:
     """Return every key and step at which two outcomes differ.
 
-    At the end, tables (of streams: bags) are compared; otherwise the ordered list of changes of each key in each batch
-    (or arrival), and the dropped records, if both know them.
+    At grain `END`, tables (for streams: bags) are compared; otherwise the ordered changes of each key in each batch (or
+    arrival), and the dropped records, if both outcomes contain them.
 
     Args:
         left: One outcome.
         right: The other.
         unordered: Whether list values are compared without their order.
-        equality: When two values count as equal.
+        equality: The rules of equality.
     """
     if Grain.END in (left.grain, right.grain):
         ours, theirs = (canonical(outcome.result, unordered) for outcome in (left, right))
@@ -142,13 +143,13 @@ def differing_steps(
     theirs: Mapping[OutcomeStep, list[Any]],
     equality: Equality = EXACT,
 ) -> list[Difference]:
-    """Return the steps of a history at which two lists differ, in their order; none is an empty list.
+    """Return the steps of a history at which two lists differ, in order; a missing list counts as empty.
 
     Args:
         name: The history's name.
         ours: One side's outputs, by step.
         theirs: The other side's outputs, by step.
-        equality: When two values count as equal.
+        equality: The rules of equality.
     """
     steps = (
         step for step in ours.keys() | theirs.keys() if _differ(ours.get(step, []), theirs.get(step, []), equality)
@@ -160,24 +161,24 @@ def differing_steps(
 
 
 def _differ(ours: Sequence[Any], theirs: Sequence[Any], equality: Equality) -> bool:
-    """Return whether outputs at a step, their values typed, differ; `==` is the fast test that they don't."""
+    """Return whether typed outputs at a step differ; `==` is a fast test that they are equal."""
     return ours != theirs and (equality == EXACT or not equality.same(ours, theirs))
 
 
 def result_differences(
     name: str, when: int | None, left: FinalResult, right: FinalResult, equality: Equality = EXACT
 ) -> list[Difference]:
-    """Return every row on which two tables, or key on which two bags, differ.
+    """Return every row at which two tables, or every key at which two bags, differ.
 
     Args:
         name: The history's name.
-        when: The batch after which they are compared; None at the end.
+        when: The batch after which they are compared; None for the end.
         left: One result.
         right: The other.
-        equality: When two values count as equal.
+        equality: The rules of equality.
     """
     if left == right:
-        return []  # most are, and sorting a large table takes longer than everything else
+        return []  # most are equal, and sorting a large table takes longer than all other steps
     ours, theirs = dict(sorted_rows(left)), dict(sorted_rows(right))
     differing = [
         row for row in ours.keys() | theirs.keys() if _differ(ours.get(row, []), theirs.get(row, []), equality)
@@ -215,7 +216,7 @@ def untimed(result: FinalResult) -> FinalResult:
 
 
 def canonical(result: FinalResult, unordered: bool) -> FinalResult:
-    """Return the result with its list values sorted, where their order isn't fixed, and with typed truth values."""
+    """Return the result with its list values sorted, if their order isn't fixed, and with typed booleans."""
 
     def value_of(value: Any) -> Any:
         return typed(_sorted(value) if unordered else value)
@@ -240,20 +241,20 @@ def _steps(
                 output = output._replace(value=value)
             steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
         if by_arrival:
-            # If both know it, the order across keys is part of the answer too.
+            # If both outcomes contain it, the order across keys is compared too.
             steps[arrival, None, "order of keys"].append(output)
     return steps
 
 
 def are_same(one: Output | None, other: Output | None) -> bool:
-    """Return whether two outputs are equal, as `differences` compares them; None stands for no output."""
+    """Return whether two outputs are equal, as `differences` compares them; None represents no output."""
     if isinstance(one, Change) and isinstance(other, Change):
         return one._replace(value=typed(one.value)) == other._replace(value=typed(other.value))
     return one == other
 
 
 def _sorted(value: Any) -> Any:
-    """Return a value with the members of a list sorted, equal members together."""
+    """Return a value with the members of a list sorted, so that equal members are adjacent."""
     if not isinstance(value, list):
         return value
     return sorted(value, key=lambda member: json.dumps(_whole(member), sort_keys=True, default=repr))

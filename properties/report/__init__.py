@@ -1,1 +1,1 @@
-"""Recordings and reports: their text, their files."""
+"""Recordings and reports: their text and their files."""

@@ -1,8 +1,8 @@
 """The content of a report as plain data: counts and verdicts of laws, and counterexamples.
 
-It is made from the check of an operator, a user's job or a specification, and written as HTML, text, JSON, JUnit
-XML and SARIF. It has only counts of histories, except for counterexamples. Texts are as users wrote them: the writers
-escape them.
+It is created from the check of an operator, a user's job or a specification, and written as HTML, text, JSON, JUnit XML
+and SARIF. It contains only counts of histories, except for counterexamples. Texts are unescaped, as users wrote them;
+the writers escape them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ StepKind: TypeAlias = Literal["record", "tombstone", "advance", "delivery"]
 
 @dataclass(frozen=True)
 class DrawnArrival:
-    """An arrival of a history, as it is drawn.
+    """An arrival of a history, ready for drawing.
 
     Attributes:
         batch: Its batch, from 0.
         kind: A record, a table's tombstone, a clock advance, or a delivery of a message.
         text: The text beside it.
-        time: Its event time; None if it has no event time.
-        clock: The clock when it was judged; None if that isn't known.
+        time: Its event time; None without an event time.
+        clock: The clock when the arrival was judged; None if unknown.
         remark: The reason why it doesn't count, such as `dropped: late`; empty if it counts.
-        number: The arrival, from 0.
+        number: The arrival's number, from 0.
     """
 
     batch: int
@@ -48,17 +48,17 @@ class DrawnArrival:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A history, as it is drawn: event time against arrival.
+    """A history, ready for drawing: event time against arrival.
 
     Attributes:
         steps: The arrivals, in order.
         batches: The number of batches.
         clock: The name of the clock, such as `watermark`.
         last_clock: The clock at the end.
-        marked_batch: The batch in which the outcomes differ first; None: at the end.
-        marked_step: The arrival at which they differ first, if that is known.
+        marked_batch: The first batch with different outcomes; None for the end.
+        marked_step: The first arrival with different outcomes, if known.
         unit: The unit of times: milliseconds, or microseconds since 1970.
-        names: The name of each batch; empty: they are numbered from 0.
+        names: The name of each batch; if empty, batches are numbered from 0.
     """
 
     steps: Sequence[DrawnArrival]
@@ -77,12 +77,12 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Vote:
-    """The vote of a witness on a counterexample's history.
+    """A witness's vote on a counterexample's history.
 
     Attributes:
         witness: The witness.
         says: The vote in words, or the reason why the witness wasn't asked.
-        agrees: Whether it agrees with the expected outcome; None if it wasn't asked, or agrees with both.
+        agrees: Whether it agrees with the expected outcome; None if it wasn't asked, or disagrees with both outcomes.
     """
 
     witness: str
@@ -95,25 +95,25 @@ class Found:
     """A counterexample.
 
     Attributes:
-        subject: What was checked, such as `session_windows, on Spark`.
+        subject: The subject of the check, such as `session_windows, on Spark`.
         law: The broken law.
-        sentence: The reason in words: the law, where it fails, the expected and the actual outcome.
+        sentence: The reason in words: the law, the place of the violation, the expected and the actual outcome.
         expected_by: The witness with the expected outcome.
         actual_by: The witness with the actual outcome.
         where: The place of the first difference, such as `key a, batch 0`.
-        timeline: The history, as it is drawn.
+        timeline: The history, ready for drawing.
         compared: The expected and the actual outcome, side by side.
         votes: The vote of each witness.
-        history: The history as a file, whole.
-        original: The history that it is a variant of, as a file; empty if it isn't a variant.
+        history: The whole history as a file.
+        original: The original history of a variant, as a file; empty if it isn't a variant.
         test: The test to paste; empty if there is none.
-        unconfirmed: The reason why it isn't confirmed, if it isn't.
-        path: The path where it is saved; empty if it isn't.
-        seed: The seed that it was drawn from.
-        file: The job's file; empty if it isn't known.
-        line: The job's line in the file; None if it isn't known.
+        unconfirmed: The reason why it isn't confirmed, if so.
+        path: The path of the saved counterexample; empty if it isn't saved.
+        seed: The seed of the draw.
+        file: The job's file; empty if unknown.
+        line: The job's line in the file; None if unknown.
         arrivals: The lines of the history, as objects.
-        rows: The expected and the emitted rows, as a history file has them; empty for an operator.
+        rows: The expected and the emitted rows, as in a history file; empty for an operator.
     """
 
     subject: str
@@ -138,21 +138,21 @@ class Found:
 
     @property
     def first(self) -> ComparedLine | None:
-        """The first line that differs."""
+        """Return the first line that differs."""
         return next((line for line in self.compared if line.differ), None)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A behaviour that a model checker found, as a sequence chart.
+    """A behaviour found by a model checker, as a sequence chart.
 
     Attributes:
         subject: The model.
-        law: The property that is violated.
+        law: The violated property.
         sentence: The property's text.
-        svg: The chart, an SVG element whose texts are escaped.
-        steps: The behaviour as text, a line for each step and change.
-        is_expected: Whether the model should violate it.
+        svg: The chart, an SVG element with escaped texts.
+        steps: The behaviour as text, with a line for each step and change.
+        is_expected: Whether the model should violate the property.
     """
 
     subject: str
@@ -172,9 +172,9 @@ class Content:
         checks: The checks.
         found: The counterexamples.
         charts: The counterexamples of specifications.
-        versions: The versions that it depends on.
+        versions: The versions of the software involved.
         command: The command that repeats the checks; empty if there is none.
-        missing: The missing checks, and why, a sentence each; empty if everything was finished.
+        missing: The missing checks, with the reasons, one sentence each; empty if all checks were completed.
     """
 
     verdict: VerdictName
@@ -187,7 +187,7 @@ class Content:
 
     @property
     def counts(self) -> str:
-        """The number of checks with each verdict, in words."""
+        """Return the number of checks with each verdict, in words."""
         if len(self.checks) == 1:
             return "1 check"
         order: Sequence[VerdictName] = ("violated", "inconclusive", "conforms", "not checked")
@@ -197,7 +197,7 @@ class Content:
 
 
 def place_of(job: str) -> tuple[str, int | None]:
-    """Return the file and line in a job's name, such as `visits (jobs.py:9)`, or a script's path; else no file."""
+    """Return the file and line in a job's name, such as `visits (jobs.py:9)`, or a script's path; otherwise no file."""
     if (found := _LINE_OF_FILE.search(job)) is not None:
         return found[1], int(found[2])
     script = _SCRIPT.match(job)
@@ -211,14 +211,14 @@ def content_of(
     command: str = "",
     ended: str = "",
 ) -> Content:
-    """Return a report of checks, which conforms only if all of them do.
+    """Return a report of checks, which conforms only if all checks do.
 
     Args:
         checks: The checks.
         found: Their counterexamples.
         charts: The counterexamples of specifications.
         command: The command that repeats the checks; empty if there is none.
-        ended: Why the checks ended early, in words; empty if they didn't.
+        ended: The reason why the checks ended early, in words; empty if they didn't.
     """
     verdicts = {check.verdict for check in checks}
     verdict: VerdictName = "conforms" if verdicts == {"conforms"} else "inconclusive"

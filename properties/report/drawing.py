@@ -1,6 +1,6 @@
 """Draw a history as SVG: event time to the right, arrival downwards, with the clock, the cuts and dropped records.
 
-Shapes and texts tell the marks apart, without colour. A long history is drawn in part, with a note.
+Shapes and texts distinguish the marks without colour. Only parts of a long history are drawn, with a note.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .content import DrawnArrival, Timeline, Unit
 from .rendering import rendered
 
 MOST_LINES = 72
-"""The most lines that are drawn."""
+"""The largest number of drawn lines."""
 FIRST, AROUND, LAST = 26, 26, 10
-"""The lines of a longer history that are drawn from its beginning, around its first difference, and from its end."""
+"""The numbers of drawn lines of a longer history: from its beginning, around its first difference, from its end."""
 MOST_CHARACTERS = 30
-"""The most characters of a record beside its mark; the mark's title has all."""
+"""The largest number of characters of a record beside its mark; the mark's title contains the whole record."""
 LEFT, RIGHT, TOP = 132, 780, 46
 """The left and right end of the axis of event time, and its height, in pixels."""
 PLOT = RIGHT - LEFT - 190
@@ -30,7 +30,7 @@ ROW, CUT = 26, 24
 """The height of an arrival, and of a cut, in pixels."""
 CHARACTER = 7.0
 APART = 16
-"""The least distance of two times in pixels: if they would be closer, times are drawn in order and not to scale."""
+"""The smallest distance of two times in pixels; if they would be closer, times are drawn in order and not to scale."""
 
 
 @dataclass
@@ -49,11 +49,11 @@ class _Line:
 
 
 def drawn(timeline: Timeline, name: str, title: str) -> Markup:
-    """Return a history as an SVG element that needs no other element.
+    """Return a history as a self-contained SVG element.
 
     Args:
         timeline: The history.
-        name: The prefix of its ids, which no other element of the page has.
+        name: The prefix of its ids, unique in the page.
         title: Its title, for people who can't see it.
     """
     lines = _laid_out(timeline)
@@ -90,7 +90,7 @@ def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
         if line.left_out:
             said.append(f"{line.left_out:,} lines are not drawn")
         elif line.batch is not None:
-            differs = ", in which the outcomes differ first" if line.batch == timeline.marked_batch else ""
+            differs = ", where the outcomes first differ" if line.batch == timeline.marked_batch else ""
             said.append(f"{timeline.name_of(line.batch)}{differs}")
         elif line.step is not None:
             said.append(_in_words(line.step, timeline.unit))
@@ -114,7 +114,7 @@ def time_text(time: int, unit: Unit) -> str:
 
 
 def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:
-    """Return a text, or its beginning."""
+    """Return a text, shortened if it is long."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -162,7 +162,7 @@ def _times(timeline: Timeline, lines: Sequence[_Line]) -> list[int]:
 
 
 class _Scale:
-    """The position of a time: to scale if that can be read, otherwise one after the other."""
+    """Return the position of a time: to scale if that is readable, otherwise in order."""
 
     def __init__(self, times: Sequence[int], unit: Unit) -> None:
         self.times, self.unit = times, unit
@@ -176,7 +176,7 @@ class _Scale:
         self.at = to_scale if self.is_to_scale else in_order
 
     def ticks(self) -> list[dict[str, Any]]:
-        """Return the times whose texts don't overlap; the last time always."""
+        """Return the times whose texts don't overlap, always including the last time."""
         kept: list[dict[str, Any]] = []
         for time in reversed(self.times):
             text = time_text(time, self.unit)

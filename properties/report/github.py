@@ -1,4 +1,4 @@
-"""The output of a check on GitHub: a summary of the job, in Markdown, and an annotation for each broken law."""
+"""The output of a check on GitHub: a Markdown summary of the job, and an annotation for each violated law."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .drawing import shortened
 from .page import shown_lines
 
 MOST_FOUND = 10
-"""The most counterexamples in the summary, and the most annotations: GitHub shows ten of a step."""
+"""The largest number of counterexamples in the summary, and of annotations; GitHub shows ten per step."""
 MOST_LAWS = 400
-"""The most laws in the summary, which may have a megabyte."""
+"""The largest number of laws in the summary, which is limited to a megabyte."""
 _MARKDOWN = re.compile(r"[^\w \-.,;:()/+='∅≠✓✗…?]")
 
 
 def announce(content: Content, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Append to the summary of the job, if GitHub runs it, and return the annotations to print.
+    """Append to the job's summary, if GitHub runs it, and return the annotations to print.
 
     Args:
         content: The report.
         environment: The environment variables.
 
     Raises:
-        OSError: The file of the summary can't be written.
+        OSError: The file of the summary isn't writable.
     """
     path = environment.get("GITHUB_STEP_SUMMARY")
     if path:
@@ -61,7 +61,7 @@ def _command(kind: str, message: str, title: str, path: str, line: int | None = 
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """Escape a text as GitHub demands it: percent signs first, then ends of lines, and in properties `:` and `,`."""
+    """Escape a text as GitHub requires: percent signs first, then line breaks, and in properties `:` and `,`."""
     shown = visible(shortened(text, 2000), lines=True)
     for character in f"%\r\n{more}":
         shown = shown.replace(character, f"%{ord(character):02X}")
@@ -100,5 +100,5 @@ def _shown(found: Found) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line in which nothing is markup of Markdown or HTML."""
+    """Return a text on one line without any Markdown or HTML markup."""
     return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", visible(shortened(text, 1000)))

@@ -12,13 +12,13 @@ from .drawing import shortened
 from .rendering import safe
 
 MOST_CHARACTERS = 20_000
-"""The most characters of a counterexample that are written."""
+"""The largest number of characters of a counterexample."""
 
 
 def junit(content: Content) -> str:
     """Return a report as JUnit XML.
 
-    A violated law fails, an inconclusive or missing law is an error, a law that isn't checked is skipped.
+    A violated law is a failure, an inconclusive or missing law an error, and an unchecked law is skipped.
     """
     xml = JUnitXml("streamproof")
     for check in content.checks:

@@ -1,4 +1,4 @@
-"""The results of mutation testing: the worth of each law, mutants that are killed too rarely, sizes after shrinking."""
+"""The results of mutation testing: the value of each law, rarely killed mutants, sizes after shrinking."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ..laws.unique_kills import why
 from ..registration.registration import Options, Registration, registration_of
 
 DEFAULT_HISTORIES = 2000  # for a check
-MIN_KILLING = 10  # the least histories of a check that should kill a mutant
-MIN_IN_COMMON = 3  # options common to fewer histories show nothing
+MIN_KILLING = 10  # the smallest number of histories in a check that should kill a mutant
+MIN_IN_COMMON = 3  # options shared by fewer histories prove nothing
 MAX_MUTANTS_NAMED, MAX_OPTIONS_NAMED = 3, 2
 
 
 class Worth(NamedTuple):
-    """The worth of a law: what it adds to the others.
+    """The value of a law: its contribution beyond the other laws.
 
     Attributes:
         law: Its name.
         kills: The number of mutants that it kills.
         alone: The names of mutants that no other law kills.
-        why: These mutants, or the reason why the law is asked without any.
+        why: These mutants, or the reason why the law is checked without any.
     """
 
     law: str
@@ -69,7 +69,7 @@ def _judging(kills: Sequence[Kill]) -> list[str]:
 
 
 class Rare(NamedTuple):
-    """A mutant that a check would kill in few histories.
+    """A mutant that a check would kill in too few histories.
 
     Attributes:
         kill: Its result.
@@ -77,7 +77,7 @@ class Rare(NamedTuple):
         histories: The number of killing histories in a check of the default size.
         of: The number of histories that such a check draws for the operator.
         needed: The number of histories of a check in which enough histories kill it.
-        options: The seldom drawn values of options that all killing histories have.
+        options: The rare option values that all killing histories share.
     """
 
     kill: Kill
@@ -88,7 +88,7 @@ class Rare(NamedTuple):
     options: list[str]
 
     def __str__(self) -> str:
-        """Return it as a line of a report, with the remedy."""
+        """Return the mutant as a line of a report, with the remedy."""
         shown, drawn = len(self.kill.shown[self.law]), self.kill.drawn
         in_check = f"{self.histories:.0f} of {self.of:,}" if self.histories >= 1 else f"less than 1 of {self.of:,}"
         here = "" if (shown, drawn) == (round(self.histories), self.of) else f", {shown:,} of {drawn:,} here"
@@ -102,8 +102,8 @@ class Rare(NamedTuple):
 def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
     """Return the mutants that a check of the default size would kill in too few histories.
 
-    The number is estimated from the share of drawn histories that broke a law. If a check asks a law about a smaller
-    part of them than mutation testing does, that part counts.
+    The estimate uses the share of drawn histories that violated a law. If a check judges a law on a smaller share of
+    them than mutation testing does, that share counts.
 
     Args:
         kills: The results of an operator's mutants.
@@ -130,7 +130,7 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
 
 
 def asked_by_check(law: Law) -> Fraction:
-    """Return the share of mutation testing's histories about which a check of the same size asks a law."""
+    """Return the share of mutation testing's histories on which a check of the same size judges a law."""
     if isinstance(law, RerunLaw):
         return Fraction(1, PART)
     if isinstance(law, VariantLaw):
@@ -150,7 +150,7 @@ def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int]
 
 
 def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
-    """Return a check's number of histories, to two digits, that draws `drawn` histories that might kill a mutant."""
+    """Return the number of histories, to two digits, of a check that draws `drawn` possible killers of a mutant."""
     asked = drawn
     while drawn_by(asked) < drawn:
         asked += max(1, asked // 10)
@@ -159,7 +159,7 @@ def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
 
 
 def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[str]:
-    """Return the values of options that all histories that broke a law have, but few definitions."""
+    """Return the option values that all histories with a violation share, but few definitions have."""
     registration, shown = registration_of(kill.mutant.operator), kill.shown[law]
     if len(shown) < MIN_IN_COMMON:
         return []
@@ -171,13 +171,13 @@ def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[s
 
 
 def _values(registration: Registration, options: Options) -> set[str]:
-    """Return the goals that values of options meet, defaults included; no pairs of values."""
+    """Return the goals that option values meet, including defaults, without pairs of values."""
     goals = met_by(registration, options)
     return {goal for goal in goals if " with " not in goal and not goal.endswith(" left out")}
 
 
 def survivors(kills: Sequence[Kill]) -> list[str]:
-    """Return a line for each mutant that survived: the number of histories, the remedy, and the laws not asked."""
+    """Return a line for each surviving mutant: the number of histories, the remedy, and the laws not checked."""
     return [_survived(kill) for kill in kills if not kill.killed]
 
 
@@ -187,17 +187,18 @@ def _survived(kill: Kill) -> str:
     reasons = "".join(f"; {mutant.operator} isn't asked {law}: {reason}" for law, reason in unasked.items())
     if not kill.drawn:
         return f"survived: {mutant.name}: no history was judged{reasons}"
-    # By the rule of three: 1 time in 20, this many histories miss a bug that shows in a larger share.
+    # By the rule of three: with probability 0.05, this many histories miss a bug that a larger share of histories
+    # shows.
     share = max(1, kill.drawn // 3)
     histories = max(DEFAULT_HISTORIES, 10 * kill.drawn)
     return (
-        f"survived: {mutant.name} (0 of {kill.drawn:,}): it shows in less than one of {share:,} histories, if in any: "
+        f"survived: {mutant.name} (0 of {kill.drawn:,}): less than one of {share:,} histories shows it, if any: "
         f"mutants {mutant.operator} {mutant.name} --histories {histories:,} would look further{reasons}"
     )
 
 
 def shrunk_sentence(kills: Sequence[Kill]) -> str | None:
-    """Return a sentence on the length of the shrunk histories; None if nothing was shrunk."""
+    """Return a sentence on the length of the shrunk histories; None if no history was shrunk."""
     sizes = [(len(one.records), len(trimmed(one).batches)) for kill in kills if (one := kill.shrunk) is not None]
     if not sizes:
         return None

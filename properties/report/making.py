@@ -1,4 +1,4 @@
-"""Make the content of a report of checks: of operators' references, of operators on Spark, and of users' jobs."""
+"""Create the content of a report of checks: of operators' references, of operators on Spark, and of users' jobs."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
 JobOutcome: TypeAlias = JobReport | CheckFailed | StreamproofError | NotFinished
-"""The values that checks of jobs return, such as `check_job`, or raise; or a check that isn't finished."""
+"""The values that checks of jobs, such as `check_job`, return or raise; or an unfinished check."""
 ASKED = ("reference", "duckdb", "protocol")
-"""The witnesses that are asked while a report is written; any other witness costs a JVM."""
+"""The witnesses that are asked while a report is written; all other witnesses need a JVM."""
 NAMES = {"the reference": "reference", "Spark": "spark", "Spark's own operator": "spark-native", "DuckDB": "duckdb"}
-"""The names of witnesses in counterexamples, where the command line has another name."""
+"""The names of witnesses in counterexamples that differ from those on the command line."""
 
 
 @checked
 def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> Path:
-    """Write the outcomes of checks of jobs as a report: a page that stands alone, text, JSON, JUnit XML and SARIF.
+    """Write the outcomes of checks of jobs as a report: a self-contained page, text, JSON, JUnit XML and SARIF.
 
     Args:
-        folder: The folder to write into; a report that is there is replaced.
-        outcomes: What `check_job`, `invariants`, `upgrade` and `replay` returned, or the `Violated`,
-            `UpgradeRefused`, `Inconclusive`, `BadInput` or other `StreamproofError` that they raised.
-        ended: The reason that the checks ended early, in words; empty if they didn't.
+        folder: The folder to write to; an existing report is replaced.
+        outcomes: The results of `check_job`, `invariants`, `upgrade` and `replay`, or the `Violated`, `UpgradeRefused`,
+            `Inconclusive`, `BadInput` or other `StreamproofError` that they raised.
+        ended: The reason why the checks ended early, in words; empty if they didn't.
 
     Returns:
         The path of the page.
 
     Raises:
-        BadInput: The folder can't be written, or an outcome is none of these.
+        BadInput: The folder isn't writable, or an outcome has another type.
     """
     path = folder_at(folder)
     require_folder(path)
@@ -59,20 +59,20 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
 
 
 def the_rest(ended: str) -> list[JobOutcome]:
-    """Return the outcome of the checks that were not reached: none where nothing ended the others, in words, early."""
+    """Return the outcome of unreached checks, for a reason in words; nothing without a reason."""
     return [NotFinished("the rest", ended)] if ended else []
 
 
 def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: str = "") -> Content:
-    """Make the content of a report from the outcomes of checks.
+    """Create the content of a report from the outcomes of checks.
 
     Args:
-        outcomes: The reports of the gate, whole or as far as they came; what checks of jobs returned, or raised.
-        command: The command that runs the same checks again.
-        ended: The reason that the gate ended early, in words; empty if it didn't.
+        outcomes: The reports of the gate, complete or partial; the results or errors of checks of jobs.
+        command: The command that repeats the checks.
+        ended: The reason why the gate ended early, in words; empty if it didn't.
 
     Raises:
-        BadInput: An outcome is none of these.
+        BadInput: An outcome has another type.
     """
     checks, found = [], []
     for outcome in outcomes:
@@ -81,7 +81,7 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
         check = getattr(outcome, "checked", None)
         if not isinstance(check, Checked):
             kind = type(outcome).__name__
-            raise BadInput(f"a {kind} is no outcome of a job's check: give what check_job returned or raised")
+            raise BadInput(f"a {kind} isn't an outcome of a job's check: give the result or the error of check_job")
         checks.append(check)
         name = check.name
         if isinstance(outcome, Report):
@@ -99,13 +99,13 @@ def counterexample_found(
     path: str = "",
     ask: bool = True,
 ) -> Found:
-    """Return a counterexample as a report shows it.
+    """Return a counterexample in the form of the report.
 
     Args:
         counterexample: The counterexample.
         subject: The subject of the check.
-        path: The path where it is saved; empty if it isn't.
-        ask: Whether witnesses that took no part are asked for their answers.
+        path: The path of the saved counterexample; empty if it isn't saved.
+        ask: Whether to ask the uninvolved witnesses for their results.
     """
     (expected_by, expected), (actual_by, actual) = counterexample.expected, counterexample.actual
     first, history = counterexample.difference, counterexample.history_text
@@ -132,7 +132,7 @@ def counterexample_found(
             arrivals=_arrivals(history),
             rows=[replace(one, row=json_row(one.row)) for one in counterexample.rows],
         )
-    # For a variant, the original's outcome may be expected, which has other arrivals.
+    # For a variant, the original's outcome may be expected, with other arrivals.
     of_history = expected if expected_by == REFERENCE and counterexample.original is None else None
     by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
@@ -157,7 +157,7 @@ def counterexample_found(
 
 
 def _arrivals(history: str) -> list[dict[str, Any]]:
-    """Return the lines of a history file, behind its header."""
+    """Return the lines of a history file after its header."""
     return [json.loads(line) for line in history.splitlines()[1:]]
 
 
@@ -166,7 +166,7 @@ def _sides(expected_by: str, actual_by: str) -> list[Vote]:
 
 
 def _rows_compared(counterexample: Counterexample[JobHistory]) -> list[ComparedLine]:
-    """Return the rows of each batch: those on both sides, then those on one side, beside each other."""
+    """Return the rows of each batch, side by side: first the rows on both sides, then the rows on one side."""
     compared: list[ComparedLine] = []
     for when, group in groupby(counterexample.rows, lambda row: row.when):
         rows = [(row.side, shown_row(row.row)) for row in group]
@@ -179,19 +179,19 @@ def _rows_compared(counterexample: Counterexample[JobHistory]) -> list[ComparedL
 
 
 def _votes(counterexample: Counterexample[History], ask: bool) -> list[Vote]:
-    """Return the votes of the witnesses that took no part; those that need no JVM are asked now, if any is."""
+    """Return the votes of the uninvolved witnesses; witnesses without a JVM are asked now, if any are."""
     (expected_by, expected), (actual_by, actual) = counterexample.expected, counterexample.actual
     taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
-    # A broker plays only one operator, and its output is a matter of chance.
+    # A broker plays only one operator, and its output is random.
     taken |= {"kafka-broker", *(["spark"] if "the job" in taken else [])}
     said = []
     for name in WITNESSES:
         if name in taken:
             continue
         if name not in ASKED:
-            said.append(Vote(name, f"not asked: `streamproof run history.jsonl --on {name}` does", None))
+            said.append(Vote(name, f"not asked: run `streamproof run history.jsonl --on {name}`", None))
         elif not ask:
-            said.append(Vote(name, "not asked: the check was ended", None))
+            said.append(Vote(name, "not asked: the check ended early", None))
         else:
             said.append(_vote(name, counterexample.history, expected, actual))
     return said
@@ -210,8 +210,8 @@ def _vote(name: str, history: History, expected: Outcome, actual: Outcome) -> Vo
         return Vote(name, f"not asked: {error.message}", None)
     agrees = [not differences(one, answer) for one in (expected, actual)]
     if all(agrees):
-        at_end = ": it knows the result at the end alone, and that is equal" if answer.grain is Grain.END else ""
-        return Vote(name, f"says the same as both{at_end}", None)
+        at_end = ": it only reports the final result, which is equal" if answer.grain is Grain.END else ""
+        return Vote(name, f"agrees with both{at_end}", None)
     if agrees[0]:
         return Vote(name, "says what is expected", True)
     return Vote(name, "says what came" if agrees[1] else "agrees with neither side", False)

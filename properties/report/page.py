@@ -1,4 +1,4 @@
-"""Write a report as a page of HTML that needs no other file, and as text."""
+"""Write a report as a self-contained page of HTML, and as text."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .drawing import drawn, shortened, time_text
 from .rendering import rendered, safe
 
 MOST_DRAWN = 40
-"""The most counterexamples that the page draws, and the most charts."""
+"""The largest number of counterexamples on the page, and of charts."""
 MOST_GOALS = 100
-"""The most unmet coverage goals that the page names."""
+"""The largest number of unmet coverage goals on the page."""
 MOST_LINES = 120
-"""The most lines of a file that are shown."""
+"""The largest number of shown lines of a file."""
 MOST_COMPARED = 60
-"""The most lines of a counterexample's comparison that are shown."""
+"""The largest number of shown lines of a counterexample's comparison."""
 MOST_RECORDS = 4
-"""The most records that are named above a drawing."""
+"""The largest number of records above a drawing."""
 MOST_CHARACTERS = 2000
-"""The most characters of a line that are shown."""
+"""The largest number of shown characters of a line."""
 
 
 def html(content: Content) -> str:
-    """Return a report as a page of HTML, without a reference to any other file."""
+    """Return a report as a page of HTML, without references to other files."""
     return rendered(
         "report.html.jinja",
         content=content,
@@ -80,7 +80,7 @@ def _found_as_text(found: Found) -> list[str]:
 
 
 def shown_lines(lines: Sequence[ComparedLine]) -> tuple[int, Sequence[ComparedLine], int]:
-    """Return the lines to show, around the first difference, and the numbers of lines left out before and after."""
+    """Return the lines to show, around the first difference, and the numbers of omitted lines before and after."""
     first = next((number for number, line in enumerate(lines) if line.differ), 0)
     start = max(0, min(first - MOST_COMPARED // 2, len(lines) - MOST_COMPARED))
     shown = lines[start : start + MOST_COMPARED]
@@ -100,10 +100,10 @@ def records_of(found: Found) -> str:
 
 
 def _files(found: Found) -> list[tuple[str, str]]:
-    """Return the files of a counterexample, long ones in part."""
+    """Return the files of a counterexample; only parts of long files."""
     files = [
         ("The history, as a file", found.history),
-        ("The history that it is a variant of", found.original),
+        ("The original history of this variant", found.original),
         ("The test to paste", found.test),
     ]
     return [(label, _in_part(file)) for label, file in files if file]
@@ -112,6 +112,6 @@ def _files(found: Found) -> list[tuple[str, str]]:
 def _in_part(file: str) -> str:
     lines = [shortened(line, MOST_CHARACTERS) for line in file.splitlines()]
     if len(lines) > MOST_LINES:
-        left_out = f"… {len(lines) - MOST_LINES:,} more lines: report.json has them all"
+        left_out = f"… {len(lines) - MOST_LINES:,} more lines: report.json contains all lines"
         lines = [*lines[: MOST_LINES * 3 // 4], left_out, *lines[-MOST_LINES // 4 :]]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""Recorded answers of a witness to histories, in files, and their comparison with a witness of today.
+"""Recorded answers of a witness to histories, in files, and their comparison with a witness's answers today.
 
-So the reference is checked against the real Kafka Streams where Kafka can't run, and a user's witness against its past.
-A file is JSON Lines, one an operator and definition; each line holds a history file's text, the witness, its grain, the
-seed that the history was drawn from, and the answer as `streamproof run` prints it.
+So the reference is checked against the real Kafka Streams on machines without Kafka, and a user's witness against its
+earlier answers. A file is JSON Lines, one line per operator and definition. Each line contains a history file's text,
+the witness, its grain, the seed of the history, and the answer in the format of `streamproof run`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ..system.files import write_whole
 from ..witnesses.by_name import WITNESSES
 from ..witnesses.kafka.divergences import explained
 
-LARGEST_MB = 1024  # of a recording, each MB 2^20 bytes
-ARRIVALS = 12  # of a recorded history: enough for every coverage goal, and a file that a person can read
+LARGEST_MB = 1024  # of a recording, in MB of 2^20 bytes
+ARRIVALS = 12  # of a recorded history: enough for every coverage goal, and still readable for people
 
 
 @dataclass
@@ -38,7 +38,7 @@ class ComparedRecording:
     Attributes:
         histories: The number of compared histories.
         mismatches: The histories with differences, with today's outcome and the recorded outcome.
-        divergences: The number of histories whose difference is explained by each named divergence of Kafka Streams.
+        divergences: The number of histories that each named divergence of Kafka Streams explains.
     """
 
     histories: int = 0
@@ -47,14 +47,14 @@ class ComparedRecording:
 
 
 def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[History], str | None]) -> dict[str, Any]:
-    """Draw histories that a witness doesn't refuse, by the name of their definition: `count` in all, evenly.
+    """Draw histories that a witness accepts, by the name of their definition: `count` in total, evenly distributed.
 
     Args:
         operator: The operator's name.
-        count: The least number of histories; fewer if too many are refused.
+        count: The smallest number of histories; fewer if too many are refused.
         seed: The seed of the draws.
         clock: `batch`, or `stream_time`.
-        refused: Takes a history; returns the reason why the witness can't answer it, or None.
+        refused: A function from a history to the reason why the witness refuses it, or None.
     """
     found: dict[str, list[History]] = {}
     for name, options in registration_of(operator).profiles.items():
@@ -68,20 +68,20 @@ def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[H
 
 
 def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome], seed: int | None = None) -> str:
-    """Return answers as a recording's text.
+    """Return answers as the text of a recording.
 
     Args:
         on: The name of the witness.
         histories: The histories.
-        outcomes: The outcome of each.
-        seed: The seed of the histories; None if that isn't known.
+        outcomes: The outcome of each history.
+        seed: The seed of the histories; None if unknown.
     """
     lines = []
     for history, outcome in zip(histories, outcomes, strict=True):
         lines_of = outcome.table_lines() if outcome.grain is Grain.END else outcome.to_lines()
         answer = [{name: value for name, value in line.items() if name != "history"} for line in lines_of]
         for line, entry in zip(answer, outcome.entries, strict=False):
-            line.setdefault("key", entry.output.key)  # a dropped record's, which `run` doesn't print by arrival
+            line.setdefault("key", entry.output.key)  # a dropped record's value, which `run` doesn't print by arrival
         content = {"name": history.name, "on": on, "grain": outcome.grain.name.lower(), "history": history.to_text()}
         of_seed = {} if seed is None else {"seed": seed}
         lines.append(json.dumps({**content, **of_seed, "answer": answer}, ensure_ascii=False) + "\n")
@@ -89,10 +89,10 @@ def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome]
 
 
 def record(path: Path, text: str) -> None:
-    """Write a recording's text into a file, whole or not at all; an existing file is replaced.
+    """Write a recording's text to a file, completely or not at all; an existing file is replaced.
 
     Raises:
-        BadInput: The file can't be written.
+        BadInput: The file isn't writable.
     """
     try:
         write_whole(path, text)
@@ -101,14 +101,14 @@ def record(path: Path, text: str) -> None:
 
 
 def refuse_others(recordings: Mapping[Path, str], seed: int) -> list[Path]:
-    """Refuse to replace other files by recordings, and return the paths that have the same recording already.
+    """Refuse to replace different files by recordings, and return the paths that already contain the same recording.
 
     Args:
         recordings: The recordings' texts, by path.
         seed: The seed of their histories.
 
     Raises:
-        BadInput: A file exists at a path and differs; the message names the file, its seed and the remedy.
+        BadInput: A different file exists at a path; the message names the file, its seed and the remedy.
     """
     same = []
     for path, text in recordings.items():
@@ -122,14 +122,15 @@ def refuse_others(recordings: Mapping[Path, str], seed: int) -> list[Path]:
             same.append(path)
             continue
         raise BadInput(
-            f"{path}: holds {_named(path)}, which differs from that with seed {seed}: choose another folder, or "
+            f"{path}: contains {_named(path)}, which differs from the recording with seed {seed}: choose another "
+            "folder, or "
             "replace it with --force"
         )
     return same
 
 
 def _without_seed(text: str) -> str:
-    """Return the text as an earlier version wrote it."""
+    """Return the text in the form of an earlier version."""
     contents = [json.loads(line) for line in text.split("\n") if line]
     for content in contents:
         content.pop("seed", None)
@@ -141,27 +142,27 @@ def _named(path: Path) -> str:
     try:
         content = next(_lines(path))[1]
     except (BadInput, StopIteration):
-        return "something that is no recording"
+        return "other content than a recording"
     seed = f"seed {content['seed']}" if content.get("seed") is not None else "an unknown seed"
     return f"a recording on {content.get('on')} with {seed}"
 
 
 def recorded(path: Path) -> Iterator[tuple[str, History, Outcome]]:
-    """Read the answers of a file: the witness, the history, and the witness's answer.
+    """Read the answers in a file: the witness, the history, and the witness's answer.
 
     Raises:
-        BadInput: The file can't be read, or a line isn't a recording's; the message names the file, the line and the
-            remedy.
+        BadInput: The file is unreadable, or a line isn't part of a recording; the message names the file, the line and
+            the remedy.
     """
     try:
         for number, content in _lines(path):
             yield _Recorded(f"{path}: line {number}", content).read()
     except BadInput as error:
-        raise BadInput(f"{error}; or record it anew with `streamproof regress record`") from None
+        raise BadInput(f"{error}; or record it again with `streamproof regress record`") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a recording, with the numbers of their lines."""
+    """Yield the objects of a recording, with their line numbers."""
     content = read_content(path, LARGEST_MB)
     if not content.strip():
         raise BadInput(f"{path}: line 1: empty: name a recording")
@@ -211,7 +212,7 @@ class _Recorded:
             changes = [output for output in outputs if isinstance(output, Change)]
             table = {(change.key, change.window): (change.value, change.timestamp) for change in changes}
             if not is_stream and len(table) < len(changes):
-                self.fail("the answer has two rows of one key and window: a table has one")
+                self.fail("the answer contains two rows of one key and window: a table contains one")
             return Outcome(history.name, grain, final=changes if is_stream else table, is_stream=is_stream)
         knows = any(isinstance(output, Dropped) for output in outputs) or on == "reference"
         arrivals = sum(not isinstance(line, Cut) for line in history.lines)
@@ -220,7 +221,9 @@ class _Recorded:
         for index, (line, output) in enumerate(zip(lines, outputs, strict=True)):
             number = self.field(line, when, int, where=f"answer {index}: ")
             if not 0 <= number < max(1, limit):
-                self.fail(f"answer {index}: {when} {number} of a history that has {limit}, counted from 0: count again")
+                self.fail(
+                    f"answer {index}: {when} {number} of a history with {limit}, counted from 0: correct the number"
+                )
             entries.append(Entry(number if when == "arrival" else -1, number if when == "batch" else -1, output))
         return Outcome(history.name, grain, entries, knows_dropped=knows, is_stream=is_stream)
 
@@ -244,12 +247,12 @@ class _Recorded:
         return Change(key, window, line["value"], self.field(line, "timestamp", int, where=where))
 
     def field(self, content: dict[str, Any], name: str, *kinds: type, where: str = "") -> Any:
-        """Return a field that has one of the given types."""
+        """Return a field with one of the given types."""
         if name not in content:
             self.fail(f"{where}without {name!r}: add it")
         if not any(_is(content[name], kind) for kind in kinds):
             wanted = " or ".join(_KINDS[kind] for kind in kinds)
-            self.fail(f"{where}the {name} {content[name]!r:.40} is not {wanted}: write it as one")
+            self.fail(f"{where}the {name} {content[name]!r:.40} is not {wanted}: correct its type")
         return content[name]
 
 
@@ -266,7 +269,7 @@ def compare_recorded(
         BadInput: A file isn't a recording, or the witness refuses a history.
     """
     comparison = ComparedRecording()
-    for of_file in [list(recorded(path)) for path in paths]:  # all are read before a witness is asked
+    for of_file in [list(recorded(path)) for path in paths]:  # all files are read before a witness is asked
         answers = evaluate([history for _, history, _ in of_file])
         for (on, history, before), now in zip(of_file, answers, strict=True):
             comparison.histories += 1

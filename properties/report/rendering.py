@@ -16,7 +16,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def safe(text: str) -> str:
-    r"""Return a text with control characters, escape sequences and characters that XML forbids shown, as `\x1b`."""
+    r"""Return a text with control characters, escape sequences and characters that XML forbids escaped, as `\x1b`."""
     return _NOT_XML.sub("\ufffd", visible(text, lines=True))
 
 
@@ -25,7 +25,7 @@ def rendered(template: str, **names: Any) -> str:
 
     Args:
         template: The template's file.
-        names: The values of its names.
+        names: The values of the template's names.
     """
     return _environment().get_template(template).render(**names)
 

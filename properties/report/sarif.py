@@ -1,4 +1,4 @@
-"""Write a report as SARIF 2.1.0, for code hosts: a rule for each law that fails, a result for each failure."""
+"""Write a report as SARIF 2.1.0, for code hosts: a rule for each violated law, a result for each violation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .rendering import safe
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST_CHARACTERS = 2_000
-"""The most characters of a message."""
+"""The largest number of characters of a message."""
 LEVELS = {"violated": "error", "inconclusive": "warning"}
 _Object: TypeAlias = dict[str, Any]
 
 
 def sarif(content: Content) -> str:
-    """Return a report as SARIF: a violated law is an error, an inconclusive one a warning, at the job's line."""
+    """Return a report as SARIF: a violated law is an error, an inconclusive law a warning, at the job's line."""
     failed = [(check, law) for check in content.checks for law in check.laws if law.verdict in LEVELS]
     rules = list(dict.fromkeys(_id(law.law) for _, law in failed))
     says = {_id(law.law): law.says for _, law in failed}
@@ -57,7 +57,7 @@ def _results(check: Checked, law: LawCount, content: Content, rules: list[str]) 
 
 
 def _place(found: Found, file: str, line: int | None) -> tuple[str, int | None]:
-    """Return the file and line of a counterexample's job; of an operator, its saved history."""
+    """Return the file and line of a counterexample's job; for an operator, its saved history."""
     if found.file or file:
         return (found.file, found.line) if found.file else (file, line)
     return (f"{found.path}/history.jsonl" if found.path else ""), None
@@ -71,7 +71,7 @@ def _result(law: LawCount, rules: list[str], text: str, file: str, line: int | N
         "level": LEVELS[law.verdict],
         "message": {"text": _message(text)},
     }
-    if file and not PurePath(file).is_absolute():  # a code host knows the files of its repository alone
+    if file and not PurePath(file).is_absolute():  # a code host only knows the files of its repository
         uri = quote(safe(PurePath(file).as_posix()))
         region = {"startLine": line or 1}
         result["locations"] = [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}]

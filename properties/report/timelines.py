@@ -1,4 +1,4 @@
-"""Histories as they are drawn: arrivals and their times, the clock, dropped records, and the first difference."""
+"""Histories, ready for drawing: arrivals and their times, the clock, dropped records, and the first difference."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..outcomes.outcomes import Grain, Outcome
 from .content import DrawnArrival, StepKind, Timeline
 
 MOST_LINES = 200
-"""The most lines of a history about which a witness is asked for a report: DuckDB takes seconds for more."""
+"""The largest number of lines of a history for which a report asks a witness; DuckDB needs seconds for more."""
 
 
 def timeline_of(history: History, when: int | None, by_arrival: bool, expected: Outcome | None = None) -> Timeline:
-    """Return a history as it is drawn.
+    """Return a history, ready for drawing.
 
     Args:
         history: The history.
-        when: The batch, or arrival, at which the outcomes differ first; None: at the end.
-        by_arrival: Whether that is an arrival.
-        expected: The expected outcome, by arrival, which shows dropped records. Without it, the reference is asked.
+        when: The first batch, or arrival, with different outcomes; None for the end.
+        by_arrival: Whether `at` is an arrival.
+        expected: The expected outcome, by arrival, which contains dropped records. Without it, the reference is asked.
     """
     dropped = {
         arrival: f"dropped: {output.reason}"
@@ -57,11 +57,11 @@ def timeline_of(history: History, when: int | None, by_arrival: bool, expected: 
 
 
 def _by_arrival(history: History, expected: Outcome | None) -> Sequence[Entry]:
-    """Return the reference's outcome of a history by arrival, if it is known or quickly found."""
+    """Return the reference's outcome of a history by arrival, if it is known or can be computed quickly."""
     if expected is not None and expected.grain is Grain.ARRIVAL and expected.knows_dropped:
         return expected.entries
     if len(history.lines) <= MOST_LINES:
-        with suppress(StreamproofError):  # a refused history is drawn without
+        with suppress(StreamproofError):  # a refused history is drawn without it
             return play(history).entries
     return ()
 
@@ -90,7 +90,7 @@ def _drawn(line: Line) -> tuple[StepKind, str]:
 
 
 def timeline_of_job(counterexample: Counterexample[JobHistory]) -> Timeline:
-    """Return a job's history as it is drawn: with the watermarks if known, otherwise the event time reached."""
+    """Return a job's history, ready for drawing: with the watermarks, or else the largest event time so far."""
     watermarks, history = counterexample.watermarks, counterexample.history
     sources = {source.name: source for source in counterexample.sources}
     steps: list[DrawnArrival] = []

@@ -1,4 +1,4 @@
-"""Write a report into a folder, as HTML, text, JSON, JUnit XML and SARIF; each file whole or not at all."""
+"""Write a report to a folder, as HTML, text, JSON, JUnit XML and SARIF; each file completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 class ReportFormat(NamedTuple):
-    """How a file of a report is written.
+    """The way of writing a file of a report.
 
     Attributes:
         text: Returns the text of the file.
@@ -34,12 +34,12 @@ class ReportFormat(NamedTuple):
 
 
 def to_json(content: Content) -> str:
-    """Return a report as JSON in ASCII, without the drawings, which can be made from the histories."""
+    """Return a report as JSON in ASCII, without the drawings, which the histories determine."""
     plain: dict[str, Any] = msgspec.to_builtins(content)
     for found in plain["found"]:
         del found["timeline"]
         for line in found["compared"]:
-            del line["key"]  # the format has no key
+            del line["key"]  # the format contains no key
     return json.dumps({"streamproof_report": FORMAT, **plain}, indent=1, allow_nan=False).replace("{\n ", "{", 1) + "\n"
 
 
@@ -50,14 +50,14 @@ FORMATS = {
     "junit.xml": ReportFormat(junit, '<testsuites name="streamproof"'),
     "report.sarif": ReportFormat(sarif, '"name": "streamproof"'),
 }
-"""The files of a report by their names: a further format is a line here."""
+"""The files of a report by name; a new format is one more line."""
 
 
 def write_content(folder: Path, content: Content) -> Path:
-    """Write a report into a folder, replacing an earlier report, and return the path of its page.
+    """Write a report to a folder, replacing an earlier report, and return the path of its page.
 
     Raises:
-        BadInput: The folder can't be written.
+        BadInput: The folder isn't writable.
     """
     files = {name: format.text(content) for name, format in FORMATS.items()}
     try:
@@ -65,21 +65,19 @@ def write_content(folder: Path, content: Content) -> Path:
             write_whole(folder / name, file)
     except OSError as error:
         raise BadInput(
-            f"the report can't be written into {folder} ({error.strerror}): name a folder that can be written"
+            f"the report can't be written into {folder} ({error.strerror}): name a writable folder"
         ) from None
     return folder / "report.html"
 
 
 def require_folder(folder: Path) -> None:
-    """Refuse a folder in which a report can't be written, or would replace a file that streamproof didn't make.
+    """Refuse a folder that isn't writable, or where a report would replace a foreign file.
 
     Raises:
-        BadInput: The path isn't a folder, can't be written, or has another file with a report's name.
+        BadInput: The path isn't a folder, isn't writable, or contains another file with a report's name.
     """
     if folder.exists() and not folder.is_dir():
-        raise BadInput(
-            f"the report can't be written into {folder}, which is no folder: name a folder that can be written"
-        )
+        raise BadInput(f"the report can't be written into {folder}, which isn't a folder: name a writable folder")
     for path in (folder / name for name in FORMATS):
         try:
             require_replaceable(path, OutputKind("a report", path.suffix, _is_ours), force=False)

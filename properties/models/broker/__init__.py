@@ -1,1 +1,1 @@
-"""Races of the foreign-key join on a Kafka broker: histories are played, and stale results counted and shrunk."""
+"""Races of the foreign-key join on a Kafka broker: play histories, and count and shrink stale results."""

@@ -1,4 +1,4 @@
-"""Judge whether the table that a history left on a broker is the join of its tables, and if not, how it is stale."""
+"""Judge whether a history's table on a broker is the join of its tables, and if not, how it is stale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ....specs.races import meant, values_of
 ValueByKey: TypeAlias = Mapping[Key, Value]
 """A table: the value of each key."""
 
-STANDS, MISSES, OUTDATED = "a row stands that should be gone", "a row is missing", "a row has an old value"
+STANDS, MISSES, OUTDATED = "a row remains that should be deleted", "a row is missing", "a row has an old value"
 KINDS = (STANDS, MISSES, OUTDATED)
 
 
@@ -24,7 +24,7 @@ class Stale:
 
     Attributes:
         history: The history.
-        kinds: The ways in which it differs, of `KINDS`.
+        kinds: The kinds of differences, of `KINDS`.
         expected: The join of its tables.
         actual: The folded output topic.
     """
@@ -36,17 +36,17 @@ class Stale:
 
 
 def expected(history: History) -> ValueByKey:
-    """Return the join of the two tables that a history's records fold to, by the meaning of the reference."""
+    """Return the join of the two tables of a history's records, by the reference's meaning."""
     return {str(key): value for key, value in values_of(meant(history)).items()}
 
 
 def judged(history: History, actual: ValueByKey, wanted: ValueByKey | None = None) -> Stale | None:
-    """Return how a result is stale; None if it is right.
+    """Return the kind of staleness of a result; None if the result is right.
 
     Args:
         history: The history.
         actual: The actual table.
-        wanted: The expected table, if that is known already.
+        wanted: The expected table, if already known.
     """
     wanted = expected(history) if wanted is None else wanted
     if wanted == actual:
@@ -60,7 +60,7 @@ def judged(history: History, actual: ValueByKey, wanted: ValueByKey | None = Non
 
 
 def counted(stale: Iterable[Stale]) -> Counter[str]:
-    """Count the histories that are stale in each way."""
+    """Count the stale histories of each kind."""
     return Counter(kind for one in stale for kind in one.kinds)
 
 

@@ -1,7 +1,7 @@
-"""The histories that are played on a broker: the races of KIP-213 by name, drawn histories, or a user's own.
+"""The histories to play on a broker: the races of KIP-213 by name, drawn histories, or a user's own histories.
 
-A race is played without its deliveries, because nobody controls when a message arrives on a broker. At a cut,
-everything before it has been processed.
+A race is played without its deliveries, because the arrival of messages on a broker can't be controlled. At a cut, all
+records before it have been processed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ...witnesses.kafka_broker.application import INNER
 from ...witnesses.kafka_broker.witness import options_of, refusal
 
 DRAWN = "drawn"
-"""The name of histories that are drawn at random."""
+"""The name of randomly drawn histories."""
 ARRIVALS = 12
-"""The number of records of a drawn history; the second half comes once the first half has been processed."""
+"""The number of records of a drawn history; the second half is sent once the first half has been processed."""
 
 
 @dataclass(frozen=True)
 class PlayedHistories:
-    """The histories that are played under one name.
+    """The histories to play under one name.
 
     Attributes:
-        name: The race's, `drawn`, or a file's.
+        name: The name of the race or the file, or `drawn`.
         histories: The histories.
     """
 
@@ -39,16 +39,16 @@ class PlayedHistories:
 
 
 def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[PlayedHistories]:
-    """Return the histories to play; without names every race of the join. A left join has the races of both joins.
+    """Return the histories to play; without names, every race of the join. A left join plays the races of both joins.
 
     Args:
-        names: Races, `drawn`, and paths of history files.
-        count: The number of histories for each name: a race or a file is repeated, `drawn` draws that many.
+        names: The names of races, `drawn`, and paths of history files.
+        count: The number of histories for each name: a race or a file is repeated, `drawn` draws this many.
         join: One of `JOINS`.
         seed: The seed of drawn histories.
 
     Raises:
-        BadInput: A name is unknown, or a file's history can't be played on a broker; the message has the remedy.
+        BadInput: A name is unknown, or a file's history can't be played on a broker; the message contains the remedy.
     """
     found = [_chosen(name, count, join, seed) for name in names or of_join(join)]
     repeated = [one.name for index, one in enumerate(found) if one.name in [other.name for other in found[:index]]]
@@ -56,8 +56,7 @@ def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Playe
         raise BadInput(f"{repeated[0]} is named twice: name it once, and give the number of plays with --histories")
     if len(fields := {str(one.histories[0].options["foreign_key"]) for one in found}) > 1:
         raise BadInput(
-            f"the histories name their right rows in different fields ({', '.join(sorted(fields))}): play them one "
-            "after another"
+            f"the histories name their right rows in different fields ({', '.join(sorted(fields))}): play them apart"
         )
     return found
 
@@ -82,7 +81,7 @@ def _chosen(name: str, count: int, join: str, seed: int) -> PlayedHistories:
 
 
 def race(name: str, join: str) -> History:
-    """Return the history of a race: the rows shown before it, a cut, and the changes."""
+    """Return the history of a race: the rows before it, a cut, and the changes."""
     shown = sum(isinstance(line, Record) for line in lines_of(RACES[name].setup))
     records = RACES[name].history().records
     return History(OPERATOR, options_of(join), (*records[:shown], CUT, *records[shown:]), name=name)
@@ -95,7 +94,7 @@ def changes_of(name: str) -> str:
 
 
 def drawn(count: int, join: str, seed: int) -> list[History]:
-    """Draw histories: the first half of each is processed before the second half comes."""
+    """Draw histories: the first half of each is processed before the second half is sent."""
     settings = HistorySettings(OPERATOR, options_of(join), (30,), ARRIVALS, keys=("a", "b"))
     histories = []
     for history in draw_histories(settings, count, random.Random(f"{seed} broker").getrandbits(32)):

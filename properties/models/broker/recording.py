@@ -1,4 +1,4 @@
-"""The records that a run on a broker leaves in its topics, as a trace for TLC (`specs/traces.py`).
+"""The records of a run in a broker's topics, as a trace for TLC (`specs/traces.py`).
 
 Source: `SubscriptionWrapperSerde` and `SubscriptionResponseWrapperSerde` of Kafka Streams 4.3.1.
 """
@@ -18,7 +18,7 @@ from ...witnesses.kafka_broker.application import INNER, INNER_BY_LEFT, LEFT, Ap
 from ...witnesses.kafka_broker.clients import Received
 
 PROTOCOLS = {INNER: "kafka 4.3", LEFT: "kafka 4.3", INNER_BY_LEFT: "kafka 4.3 answer"}
-"""The specification's names for the instructions of each join; `OLDER` are for releases up to 3.9.0, and 4.0.0."""
+"""The specification's names for the instructions of each join; `OLDER` is for releases up to 3.9.0, and 4.0.0."""
 OLDER = "kafka 3.9"
 _VERSION = 0x7F
 _PARTITION_BYTES = 4
@@ -29,23 +29,24 @@ def require_recordable(settings: Settings) -> None:
     """Refuse settings under which the topics don't show the order of messages, or every output.
 
     Raises:
-        BadInput: The settings can't be recorded; the message has the remedy.
+        BadInput: The settings can't be recorded; the message contains the remedy.
     """
     if settings.partitions != 1:
         raise BadInput("a run is recorded from topics with one partition, which keep the order: use --partitions 1")
     if settings.join == INNER_BY_LEFT and asks_as_3_9_0(version_in_use()):
         raise BadInput(
-            "of releases up to 3.9.0, and 4.0.0, nothing specifies inner-by-left: record inner or left, or a later one"
+            "no specification covers inner-by-left in releases up to 3.9.0, and 4.0.0: record inner or left, or a "
+            "later release"
         )
     if settings.cache_bytes:
         raise BadInput("a cache emits only the last of several results, but a trace needs all: use --cache-bytes 0")
 
 
 def recorded(application: Application) -> JoinTrace:
-    """Return the trace of an application's topics, once it is quiet.
+    """Return the trace of an application's topics, once no message waits.
 
     Args:
-        application: The application; its topics have one partition, and nothing was removed from them.
+        application: The application; its topics have one partition, and contain all their messages.
     """
     clients, settings = application.clients, application.settings
     internal = clients.topics(f"{application.name}-")
@@ -72,7 +73,7 @@ def recorded(application: Application) -> JoinTrace:
 
 
 def _hashes(left: Sequence[Received], hash128: Callable[[bytes], Sequence[int]]) -> dict[bytes | None, Value]:
-    """Return the left value of each hash of a value's bytes."""
+    """Return the left value for each hash of a value's bytes."""
     texts = {record.value for record in left if record.value is not None}
     found: dict[bytes | None, Value] = {None: None}
     for text in texts:
@@ -105,7 +106,7 @@ def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> TraceE
 
 
 def _response(record: Received, hashed: dict[bytes | None, Value]) -> TraceEvent:
-    """Read a response; it doesn't name its right key."""
+    """Read a response, which doesn't contain its right key."""
     assert record.value is not None
     digest, value = response_of(record.value)
     of = hashed.get(digest, UNKNOWN)

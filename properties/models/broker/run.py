@@ -1,4 +1,4 @@
-"""A run on a broker: play histories, count the stale results, and see whether they stay stale."""
+"""A run on a broker: play histories, count the stale results, and check whether they stay stale."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SayStep = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RacePlan:
-    """How histories are played, and the steps afterwards, in this order, that show whether stale results stay.
+    """How to play histories, and the later steps, in order, that show whether stale results stay.
 
     Attributes:
-        settings: How the application runs.
-        pauses: The bounds of the pauses before each change.
+        settings: The settings of the application.
+        pauses: The range of the pauses before each change.
         seed: The seed of the pauses.
-        wait_seconds: The time to wait (s); 0 for none.
+        wait_seconds: The time to wait (s); 0 for no wait.
         restart: Whether the application is restarted.
-        wipe: Whether its state is removed and restored.
-        record: Whether its topics are read as a trace, before these steps.
+        wipe: Whether its state is deleted and restored.
+        record: Whether its topics are read as a trace before these steps.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -48,13 +48,13 @@ class RacePlan:
 
 @dataclass
 class RaceAnswer:
-    """The result of the histories that were played under one name.
+    """The result of the histories under one name.
 
     Attributes:
         played: The histories.
         stale: The histories that ended stale.
         after: The number of stale histories after each further step, by its name.
-        shrunk: The smallest stale history of each kind, shrunk; empty for races, which are small.
+        shrunk: The smallest stale history of each kind, shrunk; empty for races, which are already small.
     """
 
     played: PlayedHistories
@@ -64,11 +64,11 @@ class RaceAnswer:
 
     @property
     def smallest(self) -> dict[str, Stale]:
-        """The stale history with the fewest records, for each kind."""
+        """Return the stale history with the fewest records, for each kind."""
         return {**smallest(self.stale), **{kind: one.stale for kind, one in self.shrunk.items()}}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as JSON has it."""
+        """Return the result as JSON."""
         kinds = counted(self.stale)
         return {
             "race": self.played.name,
@@ -90,8 +90,8 @@ class RacesPlayed:
     Attributes:
         answers: The results, in the order of the names.
         timing: The times of the histories.
-        seconds: The time of the whole run until the results were judged, starting and stopping included.
-        trace: The records in its topics, if that was asked for.
+        seconds: The time of the whole run until the results were judged, including start and stop.
+        trace: The records in its topics, if requested.
     """
 
     answers: list[RaceAnswer]
@@ -101,16 +101,16 @@ class RacesPlayed:
 
     @property
     def verdict(self) -> str:
-        """`violated` if a result is stale, otherwise `conforms`."""
+        """Return `violated` if a result is stale, otherwise `conforms`."""
         return "violated" if any(answer.stale for answer in self.answers) else "conforms"
 
     @property
     def histories(self) -> int:
-        """The number of histories that were played."""
+        """Return the number of played histories."""
         return sum(len(answer.played.histories) for answer in self.answers)
 
     def to_json(self, plan: RacePlan) -> dict[str, Any]:
-        """Return the report as JSON has it."""
+        """Return the report as JSON."""
         return {
             "verdict": self.verdict,
             "kafka_version": version_in_use(),
@@ -126,22 +126,22 @@ class RacesPlayed:
 
 
 def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | None, progress: SayStep) -> RacesPlayed:
-    """Play histories at once, each under its own keys, and judge their results.
+    """Play histories concurrently, each under its own keys, and judge their results.
 
     Args:
-        played: The histories, the same number under each name.
-        plan: How they are played.
-        cluster: A cluster that runs already; None for a broker of this process's own.
+        played: The histories, equally many under each name.
+        plan: The settings of the run.
+        cluster: A running cluster; None for a broker started by this process.
         progress: Called with each step.
 
     Raises:
-        MissingTool: Jars can't be fetched, or there is no Java.
-        StreamproofError: The broker or the application doesn't start, fails in the middle, or refuses a record; or the
-            records aren't all processed.
+        MissingTool: Jars can't be downloaded, or there is no Java.
+        StreamproofError: The broker or the application doesn't start, fails, or refuses a record; or some records
+            aren't processed.
     """
     began = time.monotonic()
     turns = zip(*(one.histories for one in played), strict=True)
-    # In turns, so that every race has records that are sent late or while the JVM is still cold.
+    # In turns, so that every race includes late records and a cold JVM.
     histories = [history for turn in turns for history in turn]
     with clients_of(cluster, progress) as clients:
         progress("starting Kafka Streams")
@@ -164,7 +164,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
             unused = len(histories)
 
             def ask(further: Sequence[History]) -> list[Stale | None]:
-                """Play further histories, under keys that weren't used yet, and judge them."""
+                """Play further histories, under unused keys, and judge them."""
                 nonlocal unused
                 first, unused = unused, unused + len(further)
                 play(application, further, plan.pauses, plan.seed, first=first)
@@ -189,7 +189,7 @@ def _steps(application: Application, plan: RacePlan) -> list[tuple[str, Callable
 
 
 def _judged(application: Application, histories: Sequence[History], first: int = 0) -> list[Stale | None]:
-    # A race is one history, many times.
+    # A race is one history, repeated.
     wanted = {key: expected(history) for key, history in {id(one): one for one in histories}.items()}
     found = tables(application.output(), histories, first)
     return [

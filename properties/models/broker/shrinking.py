@@ -1,7 +1,7 @@
-"""Shrink a stale history: lines are left out one after another, as long as it still ends stale at times.
+"""Shrink a stale history: remove lines one by one, as long as it still ends stale sometimes.
 
-Each smaller history is played many times at once, because on a broker nothing is stale for certain. An accepted history
-did end stale, so chance can at most leave a history longer than necessary.
+Each smaller history is played many times concurrently, because staleness on a broker is random. An accepted history did
+end stale, so chance can only leave a history longer than necessary.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ....reference.core.history import History
 from .judging import Stale
 
 REPEATS = 20
-"""The number of times that each smaller history is played."""
+"""The number of repetitions of each smaller history."""
 MOST_LINES = 40
-"""The most lines of a history that is shrunk: a longer history would be too much to play."""
+"""The largest number of lines of a history to shrink; a longer history would cost too many plays."""
 
 Ask = Callable[[Sequence[History]], Sequence[Stale | None]]
 """Plays histories, and judges each: None if the result is right."""
@@ -23,11 +23,11 @@ Ask = Callable[[Sequence[History]], Sequence[Stale | None]]
 
 @dataclass(frozen=True)
 class Shrunk:
-    """A stale history from which no line could be left out.
+    """A stale history from which no line could be removed.
 
     Attributes:
         stale: The history, with its result.
-        times: How many times of `REPEATS` it was stale again in the same way.
+        times: The number of times, of `REPEATS`, that it was stale again in the same way.
     """
 
     stale: Stale
@@ -35,7 +35,7 @@ class Shrunk:
 
 
 def shrink(stale: Stale, kind: str, ask: Ask) -> Shrunk:
-    """Leave lines out of a stale history while it is stale in a way, of `judging.KINDS`."""
+    """Remove lines from a stale history while it is stale in the same way, of `judging.KINDS`."""
     while True:
         candidates = [stale.history, *shorter(stale.history)]
         found = ask([history for history in candidates for _ in range(REPEATS)])
@@ -50,7 +50,7 @@ def shrink(stale: Stale, kind: str, ask: Ask) -> Shrunk:
 
 
 def shorter(history: History) -> Iterator[History]:
-    """Yield the histories with one line less, equal histories once."""
+    """Yield the histories without one line, equal histories once."""
     seen = set()
     for index in range(len(history.lines) if len(history.lines) <= MOST_LINES else 0):
         smaller = history.with_lines((*history.lines[:index], *history.lines[index + 1 :]))

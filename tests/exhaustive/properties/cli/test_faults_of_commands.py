@@ -110,7 +110,7 @@ FAULTS = [
     Fault(
         "data is gzipped under another name",
         (*COMPARE, "data.csv"),
-        "error: data.csv: a gzip file, and by its name .csv: give its name the ending .csv.gz",
+        "error: data.csv: a gzip file, and by its name .csv: rename it with the extension .csv.gz",
         given={"data.csv": gzip.compress(b"k,t\na,1\n")},
     ),
     Fault(

@@ -86,7 +86,7 @@ def test_every_race_of_left_changes_ends_stale_in_nine_of_ten_histories_the_othe
         on_two_topics = "R " in changes_of(race["race"])
         assert race["stale"] >= (1 if on_two_topics else 270), race
         assert race["after"] == {"after a restart": race["stale"], "after wiping the state": race["stale"]}
-        assert race["kinds"] == {"a row stands that should be gone": race["stale"]}
+        assert race["kinds"] == {"a row remains that should be deleted": race["stale"]}
     assert not processes_left(running.mark)
     assert running.folders_left() == []
 

@@ -189,7 +189,7 @@ def test_an_option_that_all_killing_histories_have_and_few_definitions_is_named(
 
 def test_a_survivor_is_named_with_what_its_survival_shows_and_the_remedy() -> None:
     (line,) = survivors([killed("merges_one", "changelog", 300, []), killed("gap_exclusive", "labels", 9, [history()])])
-    assert line.startswith("survived: merges_one (0 of 300): it shows in less than one of 100 histories, if in any: ")
+    assert line.startswith("survived: merges_one (0 of 300): less than one of 100 histories shows it, if any: ")
     assert "mutants session_windows merges_one --histories 3,000 would look further" in line
     assert "session_windows isn't asked schedules: its registration has no protocol" in line
 

@@ -448,7 +448,7 @@ def test_compare_conforms_where_the_witnesses_agree(compare: Command) -> None:
 def test_compare_is_inconclusive_with_one_witness(compare: Command) -> None:
     said = compare(*ON[:2])
     assert said.code == 2
-    assert "inconclusive: One witness alone" in said.out
+    assert "inconclusive: A comparison needs two" in said.out
 
 
 def test_compare_is_violated_where_they_differ(compare: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -479,7 +479,7 @@ def test_compare_takes_names_that_look_like_markup(compare: Command, events: Pat
             ("--aggregate", "sum", "--value", "s"),
             ("sum can't take a value column of type string: cast it to a number",),
         ),
-        (("--aggregate", "sum"), ("sum needs values, and there are none: name a value column",)),
+        (("--aggregate", "sum"), ("sum needs values, but there are none: name a value column",)),
     ],
 )
 def test_compare_refuses_what_it_cannot_use(compare: Command, arguments: Sequence[str], parts: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ HISTORY = '{"operator": "table_table_join", "options": {}}\n{"input": "left", "k
 ANSWER = {"arrival": 0, "key": "a", "value": [1, None], "timestamp": 0}
 RECORDED = {"name": "h0", "on": "reference", "grain": "arrival", "history": HISTORY, "seed": 0, "answer": []}
 GOOD = json.dumps(RECORDED) + "\n"
-ANEW = "; or record it anew with `streamproof regress record`"
+ANEW = "; or record it again with `streamproof regress record`"
 
 
 def line(**changed: Any) -> str:
@@ -87,7 +87,9 @@ FAULTS = [
         line(grain="end", answer=[{"key": "a", "dropped": "late"}]),
         "answer 0: a dropped record in a result: .*",
     ),
-    damaged("a table with two rows of a key", line(grain="end", answer=[ANSWER] * 2), "the answer has two rows of .*"),
+    damaged(
+        "a table with two rows of a key", line(grain="end", answer=[ANSWER] * 2), "the answer contains two rows of .*"
+    ),
     Fault(
         "a folder that is called like a recording",
         ("regress", "check", "."),
@@ -108,14 +110,14 @@ FAULTS = [
     Fault(
         "a recording where another is",
         ("regress", "record", "there", "table_table_join", "--histories", "3", "--seed", "2"),
-        r"error: there/table_table_join-left\.jsonl: holds a recording on kafka with seed 1, which differs from that "
+        r"error: there/table_table_join-left\.jsonl: contains a recording on kafka with seed 1, which differs from the "
         "with seed 2: choose another folder, or replace it with --force",
         given={"there/table_table_join-left.jsonl": line(on="kafka", seed=1)},
     ),
     Fault(
         "a recording where a file of the user's is",
         ("regress", "record", ".", "table_table_join", "--histories", "3"),
-        r"error: table_table_join-outer\.jsonl: holds something that is no recording, .* --force",
+        r"error: table_table_join-outer\.jsonl: contains other content than a recording,  .* --force",
         given={"table_table_join-outer.jsonl": "mine"},
     ),
 ]

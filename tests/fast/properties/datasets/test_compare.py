@@ -142,9 +142,9 @@ def test_sums_of_floats_that_differ_by_rounding_alone_agree_at_the_end():
     ("rows", "witnesses", "why"),
     [
         ([], [REFERENCE, DUCKDB], "mine has no rows."),
-        ([(None, 5)], [REFERENCE, DUCKDB], "No session came out, so nothing was compared."),
-        ([("a", 5)], [REFERENCE], "One witness alone compares with nothing: name two."),
-        ([("a", 5)], [REFERENCE, REFERENCE], "One witness alone compares with nothing: name two."),
+        ([(None, 5)], [REFERENCE, DUCKDB], "No witness emitted a session, so nothing was compared."),
+        ([("a", 5)], [REFERENCE], "A comparison needs two witnesses: name two."),
+        ([("a", 5)], [REFERENCE, REFERENCE], "A comparison needs two witnesses: name two."),
     ],
 )
 def test_nothing_to_compare_is_inconclusive(rows, witnesses, why):

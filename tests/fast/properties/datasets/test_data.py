@@ -186,7 +186,7 @@ LOADED: dict[str, tuple[list[dict[str, Any]], list[str | None], dict[str, int]]]
     "without a timestamp, left out, and the first five listed": (
         [{"k": "a", "t": None if index % 2 else index} for index in range(14)],
         ["a"] * 7,
-        {"without timestamp, left out (row 2, 4, 6, 8, 10, …)": 7},
+        {"without timestamp, skipped (row 2, 4, 6, 8, 10, …)": 7},
     ),
     "without a number for their order, at the end": (
         [{"k": "first", "t": 9, "o": 1}, {"k": "last", "t": 0, "o": None}, {"k": "second", "t": 9, "o": 2}],
@@ -331,7 +331,7 @@ def valued(values: pa.Array, keys: list[str | None] | None = None) -> DataSet:
         (LIST, pa.array([[1]]), "list can't take a value column of type list"),
         (SUM, pa.array([1, None]), r"sum can't take missing values \(1 rows\)"),
         (SUM, pa.array([1.0, float("nan")]), r"sum can't take NaN or infinity \(1 rows\)"),
-        (LIST, pa.nulls(2, pa.int64()), "list needs values, and there are none: name a value column"),
+        (LIST, pa.nulls(2, pa.int64()), "list needs values, but there are none: name a value column"),
     ],
 )
 def test_values_that_the_aggregate_cannot_take_are_refused(aggregate, values, message):

@@ -145,7 +145,7 @@ def test_each_witness_has_a_vote() -> None:
     assert votes["Spark"].agrees is False
     assert votes["duckdb"].says == "says what is expected"
     assert votes["protocol"].says.startswith("not asked: ")
-    assert votes["kafka"].says == "not asked: `streamproof run history.jsonl --on kafka` does"
+    assert votes["kafka"].says == "not asked: run `streamproof run history.jsonl --on kafka`"
 
 
 def test_no_witness_is_asked_where_the_check_was_ended() -> None:
@@ -179,7 +179,7 @@ def test_the_json_has_the_whole_counterexample_and_the_page_a_part_of_a_long_one
     assert len(written) < 300_000
     assert "more lines, not drawn" in written
     assert "late or dropped record" in written
-    assert "more lines: report.json has them all" in written
+    assert "more lines: report.json contains all lines" in written
     (one,) = json.loads(to_json(said))["found"]
     assert parse_history(one["history"]) == history
     assert {*one["compared"][0]} == {"when", "expected", "actual", "differ"}
@@ -322,7 +322,7 @@ def test_a_file_that_is_not_a_report_is_not_replaced(tmp_path: Path, name: str) 
 
 def test_a_folder_that_is_none_or_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="which is no folder: name a folder that can be written"):
+    with pytest.raises(BadInput, match="which isn't a folder: name a writable folder"):
         require_folder(tmp_path / "file")
     with pytest.raises(BadInput, match="can't be written"):
         require_folder(tmp_path / "file" / "below")

@@ -128,9 +128,9 @@ def test_checks_that_were_ended_do_not_conform() -> None:
 
 
 def test_what_is_no_outcome_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="a type is no outcome of a job's check"):
+    with pytest.raises(BadInput, match="a type isn't an outcome of a job's check"):
         write_report(tmp_path, JobReport)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="a str is no outcome of a job's check"):
+    with pytest.raises(BadInput, match="a str isn't an outcome of a job's check"):
         write_report(tmp_path, "x")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
