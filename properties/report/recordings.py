@@ -122,7 +122,7 @@ def refuse_others(recordings: Mapping[Path, str], seed: int) -> list[Path]:
             same.append(path)
             continue
         raise BadInput(
-            f"{path}: contains {_named(path)}, which differs from the recording with seed {seed}: choose another "
+            f"{path}: contains {_named(path)}, not the recording with seed {seed}: choose another "
             "folder, or "
             "replace it with --force"
         )

@@ -64,7 +64,7 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             lambda: logics_in({"__name__": "mutants", "one": Mutant, "other": Mutant}, Logic),
             ValueError,
-            "mutants has a mutant under two names",
+            "mutants contains a mutant under two names",
         ),
     ],
 )

@@ -301,7 +301,7 @@ def test_a_recording_with_another_seed_replaces_none_unless_it_is_forced(command
     (tmp_path / "table_table_join-inner.jsonl").unlink()
     del before["table_table_join-inner.jsonl"]
     other, after = record("--seed", 2)
-    refused(other, f"{tmp_path}/table_table_join-left.jsonl: holds a recording on reference with seed 1", "--force")
+    refused(other, f"{tmp_path}/table_table_join-left.jsonl: contains a recording on reference with seed 1", "--force")
     assert after == before, "not even the one that would have been new is written"
     again, whole = record("--seed", 1)
     assert (again.code, again.err.count("recorded before"), len(whole)) == (0, 2, 3)

@@ -75,12 +75,12 @@ FAULTS = [
     damaged("an answer with a window that ends first", answer(window=[9, 1]), r"answer 0: the window \[9, 1\] is.*"),
     damaged("an answer with a timestamp of text", answer(timestamp="0"), "answer 0: the timestamp '0' is not a .*"),
     damaged("a truth value for an arrival", answer(arrival=True), "answer 0: the arrival True is not a whole .*"),
-    damaged("a negative arrival", answer(arrival=-1), "answer 0: arrival -1 of a history that has 1, .*"),
-    damaged("an arrival beyond the history", answer(arrival=1), "answer 0: arrival 1 of a history that has 1, .*"),
+    damaged("a negative arrival", answer(arrival=-1), "answer 0: arrival -1 of a history with 1, .*"),
+    damaged("an arrival beyond the history", answer(arrival=1), "answer 0: arrival 1 of a history with 1, .*"),
     damaged(
         "a batch beyond the history",
         line(grain="batch", answer=[{**ANSWER, "batch": 1}]),
-        "answer 0: batch 1 of a history that has 1, .*",
+        "answer 0: batch 1 of a history with 1, .*",
     ),
     damaged(
         "a dropped record at the end",
@@ -110,14 +110,14 @@ FAULTS = [
     Fault(
         "a recording where another is",
         ("regress", "record", "there", "table_table_join", "--histories", "3", "--seed", "2"),
-        r"error: there/table_table_join-left\.jsonl: contains a recording on kafka with seed 1, which differs from the "
-        "with seed 2: choose another folder, or replace it with --force",
+        r"error: there/table_table_join-left\.jsonl: contains a recording on kafka with seed 1, not the "
+        "recording with seed 2: choose another folder, or replace it with --force",
         given={"there/table_table_join-left.jsonl": line(on="kafka", seed=1)},
     ),
     Fault(
         "a recording where a file of the user's is",
         ("regress", "record", ".", "table_table_join", "--histories", "3"),
-        r"error: table_table_join-outer\.jsonl: contains other content than a recording,  .* --force",
+        r"error: table_table_join-outer\.jsonl: contains other content than a recording, .* --force",
         given={"table_table_join-outer.jsonl": "mine"},
     ),
 ]

@@ -336,7 +336,7 @@ def test_before_4_3_an_inner_join_that_answers_every_change_cannot_be_recorded(m
     require_recordable(Settings(join=INNER_BY_LEFT))
     monkeypatch.setenv("STREAMPROOF_KAFKA_VERSION", "4.0.0")
     require_recordable(Settings())
-    with pytest.raises(BadInput, match="record inner or left, or a later one"):
+    with pytest.raises(BadInput, match="record inner or left, or a later release"):
         require_recordable(Settings(join=INNER_BY_LEFT))
 
 
