@@ -226,14 +226,18 @@ WHERE op <> 'D' AND NOT EXISTS (SELECT 1 FROM customers WHERE {SAME})
 """
 
 
+def stage(database: sqlite3.Connection, rows: list[tuple[str, int, str, str]]) -> None:
+    # A query dies after each line of `write`, and each death costs a restart: so these are one line of it.
+    database.executescript(STAGE)
+    database.executemany("INSERT INTO batch VALUES (?, ?, ?, ?)", rows)
+    database.execute(CHANGES)
+
+
 def in_two_steps(begin: str, commit: str) -> Sink:
     """Close the versions that a batch ends, then insert the new ones; events that the table knows are left out."""
 
     def write(database: sqlite3.Connection, batch: DataFrame) -> None:
-        rows = tuples(batch)
-        database.executescript(STAGE)
-        database.executemany("INSERT INTO batch VALUES (?, ?, ?, ?)", rows)
-        database.execute(CHANGES)
+        stage(database, tuples(batch))
         database.execute(begin)
         database.execute(CLOSE)
         database.execute(INSERT)

@@ -40,7 +40,7 @@ def plays() -> list[Play]:
     small, _, standing, *_, by_clock = pools
     found = [Play(one) for pool in (small, standing, by_clock) for sample in pool for one in sample.histories]
     tables = [one for one in found if not one.definition.is_stream]
-    assert len({one.history.operator for one in tables}) == 7
+    assert len({one.history.operator for one in tables}) == 9
     return tables
 
 
@@ -95,4 +95,6 @@ def test_a_fold_that_takes_the_first_change_or_no_notice_of_windows_is_caught(
         return last_changes(frame.withColumn("window", F.lit(None).cast(frame.schema["window"].dataType)), keys)
 
     assert wrong(spark, plays, changelog, first) == {one.history.operator for one in plays}
-    assert wrong(spark, plays, changelog, without_windows) == {"session_windows", "window_aggregate", "windowed_table"}
+    assert wrong(spark, plays, changelog, without_windows) == {
+        *("scd2", "session_windows", "window_aggregate", "windowed_table")
+    }
