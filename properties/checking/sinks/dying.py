@@ -24,6 +24,7 @@ from .sinks import sink_named
 def start_all(told: Path) -> None:
     """Start the queries, say so, and wait; a query that ends leaves a file that says why."""
     from ...system.visible import first_line
+    from ...witnesses.spark.failures import QueryFailed, reported_failures
     from ...witnesses.spark.session import spark_session
     from .playing import FaultedQuery
 
@@ -36,7 +37,10 @@ def start_all(told: Path) -> None:
     def watch(query: Any, marker: str) -> None:
         why = ""
         try:
-            query.awaitTermination()
+            with reported_failures():
+                query.awaitTermination()
+        except QueryFailed as failed:
+            why = failed.cause
         except Exception as error:
             why = first_line(error)
         Path(f"{marker}.ended").write_text(why)

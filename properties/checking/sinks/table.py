@@ -50,11 +50,10 @@ class PlayedFault:
 
     @property
     def verdicts(self) -> tuple[SinkVerdict, ...]:
-        """The verdicts, the worst first."""
+        """The verdicts, the worst first; a refusal that came too late to keep the rows is none."""
         if self.unmet:
             return ("not played",)
-        refused: list[SinkVerdict] = ["refused"] if self.refusals else []
-        return (*(one for one in BAD if one in self.counts), *refused) or ("kept",)
+        return tuple(one for one in BAD if one in self.counts) or ("refused" if self.refusals else "kept",)
 
     def with_other(self, other: PlayedFault) -> PlayedFault:
         """Return the worst of both, for a fault that is played at several places."""
@@ -118,8 +117,8 @@ class Cell:
 
     @property
     def differs(self) -> bool:
-        """Whether both ways were played and have other verdicts."""
-        return len({way.verdicts for way in self.ways.values()}) > 1
+        """Whether both ways were played, and do other harm to the rows."""
+        return len({frozenset(way.counts) for way in self.ways.values()}) > 1
 
     @property
     def cause(self) -> tuple[str, str]:

@@ -231,11 +231,13 @@ def test_the_table_of_kafkas_releases_says_what_is_known_of_each() -> None:
         assert wrong == {version: is_in(race, version) for version in RELEASES}, name
 
 
-def test_the_table_of_benchmarks_is_that_of_the_figures_that_are_kept() -> None:
-    from benchmarks.table import RESULTS, page
+def test_the_tables_of_benchmarks_and_sinks_are_those_of_what_is_kept() -> None:
+    from benchmarks.table import pages
 
-    text = text_of("docs/benchmarks.md")
-    assert page(text, json.loads(RESULTS.read_text(encoding="utf-8"))) == text
+    assert {path.name: path.read_text(encoding="utf-8") == text for path, text in pages().items()} == {
+        "benchmarks.md": True,
+        "sinks.md": True,
+    }
 
 
 def test_the_figures_that_the_page_leaves_out_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,10 +47,17 @@ def test_each_fault_is_played_by_hand_or_by_a_death() -> None:
 
 def test_verdicts_are_of_both_ways_the_worst_first() -> None:
     both = cell("append", "zombie", DOUBLED, PlayedFault({"torn": 1, "lost": 2}, refusals=["the zombie: no"]))
-    assert both.verdicts == ("lost", "doubled", "torn", "refused")
+    assert both.verdicts == ("lost", "doubled", "torn")
     assert both.differs
     assert not cell("append", "zombie", DOUBLED, DOUBLED).differs
     assert cell("append", "zombie", PlayedFault(), None).verdicts == ("kept",)
+
+
+def test_a_refusal_that_came_in_time_is_a_verdict_and_one_that_did_not_is_none() -> None:
+    refused = PlayedFault(refusals=["the zombie: no"])
+    assert cell("transaction", "zombie", refused).verdicts == ("refused",)
+    assert not cell("overwrite", "zombie", PlayedFault(), refused).differs, "the rows are the same"
+    assert cell("append", "zombie", replace(DOUBLED, refusals=["too late"])).verdicts == ("doubled",)
 
 
 def test_a_way_that_was_not_played_says_nothing_of_the_other() -> None:
