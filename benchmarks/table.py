@@ -1,4 +1,8 @@
-"""The saved figures of `benchmarks/results.json` as a table; `docs/benchmarks.md` has those with a name in `main`."""
+"""The saved figures of `benchmarks/results.json`, and the cells of `sinks.json`, as tables of the documentation.
+
+`docs/benchmarks.md` has the figures with a name in `main`. `docs/sinks.md` has what `streamproof sinks --json
+benchmarks/sinks.json` saw, the faults of a process in one column.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).with_name("results.json")
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+RESULTS, SINKS = (Path(__file__).with_name(f"{name}.json") for name in ("results", "sinks"))
+PAGE, SINKS_PAGE = (Path(__file__).parents[1] / "docs" / f"{name}.md" for name in ("benchmarks", "sinks"))
 BEGIN, END = "<!-- begin: python -m benchmarks table -->\n", "<!-- end -->\n"
+LETTERS = {"stuck": "S", "lost": "L", "doubled": "D", "torn": "T"}
+FAULTS = {
+    "zombie": ["zombie"],
+    "two queries": ["two-queries"],
+    "files removed": ["retention"],
+    "old or no checkpoint": ["old-checkpoint", "deleted-checkpoint", "deleted-checkpoint-latest"],
+}
+"""The columns of faults that no document promises anything for."""
 COLUMNS = ("figure", "measured", "target", "command")
 
 
@@ -28,14 +40,35 @@ def every_figure() -> str:
     return table(json.loads(RESULTS.read_text(encoding="utf-8")), "figure")
 
 
-def page(text: str, results: Mapping[str, Any]) -> str:
-    """Return the text of the page with the table of these results."""
+def sinks_table(content: Mapping[str, Any]) -> str:
+    """Return the verdicts on each sink as a Markdown table, by letters; like sinks share a row."""
+    cells = {(cell["sink"], cell["fault"]): cell for cell in content["cells"]}
+    of_process = dict.fromkeys(cell["fault"] for cell in content["cells"] if cell["of a process"])
+    columns = {"a process dies": [*of_process], **FAULTS}
+    rows: dict[str, list[str]] = {}
+    for sink, said in content["sinks"].items():
+        found = [{one for fault in faults for one in cells[sink, fault]["counts"]} for faults in columns.values()]
+        letters = ["".join(letter for name, letter in LETTERS.items() if name in bad) for bad in found]
+        rows.setdefault(" | ".join([said["promises"], *letters]), []).append(f"`{sink}`")
+    head = [f"| sink | promises | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
+    return "\n".join([*head, *(f"| {', '.join(sinks)} | {said} |" for said, sinks in rows.items())]) + "\n"
+
+
+def page(text: str, made: str) -> str:
+    """Return the text of a page with this table."""
     before, rest = text.split(BEGIN)
     after = rest.split(END, 1)[1]
-    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{made}\n{END}{after}"
+
+
+def pages() -> dict[Path, str]:
+    """Return the text of each page that has a table, brought up to date."""
+    results, sinks = (json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, SINKS))
+    made = {PAGE: table(results), SINKS_PAGE: sinks_table(sinks)}
+    return {path: page(path.read_text(encoding="utf-8"), one) for path, one in made.items()}
 
 
 def write() -> None:
-    """Bring the page up to date."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+    """Bring the pages up to date."""
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
