@@ -41,7 +41,8 @@ class Input:
         null_times: The share of rows without an event time, from 0 to 1.
         format: "kafka": the job is given the columns of Spark's Kafka source; "kinesis", "eventhubs", "pubsub" and
             "pulsar": those of these sources; "text": one column, `value`; by default the columns of the schema.
-        value: The payload of the records: "json" by default, "csv", or "text", the one column beside the key;
+        value: The payload of the records: "json" by default, "json_array", the row as an array's only element, "csv",
+            or "text", the one column beside the key;
             `avro(…)`; or a function from a row to bytes, or to None. "debezium": the change events of a table with
             these columns and the primary key `key`. Oracles have two more columns of each change, `deleted` (boolean)
             and `ts_ms` (its time, a timestamp); a job is given envelopes, and a tombstone after each delete.
