@@ -43,6 +43,7 @@ _NO_NUMBER = re.compile(
     r"(?:invalid literal for int\(\) with base 10|could not convert string to float|"
     r"invalid (?:int|float) value): '(\w+)'"
 )
+_NO_CHOICE = re.compile(r"invalid choice: '?([^' ]+)'? \(choose from '?([^',)]+)")
 _PLACE = re.compile(r"<([^<>]+)>")
 """What a usage line has in place of an argument."""
 _NO_WIDGET = re.compile(r"asks for the widget (\S+), which has no default")
@@ -337,6 +338,8 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
         return replace(source, args=args) if len(args) < MOST_RUNS else None
     if not source.args and (names := _PLACE.findall(_usage(failure.message))):
         return replace(source, args=[_named(name) for name in names])
+    if (choices := _NO_CHOICE.search(failure.message)) is not None and choices[1] in source.args:
+        return replace(source, args=[choices[2] if one == choices[1] else one for one in source.args])
     wrong = _NO_NUMBER.search(failure.message)
     if wrong is not None and wrong[1] in (*source.args, *source.env.values()):
         args = [NUMBER if one == wrong[1] else one for one in source.args]

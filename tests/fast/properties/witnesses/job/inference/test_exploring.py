@@ -169,6 +169,13 @@ def test_a_query_s_rows_that_another_reads_are_an_input_of_their_own(explore: Ex
             ["--topic", "topic", "--n", "10", "place"],
             {},
         ),
+        (
+            "import argparse\np = argparse.ArgumentParser()\n"
+            "p.add_argument('--mode', required=True, choices=['full', 'new'])\n"
+            "p.add_argument('--n', required=True, type=int, choices=[7, 8])\np.parse_args()",
+            ["--mode", "full", "--n", "7"],
+            {},
+        ),
     ],
 )
 def test_arguments_and_variables_that_a_script_requires_get_stand_ins(
