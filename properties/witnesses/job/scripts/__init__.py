@@ -1,1 +1,1 @@
-"""Scripts under test as they are: what they read is answered with drawn rows, and what they write is taken up."""
+"""Run scripts unchanged: the check returns drawn rows for their reads, and collects their writes."""

@@ -1,6 +1,6 @@
-"""Stand-ins of well-known packages that aren't installed: a script may import them, and is refused where it calls them.
+"""Stand-ins of well-known packages that aren't installed: a script may import them, but a call is refused.
 
-Some of their functions do nothing that a check would miss, and are there.
+Functions that don't affect a check do nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from types import ModuleType
 from typing import Any
 
 NAMESPACES = frozenset({"azure", "databricks", "google"})
-"""Packages of several distributions: a part of them may be installed."""
+"""Packages that consist of several distributions, of which some may be installed."""
 QUIET = frozenset({"datadog", "loguru", "prometheus_client", "sentry_sdk", "sparkmeasure", "statsd", "structlog"})
-"""Packages that log and measure: whatever is called of them does nothing."""
+"""Packages for logging and metrics: every call does nothing."""
 _OTHERS = """
     aiokafka airflow awsglue boto3 botocore cassandra clickhouse_connect clickhouse_driver confluent_kafka delta dotenv
     elasticsearch findspark graphframes great_expectations happybase hudi hvac influxdb influxdb_client jaydebeapi kafka
@@ -34,11 +34,11 @@ _OF_SINKS = """
     minio mysql neo4j opensearchpy oracledb psycopg psycopg2 pymongo pymssql pymysql pyodbc redis sqlalchemy
 """
 CLIENTS = frozenset(_OF_SINKS.split())
-"""Packages by which a script makes its sink ready: nothing that a check sees comes of them."""
+"""Packages that prepare a script's sink: a check sees no effect of their calls."""
 WRITING = "delta.tables.DeltaTable"
-"""The class that writes beside the query."""
+"""The Delta class that writes outside the query."""
 NAMES: Mapping[str, Sequence[str]] = {"delta.tables": ("DeltaTable", "DeltaMergeBuilder", "DeltaOptimizeBuilder")}
-"""The names that `from … import *` gives."""
+"""The names that `from … import *` imports."""
 CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 
@@ -51,7 +51,7 @@ def _nothing(*arguments: Any, **named: Any) -> None:
 
 
 def _glue_options(argv: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the arguments of a job of AWS Glue; an argument that isn't given is its own name."""
+    """Return the arguments of an AWS Glue job; the value of a missing argument is its own name."""
     given = dict(pairwise(argv))
     return {name: given.get(f"--{name}", name.lower()) for name in names}
 
@@ -69,15 +69,15 @@ HARMLESS: Mapping[str, Callable[..., Any]] = {
     "pkg_resources.get_distribution": importlib.metadata.distribution,
     "pkg_resources.require": _nothing,
 }
-"""Functions that need nothing of their package here."""
+"""Functions that work without their package."""
 
 
 class Absent:
-    """Stands in for what a package has: it is refused where it is called.
+    """Stands in for an attribute of a missing package: a call is refused.
 
     Args:
-        name: Its full name.
-        skip: Is told what is called in vain; None: a call is refused.
+        name: The full name of the attribute.
+        skip: Called with the name of each call that does nothing; None: all calls are refused.
     """
 
     def __init__(self, name: str, skip: Callable[[str], None] | None = None) -> None:
@@ -89,21 +89,21 @@ class Absent:
         return Absent(f"{self._name}.{name}", self._skip)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Refuse a call, unless it does nothing that a check would miss."""
+        """Refuse a call, unless it doesn't affect the check."""
         package = self._name.partition(".")[0]
         if package in QUIET:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else self  # a decorator
         if self._skip is not None and not self._name.endswith(".toDF"):
             self._skip(self._name.removeprefix("delta.tables."))
-            return Absent(self._name, _nothing)  # what follows in the line is a part of it
+            return Absent(self._name, _nothing)  # the rest of the line is part of the error
         raise ModuleNotFoundError(f"No module named {package!r}, of which {self._name} is called", name=package)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Let a class that derives from it be made, which is refused where it is called."""
+        """Allow the definition of a subclass, which is refused when called."""
         return (type(self._name.rpartition(".")[2], (), {"__new__": lambda *_, **__: self()}),)
 
     def __getitem__(self, key: object) -> Any:
-        """Refuse a value that only the package has."""
+        """Refuse a value that only the missing package defines."""
         raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, of which {self._name} is used")
 
     def __iter__(self) -> Iterator[Any]:
@@ -113,15 +113,15 @@ class Absent:
         return self()
 
     def __exit__(self, *error: object) -> None:
-        """End a block of what does nothing."""
+        """End a block whose calls do nothing."""
 
 
 class AbsentModule(ModuleType):
-    """Stands in for a module.
+    """Stands in for a missing module.
 
     Args:
-        name: Its name.
-        skip: As of `Absent`.
+        name: The full name of the module.
+        skip: As in `Absent`.
     """
 
     def __init__(self, name: str, skip: Callable[[str], None] | None) -> None:
@@ -147,17 +147,17 @@ class _Maker(Loader):
         return AbsentModule(spec.name, self.skip)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave it as it is."""
+        """Leave the module as it is."""
 
 
 def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None:
-    """Return how the stand-in of a module that runs now imports is made; None: there is none.
+    """Return the spec of a stand-in for the module that is imported now; None: no stand-in applies.
 
-    There is none where the code goes on without the package, as by `except ImportError`.
+    No stand-in applies if the code handles the missing package, as by `except ImportError`.
 
     Args:
         name: The module's full name.
-        skip: Is told what is called in vain of what writes; None: a call is refused.
+        skip: Called with the name of each ignored call that writes; None: all calls are refused.
     """
     package = name.partition(".")[0]
     known = sys.modules.get(package)
@@ -167,7 +167,7 @@ def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None
 
 
 def _goes_on_without() -> bool:
-    """Whether the running import only asks if a package is there, or stands in a `try` that catches its failure."""
+    """Return whether the import only tests for the package, or is in a `try` that catches an import error."""
     frame: Any = sys._getframe()
     own = os.path.dirname(__file__)
     while frame is not None:
@@ -197,6 +197,6 @@ def _catches(node: ast.Try, line: int) -> bool:
 
 
 def forget_stand_ins() -> None:
-    """Let modules that aren't there be missing again."""
+    """Remove the stand-ins, so that missing modules are missing again."""
     for name in [name for name, module in sys.modules.items() if isinstance(module, AbsentModule)]:
         del sys.modules[name]

@@ -1,4 +1,4 @@
-"""The methods of PySpark's classes that answer a script for the check, while it runs."""
+"""The methods of PySpark's classes that the check replaces while a script runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Methods = dict[str, Any]
-"""The methods of a class, by name."""
+"""The replaced methods of a class, by name."""
 
 TABLES = ("saveAsTable", "insertInto")
 SAVES = ("save", "jdbc", *TABLES, *FILES)
@@ -44,7 +44,7 @@ _OWN = f"{__name__.partition('.')[0]}.properties."
 
 
 def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
-    """Yield the classes, each with the methods that answer for the check while the script runs."""
+    """Yield the classes, each with the methods that replace its own while the script runs."""
     seen, nothing = classes(), _returning(None)
     yield seen.stream_reader, _reader(lift, seen.stream_reader, lift.stream)
     yield seen.reader, _reader(lift, seen.reader, lift.table)
@@ -77,7 +77,7 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
 
 
 def _of_jvm(package: Any, *arguments: Any) -> Any:
-    """Answer a call of a Java class that isn't there: an encrypted text stays as it is."""
+    """Answer a call of a missing Java class: an encrypted text stays as it is."""
     if package._fqn.endswith("EventHubsUtils.encrypt"):
         return arguments[0]
     raise TypeError(f"Spark has no class for {package._fqn} here")
@@ -112,7 +112,7 @@ def _returning(value: Any) -> Callable[..., Any]:
 
 
 def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) -> Methods:
-    """Return the methods of a class of readers, which note what is read, and answer where it is loaded."""
+    """Return the methods of a reader class that record each read, and return the check's rows on `load`."""
 
     def read_of(reader: Any) -> Read:
         read: Read = reader.__dict__.setdefault("_streamproof_read", Read())
@@ -160,7 +160,7 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
 
 
 class _Writer:
-    """The methods of the class of streaming writers, which note what is written, and where."""
+    """The methods of the streaming writer class that record each write and its target."""
 
     def __init__(self, lift: Lift) -> None:
         self.lift = lift
@@ -177,7 +177,7 @@ class _Writer:
         def option(writer: Any, key: str, value: Any) -> Any:
             if key.casefold() == "path":
                 self.write_of(writer).target = str(value)
-                return writer  # `start` is given it
+                return writer  # an argument of `start`
             return own["option"](writer, key, value)
 
         def foreach_batch(writer: Any, func: Callable[..., Any]) -> Any:
@@ -230,7 +230,7 @@ class _Writer:
         return noted
 
     def begin(self, writer: Any, how: str, target: str | None, named: Methods) -> StreamingQuery:
-        """Take up a query that is started, by `start` or `toTable`."""
+        """Record a query that `start` or `toTable` starts."""
         write = self.write_of(writer)
         for name in ("outputMode", "queryName", "format", "partitionBy"):
             if (value := named.pop(name, None)) is not None:
@@ -252,7 +252,7 @@ class _Writer:
 
 
 def _guarded(lift: Lift, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function for `foreachBatch` that writes into the run's folder alone, under the script's arguments."""
+    """Return a `foreachBatch` function that runs with the script's arguments, and writes only to the run's folder."""
 
     def guarded(*arguments: Any) -> Any:
         writer = classes().writer
@@ -270,7 +270,7 @@ def _guarded(lift: Lift, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _readers_of_targets(lift: Lift, owner: Any) -> Methods:
-    """Return the methods of the class of readers by which a function reads again what it has written."""
+    """Return the methods of the reader class that let a function read its own writes again."""
 
     def reading(name: str) -> Callable[..., Any]:
         original = getattr(owner, name)
@@ -287,7 +287,7 @@ def _readers_of_targets(lift: Lift, owner: Any) -> Methods:
 
 
 def _guards(lift: Lift, owner: Any) -> Methods:
-    """Return the methods of the class of batch writers, which refuse to write outside of the run's folder."""
+    """Return the methods of the batch writer class, which refuse to write outside the run's folder."""
 
     def guarding(name: str) -> Callable[..., Any]:
         original = getattr(owner, name)
@@ -353,13 +353,13 @@ def _session(lift: Lift, owner: Any) -> Methods:
 
 
 def _catalog(lift: Lift, owner: Any) -> Methods:
-    """Return the methods of the class of catalogs: the tables of the script are there, and nothing is changed."""
+    """Return the methods of the catalog class: the script's tables exist, and changes are ignored."""
 
     def exists(catalog: Any, tableName: str, dbName: str | None = None, *, original: Any = owner.tableExists) -> bool:
         name = tableName if dbName is None else f"{dbName}.{tableName}"
         if any(frames.has(Read(target=name)) for frames in (lift.tables, lift.inputs)):
             return True
-        with contextlib.suppress(PySparkException):  # of a catalog that isn't there
+        with contextlib.suppress(PySparkException):  # the script's catalog is missing here
             return bool(original(catalog, name))
         return False
 
@@ -378,7 +378,7 @@ def _catalog(lift: Lift, owner: Any) -> Methods:
 
 
 def _views(lift: Lift, owner: Any) -> Methods:
-    """Return the methods of the class of DataFrames that make views, which note them, or show the frame."""
+    """Return the methods of the DataFrame class that record temporary views, or show the frame."""
 
     def making(name: str) -> Callable[..., Any]:
         original = getattr(owner, name)
@@ -395,14 +395,14 @@ def _views(lift: Lift, owner: Any) -> Methods:
 
 
 MOST_SLEEPS = 2
-"""How often a line may sleep after a query has begun: if it does so again, the script waits for the query."""
+"""The number of sleeps of a line after a query has started; at the next sleep, the script waits for the query."""
 
 LONGEST_SLEEP = 0.1
-"""How long a line sleeps, in seconds, before a query has begun."""
+"""The number of seconds that a line sleeps before a query has started."""
 
 
 def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float], None]:
-    """Return what answers `time.sleep`: a script that sleeps in a loop, after it has started a query, waits for it."""
+    """Return the replacement of `time.sleep`: a script that sleeps in a loop after starting a query waits for it."""
     slept: Counter[int] = Counter()
 
     def sleep(seconds: float) -> None:

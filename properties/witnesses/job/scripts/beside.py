@@ -1,4 +1,4 @@
-"""The modules, packages and files that a script finds beside itself, as if it ran in its own process."""
+"""Find the modules, packages and files next to a script, as in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ..users_code import users_modules
 from .absent import forget_stand_ins, stand_in
 
 HEIGHT = 4
-"""How many folders above a script's are looked into for a package that isn't installed."""
+"""The number of folders above a script's folder that are searched for a package that isn't installed."""
 _WRITING = frozenset("wax+")
 _imported: list[ModuleType] = []
-"""The user's modules that the last run of a script has imported."""
+"""The user's modules that the last run of a script imported."""
 _own: dict[str, list[ModuleType]] = {}
-"""Of each script the modules beside it that were there before its first run."""
+"""For each script, the modules of its folder that were imported before its first run."""
 
 
 def folders_of(file: str) -> list[Path]:
-    """Return the folder of a script, and those above it that it may import from, or read files from."""
+    """Return the folder of a script, and the folders above it that imports and reads may use."""
     folder = Path(file).resolve().parent
     own, above = folder, [*folder.parents][:HEIGHT]
     while (own / "__init__.py").is_file() and own != own.parent:
@@ -41,9 +41,10 @@ def folders_of(file: str) -> list[Path]:
 
 
 def package_of(path: Path, text: str) -> str | None:
-    """Return the name of the package that a script's relative imports are of; None: it has no such imports.
+    """Return the package of a script's relative imports; None: the script has no relative imports.
 
-    It is as in `python -m shop.jobs.visits` where the folders are packages, or as the longest import needs.
+    If the folders are packages, the name is as in `python -m shop.jobs.visits`; else the longest relative import
+    determines it.
     """
     try:
         levels = [node.level for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
@@ -60,30 +61,30 @@ def package_of(path: Path, text: str) -> str | None:
 
 
 class Finder(MetaPathFinder):
-    """Finds what is nowhere else: modules in the folders above a script, and stand-ins of well-known packages.
+    """Finds modules in the folders above a script, and stand-ins of well-known packages, if no other finder does.
 
     Args:
         folders: The folders.
-        skip: Is told what is called in vain of a stand-in that writes; None: a call is refused.
+        skip: Called with the name of each ignored call of a stand-in that writes; None: all calls are refused.
     """
 
     def __init__(self, folders: Sequence[Path], skip: Callable[[str], None] | None) -> None:
         self.folders, self.skip = folders, skip
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return how a module is loaded; None: by nothing here."""
+        """Return the spec of a module; None: this finder doesn't load the module."""
         if "." not in fullname:
             for folder in self.folders:
                 found = PathFinder.find_spec(fullname, [str(folder)])
                 if found is not None and _has_code(found):
                     if str(folder) not in sys.path:
-                        sys.path.insert(1, str(folder))  # before the standard library, from where workers import, too
+                        sys.path.insert(1, str(folder))  # first: the workers import from this folder too
                     return found
         return stand_in(fullname, self.skip)
 
 
 def _has_code(spec: ModuleSpec) -> bool:
-    """Whether a folder without `__init__.py` has modules: else it is one of data, and no package."""
+    """Return whether a folder without `__init__.py` contains modules; a folder of data is no package."""
     if spec.origin is not None:
         return True
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
@@ -92,9 +93,10 @@ def _has_code(spec: ModuleSpec) -> bool:
 
 @contextlib.contextmanager
 def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
-    """Let code within it import the user's modules anew, as a process of its own does; further as `Finder`.
+    """Import the user's modules afresh within the block, as a new process does; else as `Finder`.
 
-    It is those beside the script, and those that scripts have imported. A test's own are there again afterwards.
+    These are the modules in the script's folder, and those imported by scripts. A test's own modules are restored
+    afterwards.
     """
     folders = folders_of(file)
     packages = [folders[0], *(folder for folder in folders[1:] if (folder / "__init__.py").is_file())]
@@ -117,7 +119,7 @@ def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def finding(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
-    """Let code within it find what `Finder` finds for a script."""
+    """Let code within the block import the modules that `Finder` finds for a script."""
     finder = Finder(folders_of(file), skip)
     sys.meta_path.append(finder)
     try:
@@ -131,12 +133,12 @@ def finding(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
 def files(
     file: str, wrote: Callable[[str], None], instead_of: Callable[[str], str | None] = lambda path: None
 ) -> Iterator[None]:
-    """Let this thread's code within it read files by paths relative to a script.
+    """Let code of this thread within the block read files by paths relative to a script.
 
     Args:
         file: The script's file.
-        wrote: Is told the path of each file that is opened for writing.
-        instead_of: Returns the path of the file that is opened in place of another; None: it is that file.
+        wrote: Called with the path of each file opened for writing.
+        instead_of: Returns the path to open in place of a path; None: the path itself.
     """
     thread, folders, own_open, own_stat = threading.get_ident(), folders_of(file), io.open, os.stat
 
@@ -155,7 +157,7 @@ def files(
         return own_stat(path, *arguments, **named)
 
     def no_log(handler: logging.FileHandler) -> Any:
-        return own_open(os.devnull, "w", encoding="utf-8")  # its folder may be there in production alone
+        return own_open(os.devnull, "w", encoding="utf-8")  # the folder may exist in production only
 
     with (
         mock.patch.object(logging.FileHandler, "_open", no_log),
@@ -167,7 +169,7 @@ def files(
 
 
 def of_container(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] = os.stat) -> Any:
-    """Return an absolute path as it is, or the file in one of the folders that a container has at that path."""
+    """Return an absolute path, or the file at that path of a container below one of the folders."""
     if not os.path.isabs(path):
         return path
     parts = Path(path).parts
@@ -179,7 +181,7 @@ def of_container(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] 
 
 
 def beside(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] = os.stat) -> Any:
-    """Return a relative path as it is, or in the first of the folders that has it, if the working directory hasn't."""
+    """Return a relative path, or the path below the first folder that contains it if the working directory doesn't."""
     if os.path.isabs(path):
         return path
     for candidate in (path, *(folder / path for folder in folders)):

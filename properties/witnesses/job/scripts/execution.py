@@ -1,4 +1,4 @@
-"""Runs a script in the check's session: PySpark's own classes, of which some methods answer for the check."""
+"""Runs a script in the check's session: PySpark's own classes with some methods replaced."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _STARTS = re.compile(r"\bwriteStream\b|\.toTable\(")
 
 
 def run(lift: Lift) -> None:
-    """Run the script until it ends, or waits.
+    """Run the script until it ends, or waits for its queries.
 
     Raises:
-        BadInput: It fails before it starts a query, reads what isn't given, or writes outside of its folder.
+        BadInput: The script fails before it starts a query, reads an unknown input, or writes outside its folder.
     """
     for name in lift.tables.frames:
         if name.isidentifier():
@@ -61,7 +61,7 @@ def run(lift: Lift) -> None:
     if lift.error is not None:
         raise lift.error
     unread = [*lift.inputs.unread(), *lift.tables.unread()]
-    if unread and lift.writes and lift.raised is None:  # else it may read them behind the line that failed
+    if unread and lift.writes and lift.raised is None:  # else a worker may read the modules after the failed line
         reads = [str(read) for reads in (lift.inputs, lift.tables) for each in reads.taken.values() for read in each]
         raise BadInput(
             f"{lift.source.where} doesn't read {', '.join(map(repr, unread))} of {lift.source.remedies.given}: "
@@ -77,7 +77,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
     except WaitsForQueries:
         pass
     except Overdue as overdue:
-        if lift.seconds == NO_LIMIT:  # the limit is that of the check around it, which says so
+        if lift.seconds == NO_LIMIT:  # the enclosing check reports its own time limit
             raise
         raise BadInput(
             f"{where} doesn't come to its end, or wait, within {lift.seconds:g} s{overdue}: leave that out when it is "
@@ -97,7 +97,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
         if lift.error is None and not lift.writes:
             raise BadInput(_raised(lift, error)) from error
         source, _ = _place(lift, error)
-        # The text of a project's file doesn't tell which flows follow.
+        # The text of a project file doesn't tell which flows follow.
         if source is not lift.source or _STARTS.search(_rest(lift, error)):
             lift.unfinished = BadInput(
                 f"{_raised(lift, error)}; it has queries that it starts there or later: mend it, or name the query to "
@@ -109,7 +109,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
 
 
 def _declaring(lift: Lift) -> None:
-    """Run the script, and start the queries of the pipeline that it declares."""
+    """Run the script, and start the queries of the pipeline that the script declares."""
     code, pipeline = lift.source.code, lift.pipeline
     with declaring(pipeline):
         if callable(code):
@@ -153,12 +153,12 @@ def _exec(lift: Lift) -> None:
     spark = lift.spark
     named = {"spark": spark, "display": partial(display, lift), "dbutils": utilities, "sql": spark.sql}
     named |= {"table": spark.table, "displayHTML": lambda *_: None, "getArgument": utilities.widgets.get}
-    if isinstance(spark, SparkSession):  # Connect has no context
+    if isinstance(spark, SparkSession):  # Spark Connect has no context
         named["sc"] = spark.sparkContext
     named |= {"__file__": str(path), "__package__": package_of(path, lift.text), RUN: run_other}
     vars(module).update({"get_ipython": lambda: Notebook(lift, run_other), **named, **lift.source.names})
     folder = str(path.parent.resolve())
-    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]  # the workers import from there, too
+    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]  # the workers import from it too
     of_platform = types.ModuleType("pyspark.dbutils")
     vars(of_platform)["DBUtils"] = lambda *_: utilities
     code = compile(lift.text, str(path), "exec")
@@ -170,7 +170,7 @@ def _exec(lift: Lift) -> None:
 
 @contextlib.contextmanager
 def _in_place_of(modules: Mapping[str, types.ModuleType]) -> Iterator[None]:
-    """Let imports within it find these modules; what is imported beside them stays."""
+    """Let imports within the block find these modules; modules imported in addition stay."""
     before = {name: sys.modules.get(name) for name in modules}
     sys.modules.update(modules)
     try:
@@ -187,7 +187,7 @@ def compiled(source: ScriptSource) -> types.CodeType:
     """Return the code of a script's file.
 
     Raises:
-        SyntaxError: It isn't Python.
+        SyntaxError: The file isn't valid Python.
     """
     return compile(as_python(_text_of(source), lambda *_: None), str(source.code), "exec")
 
@@ -198,7 +198,7 @@ def _text_of(source: ScriptSource) -> str:
 
 
 def _place(lift: Lift, error: BaseException) -> tuple[ScriptSource, int]:
-    """Return the script, or the file of its project, in which an error was raised, and the line; 0: it isn't known."""
+    """Return the file of the script or project that raised an error, and the line; 0: the line is unknown."""
     source, declared = lift.source, 0
     if lift.failed is not None and lift.failed[0] is error:
         _, source, declared = lift.failed
@@ -212,15 +212,15 @@ def _at(lift: Lift, error: BaseException) -> str:
 
 
 def _rest(lift: Lift, error: BaseException) -> str:
-    """Return the script's text from the statement on that raised an error."""
+    """Return the script's text from the statement that raised an error to the end."""
     code, (_, line) = lift.source.code, _place(lift, error)
     if callable(code):
         lines, first = inspect.getsourcelines(inspect.unwrap(code))
         return "".join(lines[max(line - first, 0) :])
     text = lift.text
-    if not line:  # it isn't known, so that any query may follow
+    if not line:  # the line is unknown, so any query may follow
         return text
-    # A statement of several lines is said to fail in its first, or in the line of one of its calls.
+    # Python reports the first line of a long statement, or the line of one of its calls.
     statements = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.stmt)]
     begun = [one.lineno for one in statements if one.lineno <= line <= (one.end_lineno or 0)]
     return "\n".join(text.splitlines()[max(begun, default=line) - 1 :])
@@ -231,7 +231,7 @@ def _raised(lift: Lift, error: Exception) -> str:
     where = source.where
     if isinstance(error, SyntaxError):
         line = line_in(source.file, error.lineno or 0)
-        at = f", in line {line}" if line else ""  # an unknown encoding has none
+        at = f", in line {line}" if line else ""  # an error of an unknown encoding has no line
         return f"{where} is no Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.;')}"
     if isinstance(error, NameError) and lift.missing:

@@ -1,4 +1,4 @@
-"""One run of a script: what answers its reads, and what it writes, sets and leaves out."""
+"""One run of a script: its reads and their rows, its writes, its settings and the parts that aren't checked."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 CHECKS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointLocation", "spark.default.parallelism")
-"""Settings of a script that the check doesn't take up, for it has its own."""
+"""Settings of a script that the check ignores, because it sets its own."""
 
 
 _OF_CLASS = re.compile(r"spark\.sql\.catalog\.\w+|spark\..*[cC]lass")
-"""The names of settings whose value is the name of a class."""
+"""Settings whose value is a class name."""
 
 
 _GUARD = os.path.join(os.path.dirname(__file__), "answers.py")
-"""Where the functions of a script's sink are called."""
+"""The callers of a script's sink functions."""
 ROW_BY_ROW = {
     *("Filter", "Generate", "LogicalRelation", "LocalRelation", "Project", "StreamingRelation", "StreamingRelationV2"),
     *("SubqueryAlias", "Union", "View"),
 }
-"""Operators that make rows of single rows."""
+"""Operators that compute each row from a single row."""
 FORMS = {"aws-kinesis": "kinesis", "socket": "text"}
-"""The form of an Input that answers the reads of a source, where it has another name."""
+"""The `Input` form for the reads of a source, where the names differ."""
 SCHEMA_OF = "streamproof_columns_"
-"""The beginning of the name of a frame that has the columns of an input, and no rows."""
+"""The name prefix of a frame with an input's columns and no rows."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class ScriptSource:
         code: The path of the script, or the function.
         args: The command-line arguments.
         env: The environment variables.
-        names: What the script finds among its globals.
-        text: The script's text in place of the file's; None: it is the file's.
+        names: The additional global names of the script.
+        text: The script's text in place of the file; None: the file's text.
         widgets: The values of a notebook's widgets.
-        targets: What it writes to in place of targets of its own: paths in the run's folder, or URLs for JDBC.
-        remedies: How its errors name their remedies.
+        targets: The replacements of the script's targets: paths in the run's folder, or URLs for JDBC.
+        remedies: The wording of the remedies in errors.
     """
 
     code: Path | Callable[..., Any]
@@ -81,27 +81,27 @@ class ScriptSource:
 
     @property
     def file(self) -> str:
-        """The file of its lines."""
+        """The file of the script's lines."""
         if isinstance(self.code, Path):
             return str(self.code)
         return str(getattr(getattr(inspect.unwrap(self.code), "__code__", None), "co_filename", ""))
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         name = visible_path(self.file)
         return name if isinstance(self.code, Path) else f"{getattr(self.code, '__name__', 'a function')} ({name})"
 
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
-        """Give code within the block the script's arguments and environment."""
+        """Set the script's arguments and environment within the block."""
         argv = [self.file, *self.args]
         with mock.patch.dict(os.environ, {**self.env}), mock.patch.object(sys, "argv", argv):
             yield
 
 
 class WaitsForQueries(BaseException):
-    """The script waits for its queries: there is nothing more to run."""
+    """The script waits for its queries, so its run ends."""
 
 
 @dataclass
@@ -110,29 +110,29 @@ class Lift:
 
     Attributes:
         source: The script.
-        spark: The session that it gets.
-        inputs: What answers its streaming reads.
-        tables: What answers its batch reads.
+        spark: The session of the run.
+        inputs: The frames for the streaming reads.
+        tables: The frames for the batch reads.
         folder: The run's folder.
-        asked: The index of the query that is started with its own sink; None: no query is, and nothing is written.
-        writes: The queries that it has started.
-        settings: The settings of the session that it asks for.
-        notes: What it did that the check leaves out, each with its line.
-        views: The temporary views that it has made, and those of its tables.
-        text: The text that is run, as Python.
-        missing: The notebooks that it runs and that aren't there.
-        schemas: The batch reads that were answered by the columns of an input alone.
-        answering: The names of the views that still are the given tables.
-        query: The query that was started.
-        error: The first error that it was answered with, which it may have caught.
-        unfinished: The error that ended it before it had started all of its queries; None: it has.
-        raised: The exception that ended it; None: it came to its end.
-        failed: The last exception in another file of the script's, with that file, and its line if it is no Python.
-        seconds: The seconds after which the script is interrupted.
+        asked: The index of the query to start with its own sink; None: no query starts, and nothing is written.
+        writes: The queries that the script has started.
+        settings: The session settings that the script asks for.
+        notes: The script's actions that the check leaves out, each with its line.
+        views: The temporary views of the script, including its tables' views.
+        text: The executed text, as Python.
+        missing: The missing notebooks that the script runs.
+        schemas: The batch reads that returned only the columns of an input.
+        answering: The names of the views that still refer to the given tables.
+        query: The started query.
+        error: The first error that the run raised in the script, which the script may have caught.
+        unfinished: The error that ended the script before all of its queries had started; None: no such error.
+        raised: The exception that ended the script; None: the script ended normally.
+        failed: The last exception in another file of the script, with that file, and the line if the file isn't Python.
+        seconds: The time limit of the script (s).
         change: Changes a setting of the session.
-        pipeline: The datasets and flows that it declares.
-        declared: The line of what is declared without Python, and runs now.
-        is_elsewhere: Whether what runs now is of another file of the script's.
+        pipeline: The declared datasets and flows.
+        declared: The current line of a declaration that isn't Python.
+        is_elsewhere: Whether the current line belongs to another file of the script.
     """
 
     source: ScriptSource
@@ -165,7 +165,7 @@ class Lift:
         self.pipeline = Pipeline(self)
 
     def undo(self) -> None:
-        """Put the settings of the session back, and drop the temporary views."""
+        """Restore the session's settings, and drop the temporary views."""
         for name, earlier in self._earlier.items():
             self.spark.conf.unset(name) if earlier is None else self.spark.conf.set(name, earlier)
         for name in dict.fromkeys(self.views):
@@ -173,7 +173,7 @@ class Lift:
 
     @property
     def line(self) -> int:
-        """The script's line that runs now; 0 where none does."""
+        """The script's current line; 0 outside the script."""
         frame = sys._getframe()
         while frame is not None and frame.f_code.co_filename != self.source.file:
             frame = frame.f_back  # type: ignore[assignment]
@@ -181,43 +181,43 @@ class Lift:
 
     @contextlib.contextmanager
     def within(self, file: Path, line: int = 0) -> Iterator[None]:
-        """Let what runs within it be of another file of the script's, at a line if it is no Python."""
+        """Attribute the block's actions to another file of the script, and to a line if the file isn't Python."""
         before = self.source, self.declared, self.is_elsewhere
         self.source, self.declared, self.is_elsewhere = replace(self.source, code=file, text=None), line, True
         try:
             yield
         except Exception as error:
-            if self.failed is None or self.failed[0] is not error:  # the innermost file is where it was raised
+            if self.failed is None or self.failed[0] is not error:  # the innermost file raised the exception
                 self.failed = error, self.source, line
             raise
         finally:
             self.source, self.declared, self.is_elsewhere = before
 
     def refuse(self, message: str) -> BadInput:
-        """Note an error, which the script may catch, and return it."""
+        """Record an error, which the script may catch, and return it."""
         error = BadInput(message)
         self.error = self.error or error
         return error
 
     def note(self, text: str) -> None:
-        """Note what the check leaves out, at the line that runs now."""
+        """Record an action that the check leaves out, at the current line."""
         if (noted := f"line {self.line} of {self.source.where}: {text}") not in self.notes:
             self.notes.append(noted)
 
     def skip(self, statement: str) -> None:
-        """Note a statement that changes a table, and isn't run."""
+        """Record a statement that changes a table, and isn't run."""
         self.note(f"the statement {visible(first_line(statement))!r} isn't run")
 
     def note_line(self, number: int, line: str) -> None:
-        """Note a line of a notebook that isn't run."""
+        """Record a line of a notebook that isn't run."""
         at = line_in(self.source.file, number)
         self.notes.append(f"line {at} of {self.source.where}: {visible(line)} isn't run")
 
     def stream(self, read: Read) -> DataFrame:
-        """Answer a streaming read.
+        """Return the rows for a streaming read.
 
         Raises:
-            BadInput: Nothing is given for it, or what is given doesn't fit.
+            BadInput: No input is given for the read, or the input doesn't fit.
         """
         dataset = self.pipeline.dataset_of(read.target)
         if dataset is not None and (frame := self.of_dataset(read, dataset)) is not None:
@@ -237,7 +237,7 @@ class Lift:
         return union(frames)
 
     def writers_of(self, read: Read) -> list[Write]:
-        """Return the script's own queries that write what a read names; none if an input is meant."""
+        """Return the script's own queries that write the source of a read; none if the read means an input."""
         for name in read.chosen(self.inputs.frames):
             if name not in self.inputs.taken or name.casefold() == (read.target or "").casefold():
                 return []
@@ -246,10 +246,11 @@ class Lift:
         return [write for write, names in named if chosen & {*map(str.casefold, names)}]
 
     def of_dataset(self, read: Read, dataset: str) -> DataFrame | None:
-        """Return the rows of a pipeline's dataset, for a flow that reads them as a stream; None: an input has them.
+        """Return a pipeline dataset's rows for a flow that streams from it; None: an input provides the rows.
 
         Raises:
-            BadInput: The dataset has no flow, or a flow of it has state: what it emits is no matter of single rows.
+            BadInput: The dataset has no flow, or one of its flows has state, so its output depends on more than single
+                rows.
         """
         kind, frame = self.pipeline.kinds[dataset], self.pipeline.rows(dataset)
         if frame is None:
@@ -259,10 +260,10 @@ class Lift:
         return None if read.chosen(self.inputs.frames) else self.by_itself(read, frame, f"flow of {visible(dataset)}")
 
     def handed_on(self, read: Read, writes: Sequence[Write]) -> DataFrame:
-        """Return the rows that queries of the script write together, for another that reads them.
+        """Return the rows that the script's queries write, for another query that reads them.
 
         Raises:
-            BadInput: A query has state or a sink of its own: what it writes is no matter of single rows.
+            BadInput: A query has state or its own sink, so its output depends on more than single rows.
         """
         frame = renewed(union([write.frame for write in writes]))
         lines = " and ".join(str(write.line) for write in writes)
@@ -275,14 +276,14 @@ class Lift:
         return frame
 
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
-        """Refuse a read of what another query of the script's writes, for its rows depend on that query's state."""
+        """Refuse a read of another query's output, because the rows depend on that query's state."""
         raise self.refuse(
             f"line {read.line} of {self.source.where} reads {read}, which its {writer} writes: "
             f"give these rows as an Input of their own, {self.source.remedies.input_of(read.names[0])}"
         )
 
     def _as_read(self, read: Read, name: str, frame: DataFrame, topics: Sequence[str]) -> DataFrame:
-        """Return the frame of an input as a streaming read gives it, its records those of the topics."""
+        """Return the frame of an input for a streaming read, with the read's topics in its records."""
         where = self.source.where
         form = FORMS.get(read.format, read.format)
         wanted = {"text": ("value", "string"), **{name: (one.payload, "binary") for name, one in ENVELOPES.items()}}
@@ -303,14 +304,14 @@ class Lift:
             raise self.refuse(error.message) from None
 
     def table(self, read: Read) -> DataFrame | None:
-        """Answer a batch read; None: nothing is given for it."""
+        """Return the rows for a batch read; None: the read has no rows."""
         for name, frame in self.tables.answer(read, in_order=False).items():
             return as_declared(frame, read, name, self.source.where, cast=True)
         dataset = self.pipeline.dataset_of(read.target)
         return self.pipeline.rows(dataset) if dataset is not None and self.pipeline.kinds[dataset] == VIEW else None
 
     def schema_of(self, read: Read) -> DataFrame | None:
-        """Return a frame without rows that has the columns of an input, or a query, that a batch read names, if any."""
+        """Return an empty frame with the columns of the input or query that a batch read names; None: no match."""
         if writes := self.writers_of(read):
             return self._without_rows(read, union([write.frame for write in writes]))
         for name in read.chosen(self.inputs.frames):
@@ -323,7 +324,7 @@ class Lift:
         return self.spark.createDataFrame([], frame.schema).alias(f"{SCHEMA_OF}{len(self.schemas)}")
 
     def add_file(self, path: Any) -> None:
-        """Let a module or an archive that the script gives to Spark's workers be imported, here and there."""
+        """Let a module or archive that the script adds be imported by the driver and by Spark's workers."""
         found = os.path.abspath(self.beside(str(path)))
         if not os.path.exists(found):
             self.note(f"{visible(path)} isn't added, for there is no such file")
@@ -331,7 +332,7 @@ class Lift:
             sys.path.insert(1, folder)
 
     def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
-        """Read what no table answers, as the script would; None: nothing of it is without an answer."""
+        """Read a source without a given table, as the script would; None: a part of the source is missing."""
         try:
             return original()
         except Exception as error:
@@ -347,7 +348,7 @@ class Lift:
 
     @contextlib.contextmanager
     def around(self, *, anew: bool = False) -> Iterator[None]:
-        """Let code within it find modules and files as the script does; further as `modules` if they are made anew."""
+        """Let code within the block find modules and files as the script does; modules are imported as in `modules`."""
         file, skip = self.source.file, None
         if self.asked is None:
 
@@ -367,7 +368,7 @@ class Lift:
             yield
 
     def wrote(self, path: str) -> None:
-        """Take notice of a file that is opened for writing."""
+        """Record a file that is opened for writing."""
         frame: Any = sys._getframe()
         while frame is not None and frame.f_code.co_filename not in (self.source.file, _GUARD):
             if frame.f_globals.get("__name__", "").startswith(("pyspark.", "py4j.")):
@@ -378,7 +379,7 @@ class Lift:
         self.note(f"open({visible(path)!r}) writes outside of the check's folder, whatever is checked")
 
     def beside(self, path: Any) -> Any:
-        """Return a path that the script reads, if it is relative as `beside.beside` finds it."""
+        """Return a path that the script reads, resolved by `beside.beside` if the path is relative."""
         if isinstance(path, list):
             return [self.beside(one) for one in path]
         if not isinstance(path, str) or ":" in path:
@@ -386,7 +387,7 @@ class Lift:
         return str(beside(path, folders_of(self.source.file)))
 
     def statement(self, text: str) -> tuple[str, Read | None]:
-        """Return a statement that reads the given tables where it names them, and the first table that isn't given."""
+        """Return a statement with the given tables in place of its own, and the first table that isn't given."""
         if (call := streamed_call(text)) is not None:
             raise self.refuse(
                 f"line {self.line} of {self.source.where} reads STREAM {visible(call)}(…), a function of its platform: "
@@ -405,7 +406,7 @@ class Lift:
             if frame is None:
                 unanswered = unanswered or read
                 continue
-            if (watermark := relation.watermark) is not None:  # as a call, it follows the clock of a check
+            if (watermark := relation.watermark) is not None:  # a call follows the clock of the check
                 if not watermark.column:
                     raise self.refuse(
                         f"line {self.line} of {self.source.where} has a WATERMARK of {visible(watermark.made)} without "
@@ -420,7 +421,7 @@ class Lift:
         return renamed(text, answers), unanswered
 
     def begun(self, write: Write, start: Callable[[], StreamingQuery]) -> StreamingQuery:
-        """Take up a query that the script starts, and start it if it is the one that is asked about."""
+        """Record a query that the script starts, and start the query if it is the checked query."""
         write.line, write.where, write.is_elsewhere = self.line, self.source.where, self.is_elsewhere
         self.refuse_rows(write.frame)
         self.writes.append(write)
@@ -433,7 +434,7 @@ class Lift:
         return self.query
 
     def refuse_rows(self, frame: DataFrame) -> None:
-        """Refuse a query that reads the rows of an input's own path or table as a batch: only its columns are known."""
+        """Refuse a query that batch-reads the rows of an input's own path or table: only the columns are known."""
         if not self.schemas:
             return
         plan = str(frame._jdf.queryExecution().analyzed().toString())
@@ -447,7 +448,7 @@ class Lift:
                 )
 
     def instead_of(self, target: str | None) -> str | None:
-        """Return the target in the run that stands for a target of the script; None: there is none."""
+        """Return the replacement of the script's target in the run; None: the target has no replacement."""
         if target is None or self.asked is None:
             return None
         for own, other in self.source.targets.items():
@@ -457,12 +458,12 @@ class Lift:
         return None
 
     def is_inside(self, target: str) -> bool:
-        """Whether a path is in the run's folder."""
+        """Return whether a path is in the run's folder."""
         path = Path(re.sub("^file:/*", "/", target))
         return path.is_absolute() and path.resolve().is_relative_to(self.folder.resolve())
 
     def refuse_target(self, target: str) -> BadInput:
-        """Note that the script writes to a target outside of the run's folder, and return the error."""
+        """Record a write to a target outside the run's folder, and return the error."""
         line = f"line {self.line} of " if self.line else "a function of "
         return self.refuse(
             f"{line}{self.source.where} writes to {visible(target)}, outside of the check's folder: say what it "
@@ -471,7 +472,7 @@ class Lift:
         )
 
     def configured(self, options: Mapping[str, Any]) -> SparkSession:
-        """Return the session, under those settings of a builder that a running session takes."""
+        """Return the session, with the builder's settings that a running session accepts."""
         for name, value in options.items():
             if self.spark.conf.isModifiable(name):
                 self.set(name, value)
@@ -485,7 +486,7 @@ class Lift:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if self.spark.conf.get(name, None) == text:
             return
-        jvm: Any = getattr(self.spark, "_jvm", None)  # Connect has none
+        jvm: Any = getattr(self.spark, "_jvm", None)  # Spark Connect has no such method
         if _OF_CLASS.fullmatch(name) and jvm and not jvm.org.apache.spark.util.Utils.classIsLoadable(text):
             self.note(f"the setting {name}, for Spark has no class {visible(text)} here")
             return
@@ -495,5 +496,5 @@ class Lift:
 
 
 def of_single_rows(frame: DataFrame) -> bool:
-    """Whether each row of a frame is made of a single row, or the frame doesn't stream."""
+    """Return whether each row of a frame derives from a single row, or the frame doesn't stream."""
     return not frame.isStreaming or operators_of(frame._jdf.queryExecution().analyzed()) <= ROW_BY_ROW

@@ -1,4 +1,4 @@
-"""The stand-ins for a notebook's platform: `dbutils`, `display`, magics, and other notebooks that it runs."""
+"""Stand-ins for a notebook's platform: `dbutils`, `display`, magics, and the other notebooks that a notebook runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .lifting import Lift
 
 RUN = "__streamproof_run__"
-"""The name of the function that runs another notebook in place of a magic."""
+"""The name of the function that runs another notebook instead of a magic."""
 SECRET = "secret"
 """The value of each secret of a notebook."""
 _MAGIC = re.compile(r"#\s*MAGIC\s+[%!]+(\w+)\b(.*)")
@@ -24,21 +24,21 @@ _RUN = re.compile(r"\s*(\"[^\"]+\"|'[^']+'|\S+)(.*)")
 _PARAMETER = re.compile(r"\$(\w+)\s*=\s*(\"[^\"]*\"|'[^']*'|\S+)")
 _SHELL = re.compile(r"[%!]+\w.*")
 _NOTED = ("bash", "conda", "configure", "fs", "pip", "r", "scala", "script", "sh", "sql", "writefile")
-"""Magics that do something; others say in which language a cell is."""
+"""Magics with an effect; other magics name the language of a cell."""
 
 
 def as_python(text: str, note: Callable[[int, str], None]) -> str:
-    """Return the text of an exported notebook, in which magics that run other notebooks are calls.
+    """Return the text of an exported notebook, with calls in place of the magics that run other notebooks.
 
     Args:
         text: The text.
-        note: Is told the number of each line that isn't run, and the line.
+        note: Called with the number and text of each line that isn't run.
     """
     try:
         compile(text, "", "exec")
         magics = re.compile(r"(?!)")
     except (SyntaxError, ValueError):
-        magics = _SHELL  # magics as they stand in a cell
+        magics = _SHELL  # magics in the syntax of cells
     lines = text.split("\n")
     for number, line in enumerate(lines):
         found = _MAGIC.match(line) or (magics.match(line) and re.match(r"%(run)\b(.*)", line))
@@ -53,20 +53,20 @@ def as_python(text: str, note: Callable[[int, str], None]) -> str:
 
 
 def notebook_of(given: str, folder: Path) -> tuple[Path | None, dict[str, str]]:
-    """Return the file of a notebook that another one in a folder runs, None if there is none, and its parameters."""
+    """Return the file of a notebook that another notebook runs, or None if the file is missing, and its parameters."""
     found = _RUN.match(given)
     if found is None:
         return None, {}
     name = found[1].strip("\"'")
     parameters = {key: value.strip("\"'") for key, value in _PARAMETER.findall(found[2])}
-    # A path of a workspace, such as /Repos/me/setup, may lie beside the notebook here.
+    # A workspace path, such as /Repos/me/setup, may exist next to the notebook.
     places = [folder / name, folder / Path(name).name]
     files = [place.with_name(place.name + ending) for place in places for ending in (".py", SUFFIX, "")]
     return next((file for file in files if file.is_file() and file.suffix in (".py", SUFFIX)), None), parameters
 
 
 class Notebook:
-    """Stands in for IPython, of which an exported notebook asks for magic.
+    """Stands in for IPython, which an exported notebook calls for magics.
 
     Args:
         lift: The run of the notebook.
@@ -87,7 +87,7 @@ class Notebook:
 
 
 def display(lift: Lift, shown: Any = None, *arguments: Any, **named: Any) -> None:
-    """Stand in for a notebook's `display`, which starts a query of a DataFrame that streams."""
+    """Stand in for a notebook's `display`, which starts a query for a streaming DataFrame."""
     if hasattr(shown, "isStreaming"):
         name = str(named.get("streamName") or "")
         shown = to_check(shown)
@@ -95,7 +95,7 @@ def display(lift: Lift, shown: Any = None, *arguments: Any, **named: Any) -> Non
 
 
 class _Group:
-    """A part of `dbutils`: what it doesn't know does nothing, and is noted."""
+    """A part of `dbutils`: unknown methods do nothing, and are recorded."""
 
     def __init__(self, lift: Lift, name: str) -> None:
         self._lift, self._name = lift, name
@@ -116,13 +116,13 @@ class _Widgets(_Group):
         self.defaults: dict[str, str] = {}
 
     def text(self, name: str, defaultValue: Any = "", *arguments: Any, **named: Any) -> None:
-        """Take up a widget's default."""
+        """Record a widget's default."""
         self.defaults.setdefault(name, str(defaultValue))
 
     dropdown = combobox = multiselect = text
 
     def get(self, name: str) -> str:
-        """Return a widget's value: the user's, or its default."""
+        """Return a widget's value: the user's value, or the default."""
         values = self.getAll()
         if name not in values:
             where = f"line {self._lift.line} of {self._lift.source.where}"
@@ -139,18 +139,18 @@ class _Widgets(_Group):
         return {**self.defaults, **{name: str(value) for name, value in self._lift.source.widgets.items()}}
 
     def remove(self, name: str = "") -> None:
-        """Leave a widget as it is."""
+        """Leave a widget unchanged."""
 
     removeAll = remove
 
 
 class _Files(_Group):
     def ls(self, path: str) -> list[Any]:
-        """List no file."""
+        """Return no files."""
         return []
 
     def mounts(self) -> list[Any]:
-        """List no mounted folder."""
+        """Return no mounted folders."""
         return []
 
     def head(self, file: str, *arguments: Any) -> str:
@@ -160,22 +160,22 @@ class _Files(_Group):
 
 class _Secrets(_Group):
     def get(self, scope: str = "", key: str = "") -> str:
-        """Return a stand-in of a secret."""
+        """Return a placeholder of a secret."""
         return SECRET
 
     def getBytes(self, scope: str = "", key: str = "") -> bytes:
-        """Return a stand-in of a secret."""
+        """Return a placeholder of a secret."""
         return SECRET.encode()
 
     def list(self, scope: str = "") -> Sequence[Any]:
-        """List no secret."""
+        """Return no secrets."""
         return []
 
     listScopes = list
 
 
 class _Context:
-    """Stands in for what a notebook asks of its place on the platform."""
+    """Stands in for the context of a notebook on its platform."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
@@ -187,7 +187,7 @@ class _Notebooks(_Group):
     entry_point = _Context()
 
     def getContext(self) -> _Context:
-        """Return the notebook's place, of which nothing is known."""
+        """Return the notebook's context, which is empty."""
         return self.entry_point
 
     def exit(self, value: Any = None) -> NoReturn:
@@ -197,11 +197,11 @@ class _Notebooks(_Group):
 
 class _TaskValues(_Group):
     def get(self, taskKey: str = "", key: str = "", default: Any = None, debugValue: Any = None) -> Any:
-        """Return the value for a notebook that no job runs."""
+        """Return the default value, because no job runs the notebook."""
         return default if debugValue is None else debugValue
 
     def set(self, key: str = "", value: Any = None) -> None:
-        """Leave a value where no job asks for it."""
+        """Ignore a value, because no job reads it."""
 
 
 class _Jobs(_Group):

@@ -1,7 +1,7 @@
-"""Declarative Pipelines: the datasets and flows that files declare, and a query for each flow that streams.
+"""Declarative Pipelines: the declared datasets and flows, and a query for each flow that streams.
 
-`spark-pipelines run` hands the same declarations to a server. Here each flow's function is called in the check's
-session, after those of the datasets that it reads. Source: Spark's *Declarative Pipelines Programming Guide*, 4.3.
+`spark-pipelines run` sends the same declarations to a server. The check calls each flow's function in its own session,
+after the functions of the datasets that the flow reads. Source: Spark's *Declarative Pipelines Programming Guide*, 4.3.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 VIEW, TABLE, SINK = "TemporaryView", "StreamingTable", "Sink"
-"""The kinds of datasets that streams pass, by the names of PySpark's classes; others are computed anew each time."""
+"""The kinds of datasets with streaming rows, by PySpark's class names; other kinds are recomputed each time."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A function or a statement that says which rows a dataset gets.
+    """A function or a statement that defines rows of a dataset.
 
     Attributes:
-        name: Its name.
-        target: The dataset.
-        make: Makes the DataFrame of the rows.
-        file: The file that declares it.
-        line: The line in the file.
+        name: The flow's name.
+        target: The dataset that receives the rows.
+        make: Returns the DataFrame of the rows.
+        file: The file of the declaration.
+        line: The line of the declaration.
     """
 
     name: str
@@ -49,14 +49,14 @@ class Flow:
 
 @dataclass
 class Pipeline:
-    """The datasets and flows that the files of a run declare: a registry of `pyspark.pipelines`.
+    """The datasets and flows that a run's files declare: a registry for `pyspark.pipelines`.
 
     Attributes:
         lift: The run, a `Lift`.
         kinds: The kind of each dataset, by its name.
         flows: The flows, in the order of their declarations.
-        frames: The DataFrames of the flows that were made, by the dataset's name.
-        making: The datasets whose DataFrames are made now, each for the one before.
+        frames: The DataFrames of the evaluated flows, by the dataset's name.
+        making: The datasets under evaluation; each was read by the previous dataset's flow.
     """
 
     lift: Any
@@ -66,25 +66,25 @@ class Pipeline:
     making: list[str] = field(default_factory=list)
 
     def register_output(self, output: Any) -> None:
-        """Take up a dataset that PySpark's decorators declare."""
+        """Record a dataset that PySpark's decorators declare."""
         self.kinds[output.name] = type(output).__name__
 
     def register_flow(self, flow: Any) -> None:
-        """Take up a flow that PySpark's decorators declare."""
+        """Record a flow that PySpark's decorators declare."""
         code = flow.func.__code__
         self.flows.append(Flow(flow.name, flow.target, flow.func, Path(code.co_filename), code.co_firstlineno))
 
     def register_auto_cdc_flow(self, flow: Any) -> None:
-        """Note that a flow of changes isn't checked: the server merges them."""
+        """Record that an auto-CDC flow isn't checked, because the server merges its changes."""
         self.lift.note(
             f"the AutoCDC flow into {visible(flow.target)} isn't checked, for Spark's server merges its rows"
         )
 
     def declare(self, text: str, file: Path) -> None:
-        """Take up what statements of SQL declare.
+        """Record the declarations of SQL statements.
 
         Raises:
-            BadInput: One of them declares nothing that is known.
+            BadInput: A statement declares nothing known.
         """
         for one in declarations_of(text):
             with self.lift.within(file, one.line):
@@ -106,10 +106,10 @@ class Pipeline:
             self.flows.append(Flow(one.name, one.target, make, file, one.line))
 
     def dataset_of(self, table: str | None) -> str | None:
-        """Return the name of the dataset that a table's name means, with or without its database; None: it means none.
+        """Return the dataset that a table's name refers to, with or without its database; None: no dataset.
 
         Args:
-            table: The name; None: what is read has none.
+            table: The name; None: the read source has no name.
         """
         asked = (table or "").replace("`", "").casefold()
         last = asked.rpartition(".")[2]
@@ -144,7 +144,7 @@ class Pipeline:
             return flow.make()
 
     def rows(self, name: str) -> DataFrame | None:
-        """Return the rows that the flows of a dataset emit together; None: it has no flow."""
+        """Return the union of the rows of a dataset's flows; None: the dataset has no flow."""
         frames = self.made(name)
         if not frames:
             return None
@@ -154,7 +154,7 @@ class Pipeline:
         """Start a query for each flow that streams into a table or a sink.
 
         Raises:
-            BadInput: The files declare datasets, and no flow that streams.
+            BadInput: The files declare datasets, but no flow that streams.
         """
         started = len(self.lift.writes)
         for name, kind in self.kinds.items():
@@ -179,7 +179,7 @@ class Pipeline:
 
 @contextlib.contextmanager
 def declaring(pipeline: Pipeline) -> Iterator[None]:
-    """Let code within it declare datasets and flows of a pipeline."""
+    """Let code within the block declare datasets and flows of a pipeline."""
     try:
         from pyspark.pipelines.graph_element_registry import graph_element_registration_context
     except ImportError:  # before PySpark 4.1
@@ -190,14 +190,14 @@ def declaring(pipeline: Pipeline) -> Iterator[None]:
 
 
 def declare_all(pipeline: Pipeline, path: Path) -> None:
-    """Run the files of a project, or read a file of statements, for what they declare.
+    """Record the declarations of a project's files, or of a file of statements.
 
     Args:
-        pipeline: Takes it up.
-        path: The file that describes the project, or a file of SQL.
+        pipeline: The pipeline that receives the declarations.
+        path: The project's specification file, or an SQL file.
 
     Raises:
-        BadInput: A file can't be read, or declares what isn't known.
+        BadInput: A file can't be read, or contains an unknown declaration.
         MissingTool: PyYAML isn't installed.
     """
     if path.suffix == ".sql":

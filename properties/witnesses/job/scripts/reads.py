@@ -1,4 +1,4 @@
-"""The reads of a script: which of the check's frames answers which of its sources, and what doesn't fit."""
+"""The reads of a script: the check's frame for each source, and the mismatches."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PATTERN = "subscribepattern"
 TOPICS = ("subscribe", PATTERN, "assign")
 """The options of a Kafka source that name its topics."""
 FILES = ("csv", "json", "orc", "parquet", "text", "xml")
-"""Formats that readers have a method for."""
+"""Formats with a method of their own in readers."""
 _OF_TABLE = ("collection", "container", "dbtable", "query", "table", "tablename")
-"""Options that name a table of a database, by a full name or in a statement."""
+"""Options that name a database table, by its full name or in a statement."""
 _PART = re.compile(r"[^/]*[*?\[{][^/]*|[\w-]+=[^/]*|\.?")
-"""A part of a path that stands for many files, or for a partition of a table."""
+"""A part of a path that matches many files, or a partition of a table."""
 
 
 @dataclass
@@ -34,12 +34,12 @@ class Read:
     """A source that the script reads.
 
     Attributes:
-        format: The source's format; empty where the script doesn't say it.
-        options: The options of the reader, by their names in small letters.
-        target: The path or table that is loaded, if one is.
-        schema: The schema that the reader is given, if it is.
+        format: The source's format; empty if the script doesn't set it.
+        options: The reader's options, by their lower-case names.
+        target: The path or table of the load, if any.
+        schema: The reader's schema, if any.
         line: The script's line.
-        where: The file of the line, as messages call it.
+        where: The file of the line, as in messages.
     """
 
     format: str = ""
@@ -50,7 +50,7 @@ class Read:
     where: str = ""
 
     def load(self, method: str, target: Any, arguments: Sequence[Any], named: dict[str, Any]) -> None:
-        """Take up what a call that loads the source says: its method, target, further arguments and named ones."""
+        """Record the arguments of the load call: method, target, other positional and named arguments."""
         first = next(iter(arguments), None)
         target = target if target is not None else named.get("path", named.get("tableName", named.get("url")))
         if method == "jdbc":
@@ -67,27 +67,27 @@ class Read:
 
     @property
     def names(self) -> list[str]:
-        """The names by which the check may know the source: topic, path, table, their last parts, other options."""
+        """The names that may identify the source: topic, path, table, their last parts, other options."""
         return [*dict.fromkeys(name.casefold() for name in self._names() if name)]
 
     @property
     def name(self) -> str:
-        """The first of its names, as the script writes it; empty: it has none."""
+        """The first name, as the script writes it; empty: the source has no name."""
         return next((name for name in self._names() if name), "")
 
     @property
     def has_headers(self) -> bool:
-        """Whether it asks for the headers of Kafka's records."""
+        """Whether the read asks for the headers of Kafka's records."""
         return self.format == "kafka" and self.options.get("includeheaders", "").casefold() == "true"
 
     @property
     def topics(self) -> list[str]:
-        """The topics that it names; none where it gives a pattern of them."""
+        """The topics that the read names; empty for a pattern of topics."""
         texts = (self.options.get(option, "") for option in TOPICS if option != PATTERN)
         return [topic for text in texts for topic in _topics(text)]
 
     def chosen(self, names: Iterable[str]) -> list[str]:
-        """Return those of the names by which the check knows the source: of several topics each, else the closest."""
+        """Return the names that identify the source to the check: each of several topics, else the closest name."""
         names, topics = [*names], self.topics
         if len(topics) > 1 or PATTERN in self.options:
             whole = [name for name in names if name in (self.options.get(option) for option in TOPICS)]
@@ -98,13 +98,13 @@ class Read:
         return sorted(ranks, key=lambda name: ranks[name])[:1]
 
     def topics_of(self, name: str) -> list[str]:
-        """Return the topics, among those that are read, of which a name is the name or its last part."""
+        """Return the read topics whose full name or last part is among the given names."""
         if (pattern := self.options.get(PATTERN)) is not None:
             return [name] * bool(_matches(pattern, name))
         return [topic for topic in self.topics if name.casefold() in map(str.casefold, names_of(topic))]
 
     def _is_within(self, name: str) -> bool:
-        """Whether a path or a table is the end of a longer name of it, or the other way round."""
+        """Return whether one path or table is the end of the other's longer name."""
         own = [one.casefold() for one in [*names_of(self.target or self.options.get("path", ""))][:2] if one]
         wanted = [*names_of(name)][1]
         return any(one.endswith(f"/{wanted}") or name.endswith((f"/{one}", f".{one}")) for one in own)
@@ -130,7 +130,7 @@ class Read:
 
 
 def names_of(target: str) -> Iterator[str]:
-    """Yield the names of a path or a table: itself, without the parts that stand for many files, and its last part."""
+    """Yield the names of a path or table: the full name, the name without wildcard parts, and the last part."""
     path = re.sub(r"^[a-z][\w+.-]*:/*", "/", target.partition("?")[0] if "://" in target else target)
     parts = path.split("/")
     while len(parts) > 1 and _PART.fullmatch(parts[-1]):
@@ -151,18 +151,18 @@ def _topics(text: str) -> list[str]:
 def _matches(pattern: str, name: str) -> bool:
     try:
         return re.fullmatch(pattern, name) is not None
-    except re.error:  # Java's patterns have more than Python's
+    except re.error:  # Java's patterns have more syntax than Python's
         return False
 
 
 @dataclass
 class Frames:
-    """The frames that answer a script's reads, by name; each read is answered by its name, else in order.
+    """The frames for a script's reads; a read gets the frame of its name, else the next in order.
 
     Attributes:
-        frames: The frames.
-        topics: The topic that the records of a frame have, where it isn't the frame's name.
-        taken: The reads that were answered so far, by the frame's name.
+        frames: The frames, by name.
+        topics: The topic of a frame's records, where it differs from the frame's name.
+        taken: The answered reads, by the frame's name.
     """
 
     frames: Mapping[str, DataFrame]
@@ -170,11 +170,11 @@ class Frames:
     taken: dict[str, list[Read]] = field(default_factory=dict)
 
     def answer(self, read: Read, *, in_order: bool) -> dict[str, DataFrame]:
-        """Return the frames that answer a read, by name: several where it reads several topics; none: there is none.
+        """Return the frames of a read by name; a read of several topics may get several, an unknown read gets none.
 
         Args:
             read: The read.
-            in_order: Whether a read of which no frame has the name takes the next frame that none has taken.
+            in_order: Whether a read without a frame of its name takes the next free frame.
         """
         again = [name for name, reads in self.taken.items() if any(_same(read, before) for before in reads)]
         rest = [name for name in self.frames if name not in self.taken and in_order][:1]
@@ -186,11 +186,11 @@ class Frames:
         return found
 
     def has(self, read: Read) -> bool:
-        """Whether a frame has the name of a read."""
+        """Return whether a frame matches the name of a read."""
         return bool(read.chosen(self.frames))
 
     def unread(self) -> list[str]:
-        """Return the names of the frames that no read has taken."""
+        """Return the names of the frames that no read has used."""
         return [name for name in self.frames if name not in self.taken]
 
 
@@ -199,19 +199,19 @@ def _same(one: Read, other: Read) -> bool:
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows of all frames; a column that one of them lacks is null in its rows."""
+    """Return the union of all frames, with null for the columns that a frame lacks."""
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
 def renewed(frame: DataFrame) -> DataFrame:
-    """Return the frame with columns of their own, as a second read has them, so that a join can tell them apart."""
+    """Return the frame with new column identities, as of a second read, so that a join can tell them apart."""
     from pyspark.sql import functions as F
 
     return frame.select([F.col(f"`{name.replace('`', '``')}`").alias(name) for name in frame.columns])
 
 
 def of_topics(frame: DataFrame, topics: Sequence[str]) -> DataFrame:
-    """Return Kafka's records as records of these topics, in turns by their offsets."""
+    """Return Kafka's records with these topics in turn by offset."""
     from pyspark.sql import functions as F
 
     each = F.array(*map(F.lit, topics))
@@ -220,17 +220,17 @@ def of_topics(frame: DataFrame, topics: Sequence[str]) -> DataFrame:
 
 
 def as_declared(frame: DataFrame, read: Read, name: str, where: str, *, cast: bool = False) -> DataFrame:
-    """Return the frame with the columns that the reader's schema names, in its order.
+    """Return the frame with the columns of the reader's schema, in the schema's order.
 
     Args:
-        frame: The frame that answers the read.
+        frame: The frame of the read.
         read: The read.
         name: The input's name.
-        where: What messages call the script.
-        cast: Whether a column of another type is cast to the schema's.
+        where: The script's name in messages.
+        cast: Whether to cast columns of other types to the schema's types.
 
     Raises:
-        BadInput: The frame lacks a column, or has it with another type.
+        BadInput: A column is missing from the frame, or has another type.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import _parse_datatype_string

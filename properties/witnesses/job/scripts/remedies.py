@@ -1,4 +1,4 @@
-"""The remedies of a script's errors: by arguments of `Script` in a test, by options on the command line."""
+"""The remedies in a script's errors: arguments of `Script` in a test, or options on the command line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ....system.visible import visible
 
 
 class Remedies:
-    """The remedies that messages name, as a test says them.
+    """The remedies in the wording of a test.
 
     Attributes:
-        given: What says the inputs and tables of a script.
-        arguments: How it gets arguments and an environment.
-        query: How one of its queries is named.
-        package: How it finds a package that isn't installed.
+        given: The argument for the script's inputs and tables.
+        arguments: The arguments for the command line and the environment.
+        query: The argument that names a query.
+        package: The remedy for a package that isn't installed.
     """
 
     given = "reads="
@@ -21,20 +21,20 @@ class Remedies:
     package = "install it, or give a stand-in in sys.modules"
 
     def input_of(self, name: str) -> str:
-        """Return how an input is given for a streaming read."""
+        """Return the remedy for an input of a streaming read."""
         return f"reads={{{visible(name)!r}: Input(…)}}"
 
     def table_of(self, name: str) -> str:
-        """Return how the rows of a batch read are given."""
+        """Return the remedy for the rows of a batch read."""
         return f"reads={{{visible(name)!r}: [{{…}}]}}"
 
     def name_of(self, name: str) -> str:
-        """Return how a global name is given that the script hasn't."""
+        """Return the remedy for an undefined global name."""
         return f"give what its platform has with globals={{{visible(name)!r}: …}}"
 
 
 class RemedyOptions(Remedies):
-    """The remedies as options of the command line."""
+    """The remedies in the wording of the command line."""
 
     given = "the command line"
     arguments = "give its arguments, --argument VALUE, and set the environment variables that it needs"
@@ -42,15 +42,15 @@ class RemedyOptions(Remedies):
     package = "install it beside streamproof"
 
     def input_of(self, name: str) -> str:
-        """Return the option that gives an input."""
+        """Return the option for an input."""
         return f'--input "{visible(name)}=user string, at timestamp, …"'
 
     def table_of(self, name: str) -> str:
-        """Return the option that gives the rows of a batch read."""
+        """Return the option for the rows of a batch read."""
         return f"--static {visible(name)}=FILE.csv"
 
     def name_of(self, name: str) -> str:
-        """Return what the script can do itself: no option gives a name."""
+        """Return a remedy inside the script, because no option sets a global name."""
         return f"define {visible(name)}, or guard the line by a test for it"
 
 

@@ -1,4 +1,4 @@
-"""A script as a job: run as it is, with drawn rows for what it reads, and its query's rows for what it writes."""
+"""A script as a job: run unchanged, with drawn rows for its reads; its query's rows are the output."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 FOLDER = "{folder}"
-"""Stands for the run's folder in a script's arguments and environment."""
+"""The placeholder of the run's folder in a script's arguments and environment."""
 BATCHES_BY_CHECK = "the check decides which rows each batch contains"
-"""Why a trigger isn't checked."""
+"""The reason why a trigger isn't checked."""
 NOWHERE = ("display", "shown", "console", "memory", "noop")
-"""The formats of sinks that keep nothing."""
+"""The formats of sinks that store nothing."""
 
 
 @dataclass
 class Findings:
-    """The findings of the runs of a script.
+    """The results of the runs of a script.
 
     Attributes:
-        tables: The names of the tables that its batch reads return, in the order of their frames.
-        mode: The output mode of the checked query; None: the script doesn't set it.
-        index: The index of the checked query among the queries that the script starts; None: no run has shown it.
-        settings: The settings of the session that the script asks for.
+        tables: The tables of its batch reads, in the order of their frames.
+        mode: The output mode of the checked query; None: the script sets no mode.
+        index: The index of the checked query in the order of starts; None: no run has determined it.
+        settings: The session settings that the script asks for.
         notes: The script's actions that the check leaves out.
-        last: The last run, whose views and settings are put back before the next.
+        last: The last run; its views and settings are restored before the next run.
     """
 
     tables: Sequence[str] = ()
@@ -58,33 +58,31 @@ class Findings:
 @checked
 @dataclass(frozen=True)
 class Script:
-    """A script as a job: it reads, writes and starts its queries itself; or a function or a notebook.
+    """A script as a job that reads, writes and starts its queries itself; or a function or a notebook.
 
-    The script runs unchanged in the check's session. Its streaming reads get drawn rows, its batch reads the given
-    rows. `getOrCreate` gives the check's session, `awaitTermination` returns, `stop` does nothing. The rows that reach
-    the sink of its query are compared, in the query's own output mode, and nothing is written. With `read`, the query
-    runs with its own sink, and what `read` returns is compared.
+    The script runs unchanged in the check's session. Its streaming reads return drawn rows, its batch reads the given
+    rows. `getOrCreate` returns the check's session, `awaitTermination` returns, `stop` does nothing. The check compares
+    the rows that reach the query's sink, in the query's own output mode, and writes nothing. With `read`, the query
+    runs with its own sink, and the check compares the rows that `read` returns.
 
     Args:
-        source: The path of a Python file or of a notebook (.ipynb), or a function without parameters, or with one for
-            the Spark session.
-        reads: The inputs that it reads, by name: an `Input` for a stream; rows (dicts), a pandas or an arrow table for
-            a batch read. The name is a topic, a path, a table or the last part of a path or table, or the source's
-            format. Streams without such a name are taken in the order in which they are read.
-        query: The query to check, if the script starts several: its name, or its index in the order of their starts,
-            from 0.
-        args: The command-line arguments. `{folder}` in them stands for the run's own folder.
+        source: The path of a Python file or notebook (.ipynb), or a function of no argument or of the Spark session.
+        reads: The script's inputs by name: an `Input` for a stream; rows (dicts), a pandas or an arrow table for a
+            batch read. The name is a topic, a path, a table, the last part of a path or table, or the source's format.
+            Streams without a matching name are matched in the order of the reads.
+        query: The query to check, if the script starts several: its name, or its index in the order of starts, from 0.
+        args: The command-line arguments. `{folder}` in an argument stands for the run's own folder.
         env: The environment variables; `{folder}` as in `args`.
-        read: A function that takes the run's folder, and returns the rows that the query has written there: rows
-            (dicts), or a pandas, arrow or Spark frame.
-        globals: Global names for the script, such as those of a platform. `spark`, `sc`, `display` and `dbutils` are
-            there already.
-        widgets: The values of a notebook's widgets, by name; without a value a widget has its default.
-        targets: With `read`, what the script writes to in place of paths and tables that are written into it: by the
-            path or table a path in the run's folder, by a JDBC URL another one. A table is written as files.
+        read: A function that gets the run's folder, and returns the rows that the query has written: rows (dicts), or a
+            pandas, arrow or Spark frame.
+        globals: Additional global names for the script, such as a platform's. `spark`, `sc`, `display` and `dbutils`
+            are always defined.
+        widgets: The values of a notebook's widgets, by name; by default each widget's own default.
+        targets: With `read`, replacements for hard-coded targets: a path in the run's folder for a path or table,
+            another URL for a JDBC URL. A table is written as files.
 
     Raises:
-        BadInput: There is no such file, or `reads` has no `Input`.
+        BadInput: The file doesn't exist, or `reads` contains no `Input`.
     """
 
     source: str | os.PathLike[str] | Callable[..., Any]
@@ -126,39 +124,39 @@ class Script:
 
     @property
     def inputs(self) -> list[Input]:
-        """The inputs; an input without a name has its name in `reads`."""
+        """The inputs; an input without a name gets its name in `reads`."""
         given = {name: one for name, one in self.reads.items() if isinstance(one, Input)}
         return [replace(one, name=_last_part(name)) if one.name == "events" else one for name, one in given.items()]
 
     @property
     def tables(self) -> dict[str, Any]:
-        """The tables that its batch reads return."""
+        """The tables for its batch reads."""
         return {name: given for name, given in self.reads.items() if not isinstance(given, Input)}
 
     @property
     def job(self) -> Script | Sink:
-        """The subject of the check: the script as a job, or as a sink if `read` returns the rows that it writes."""
+        """The subject of the check: the script as a job, or as a sink if `read` is given."""
         return self if self.read is None else Sink(StartOf(self), self.read)
 
     @property
     def without_sink(self) -> Script:
-        """The same script, whose sink isn't run."""
+        """The same script, without running its sink."""
         script = replace(self, read=None)
         script.found.index, script.found.tables = self.found.index, self.found.tables
         return script
 
     def changed(self, text: str | None = None, source: Callable[..., Any] | None = None) -> Script:
-        """Return the same script with another text, which no file has, or of another function."""
+        """Return the same script with another text or another function."""
         script = replace(self, source=self.source if source is None else source)
         object.__setattr__(script, "text", text)
         script.found.index, script.found.tables = self.found.index, self.found.tables
         return script
 
     def on_command_line(self, called: str = "") -> Script:
-        """Return the same script, whose errors name options of the command line as their remedies.
+        """Return the same script with command-line options as the remedies in its errors.
 
         Args:
-            called: What stands behind its name in reports, such as its query.
+            called: The suffix of its name in reports, such as its query.
         """
         script = replace(self)
         object.__setattr__(script, "remedies", ON_COMMAND_LINE)
@@ -172,22 +170,22 @@ class Script:
 
     @functools.cached_property
     def code(self) -> Any:
-        """The function, or the code of the file, as it is compiled to be run; None: it is no Python."""
+        """The function, or the compiled code of the file; None: the file isn't Python."""
         if callable(self.source):
             return self.source
         try:
             return compiled(self._source())
-        except (SyntaxError, ValueError):  # its run says so
+        except (SyntaxError, ValueError):  # the run reports the error
             return None
 
     def __call__(self, *frames: DataFrame) -> DataFrame:
-        """Run the script over frames, and return what its query writes; no query is started.
+        """Run the script over frames, and return its query's output; no query is started.
 
         Args:
-            frames: The frames of its inputs, then those of its tables.
+            frames: The frames of the script's inputs, then of its tables.
 
         Raises:
-            BadInput: The script starts no query, or several of which none is chosen, or it fails before.
+            BadInput: The script starts no query, starts several without a choice in `query`, or fails before a query.
         """
         with tempfile.TemporaryDirectory() as folder:
             lift = self._run(frames, Path(folder))
@@ -206,7 +204,7 @@ class Script:
         return write.frame
 
     def start(self, *frames: DataFrame, folder: Path) -> StreamingQuery:
-        """Run the script over frames, and start its query, whose checkpoint is in the folder."""
+        """Run the script over frames, and start its query with its checkpoint in the folder."""
         lift = self._run(frames, folder, self.found.index)
         self.found.notes = lift.notes
         if lift.query is None:
@@ -250,7 +248,7 @@ class Script:
         """Return the query to check.
 
         Raises:
-            BadInput: There is none, or there are several of which none is chosen.
+            BadInput: The script starts no query, or several without a choice in `query`.
         """
         started = started_of(writes)
         if not started:
@@ -287,7 +285,7 @@ class Script:
 
 @dataclass(frozen=True)
 class StartOf:
-    """Starts a script's query with its own sink.
+    """Runs a script's query with its own sink.
 
     Attributes:
         script: The script.
@@ -310,7 +308,7 @@ class StartOf:
         return self.script.code
 
     def __call__(self, *frames: Any) -> StreamingQuery:
-        """Run the script over frames, and start its query in a folder, the last of the arguments."""
+        """Run the script over frames, and start its query in a folder, which is the last argument."""
         return self.script.start(*frames[:-1], folder=frames[-1])
 
 

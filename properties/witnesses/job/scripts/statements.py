@@ -1,4 +1,4 @@
-"""The statements of SQL of a script: which tables they read, and what they change."""
+"""The SQL statements of a script: the tables that they read, and their changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGES = re.compile(
 SETTING = re.compile(r"\s*set\s+`?(\w+(?:\.\w+)+)`?\s*=\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
 """A statement that changes a setting."""
 VIEW = re.compile(r"\s*create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+view\s+(?:if\s+not\s+exists\s+)?`?(\w+)`?", re.I)
-"""A statement that makes a temporary view."""
+"""A statement that creates a temporary view."""
 _READ = re.compile(r"\b(?:from|join)\s+([\w`.]+)", re.IGNORECASE)
 _LITERAL = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/"
 _NAME = r"(?:\w+|`[^`]+`)(?:\s*\.\s*(?:\w+|`[^`]+`))*"
@@ -30,7 +30,7 @@ _STREAM = re.compile(
     rf"(?:\(\s*(?P<within>{_NAME})\s*\)|(?<=\s)(?P<bare>{_NAME})(?!\w|\s*\())",
     re.IGNORECASE | re.DOTALL,
 )
-"""A table that a statement reads as a stream: `STREAM t` or `STREAM(t)`, behind FROM or JOIN."""
+"""A table that a statement reads as a stream: `STREAM t` or `STREAM(t)`, after FROM or JOIN."""
 _CALL = re.compile(
     rf"(?P<literal>{_LITERAL})|\b(?:from|join)\s+stream\s*\(?\s*(?P<call>\w+)\s*\(", re.IGNORECASE | re.DOTALL
 )
@@ -52,17 +52,17 @@ _NO_NAMES = (
     *("lateral", "left", "limit", "minus", "natural", "on", "order", "pivot", "right", "semi", "sort", "tablesample"),
     *("union", "unpivot", "using", "where", "window"),
 )
-"""The words that may follow a table called `stream`."""
+"""The words that may follow a table with the name `stream`."""
 
 
 class SqlWatermark(NamedTuple):
-    """A WATERMARK of SQL.
+    """A WATERMARK clause of SQL.
 
     Attributes:
-        column: The column of the event time; empty: the statement names none, which Spark refuses.
+        column: The event-time column; empty: the statement names no column, which Spark refuses.
         delay: The delay.
-        made: The expression of the column, which is put before the others; empty: it is one of them.
-        end: The index in the statement behind its last character.
+        made: The expression of a new event-time column, which is put first; empty: an existing column.
+        end: The index after the clause's last character.
     """
 
     column: str
@@ -76,12 +76,12 @@ class ReadTable:
     """A table that a statement reads.
 
     Attributes:
-        name: Its name, with the names of its catalog and database if the statement has them.
+        name: The name, including catalog and database if given.
         start: The index of the name's first character.
-        end: The index behind its last character.
-        aliased: Whether the statement gives it another name.
-        streams: Whether it is read as a stream.
-        watermark: The WATERMARK behind it, which ends where `end` says; None: there is none.
+        end: The index after the name's last character.
+        aliased: Whether the statement defines an alias for the table.
+        streams: Whether the statement reads the table as a stream.
+        watermark: The WATERMARK clause after the table, up to its `end`; None: no clause.
     """
 
     name: str
@@ -93,12 +93,12 @@ class ReadTable:
 
     @property
     def last(self) -> str:
-        """Its name without those of its catalog and database."""
+        """The name without catalog and database."""
         return self.name.rpartition(".")[2]
 
 
 def without_streams(statement: str) -> tuple[str, frozenset[int]]:
-    """Return a statement without `STREAM` before the names of tables, and where the names begin in it."""
+    """Return a statement without `STREAM` before table names, and the positions of these names."""
     starts: set[int] = set()
     parts, length, end = [], 0, 0
     for found in _STREAM.finditer(statement):
@@ -113,18 +113,18 @@ def without_streams(statement: str) -> tuple[str, frozenset[int]]:
 
 
 def streamed_call(statement: str) -> str | None:
-    """Return the function of which a statement reads a stream, as in `STREAM read_files(…)`; None: there is none."""
+    """Return the function that a statement reads as a stream, as in `STREAM read_files(…)`; None: no function."""
     calls = (found["call"] for found in _CALL.finditer(statement) if found["literal"] is None)
     return next(calls, None)
 
 
 def tables_of(query: str) -> list[str]:
-    """Return the names of the tables that a statement for a database reads, as far as they are plain."""
+    """Return the plain names of the tables in a statement for a database."""
     return [name.replace("`", "") for name in _READ.findall(query)]
 
 
 def relations_of(spark: Any, statement: str) -> list[ReadTable]:
-    """Return the tables that a statement reads, as Spark parses it; none if Spark can't parse it.
+    """Return the tables that a statement reads, as Spark parses it; empty if Spark can't parse it.
 
     Args:
         spark: A session in this process.
@@ -132,24 +132,24 @@ def relations_of(spark: Any, statement: str) -> list[ReadTable]:
     """
     plan = _parsed(spark, statement)
     found = set() if plan is None else {*_relations(plan, False, frozenset())}
-    # The parser sees the values of variables, too: a name that isn't where it says is left alone.
+    # The parser substitutes variables, so skip a name that isn't at its reported position.
     there = [one for one in found if _is_there(statement, one)]
     return sorted(there, key=lambda one: one.start)
 
 
 def _parsed(spark: Any, statement: str) -> Any:
-    """Return a statement as Spark parses it; None: it can't."""
+    """Return a statement as Spark parses it; None: a syntax error."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         return spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
-    except (Py4JJavaError, PySparkException):  # its error is told where it is run
+    except (Py4JJavaError, PySparkException):  # the run of the statement reports its error
         return None
 
 
 def table_made(spark: Any, statement: str) -> tuple[str, StructType] | None:
-    """Return the name and the columns of the table that a statement makes; None: it makes none, or says no columns.
+    """Return the name and columns of the table that a statement creates; None: no table, or no column list.
 
     Args:
         spark: A session in this process.
@@ -174,19 +174,19 @@ def _bare(name: str) -> str:
 
 
 _CLAUSE = "UnresolvedEventTimeWatermark"
-"""The class of Spark's for a WATERMARK."""
+"""Spark's class for a WATERMARK clause."""
 
 
 def _relations(
     node: Any, aliased: bool, known: frozenset[str], watermark: SqlWatermark | None = None
 ) -> Iterator[ReadTable]:
-    """Yield the tables below a node that aren't among the known names, which WITH gives.
+    """Yield the tables below a node, apart from the names that WITH defines.
 
     Args:
         node: The node.
-        aliased: Whether what is above it gives a table another name.
-        known: The names.
-        watermark: The watermark of the table that the node is.
+        aliased: Whether the parent node defines an alias for the table.
+        known: The names that WITH defines.
+        watermark: The watermark of the table at the node.
     """
     kind = class_of(node)
     if kind == "UnresolvedRelation":
@@ -202,7 +202,7 @@ def _relations(
             known |= {str(one._1()).casefold()}
         below = [node.children()]
     else:
-        below = [node.children(), node.innerChildren()]  # subqueries are among the inner ones
+        below = [node.children(), node.innerChildren()]  # the inner children include subqueries
     if kind == _CLAUSE:
         watermark = _watermark(node)
     elif kind not in ("SubqueryAlias", "NamedStreamingRelation"):
@@ -214,7 +214,7 @@ def _relations(
 
 
 def _watermark(node: Any) -> SqlWatermark | None:
-    """Return the watermark of a node of Spark's parser; None: it isn't told where it ends."""
+    """Return the watermark of a node of Spark's parser; None: the end of the clause is unknown."""
     time, stop = node.eventTimeColExpr(), node.origin().stopIndex()
     if not stop.isDefined():
         return None
@@ -225,11 +225,11 @@ def _watermark(node: Any) -> SqlWatermark | None:
 
 
 def renamed(statement: str, relations: list[tuple[ReadTable, str]]) -> str:
-    """Return a statement that reads other tables; columns that it names by a table's full name stay those of the table.
+    """Return a statement that reads other tables, in which qualified column names still resolve.
 
     Args:
         statement: The statement.
-        relations: The tables to replace, in order, each with the name of what is read in its place.
+        relations: The tables to replace, in order, each with the name of its replacement.
     """
     parts, end = [], 0
     for relation, other in relations:
@@ -270,16 +270,16 @@ _KINDS = {"streaming": "StreamingTable", "materialized": "MaterializedView", "li
 
 @dataclass(frozen=True)
 class Declaration:
-    """A statement of a pipeline: a dataset, its rows, or a setting.
+    """A statement of a pipeline: it declares a dataset, its rows, or a setting.
 
     Attributes:
         text: The statement.
         line: Its first line in its file.
-        kind: The kind of the dataset, by the name of PySpark's class; None: it declares none.
+        kind: The dataset's kind, by the name of PySpark's class; None: the statement declares no dataset.
         name: The name of the flow.
         target: The name of the dataset.
-        query: The query of its rows; None: it says none.
-        setting: The name and value of a setting; None: it sets none.
+        query: The query of its rows; None: no query.
+        setting: The name and value of a setting; None: no setting.
     """
 
     text: str
@@ -292,7 +292,7 @@ class Declaration:
 
 
 def declarations_of(text: str) -> Iterator[Declaration]:
-    """Yield the statements of a file of SQL, as declarations of a pipeline."""
+    """Yield the statements of an SQL file, as declarations of a pipeline."""
     for line, statement in _statements(text):
         if (setting := SETTING.fullmatch(statement)) is not None:
             yield Declaration(statement, line, setting=(setting[1], setting[2]))
@@ -316,7 +316,7 @@ def _plain(name: str) -> str:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the statements of a text, without comments before them, each with its first line."""
+    """Yield the statements of a text, without the comments before them, each with its first line."""
     start, ends = 0, [found.start() for found in re.finditer(_PARTS, text, re.DOTALL) if found["end"]]
     for end in [*ends, len(text)]:
         statement = re.sub(r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", "", text[start:end], flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""The queries that a script starts: what each writes, in which mode, and a query that stands for it."""
+"""The queries that a script starts: output, mode and sink of each, and a stand-in for a started query."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Write:
     """A query that the script starts.
 
     Attributes:
-        frame: What it writes.
-        mode: Its output mode; None: the script doesn't say it, and Spark appends.
-        name: Its name; empty where it has none.
-        format: The format of its sink; empty where the script doesn't say it.
-        function: The function that is given to `foreachBatch`, if one is.
-        of_rows: What is given to `foreach`, if anything is.
-        target: The path or table that it writes to.
+        frame: The written DataFrame.
+        mode: The output mode; None: the script sets no mode, so Spark appends.
+        name: The query's name; empty without a name.
+        format: The sink's format; empty if the script sets none.
+        function: The function of `foreachBatch`, if any.
+        of_rows: The argument of `foreach`, if any.
+        target: The sink's path or table.
         line: The script's line that starts it.
-        where: The file of the line, as messages call it.
-        is_elsewhere: Whether that is another file of the script's.
-        trigger: Its trigger, as its arguments; empty where the script doesn't say it.
+        where: The file of the line, as in messages.
+        is_elsewhere: Whether the line is in another file of the script.
+        trigger: The trigger's arguments; empty if the script sets no trigger.
     """
 
     frame: DataFrame
@@ -48,7 +48,7 @@ class Write:
 
     @property
     def sink(self) -> str:
-        """What messages call its sink."""
+        """The sink's name in messages."""
         if self.function is not None:
             return "foreachBatch"
         return "foreach" if self.of_rows is not None else self.format or self.target or "a sink without a format"
@@ -60,14 +60,14 @@ class Write:
 
 
 def started_of(writes: Sequence[Write]) -> list[Write]:
-    """Return the queries that a script starts, in order; those that a notebook displays only if there are no others."""
+    """Return the queries that a script starts, in order; displayed queries only if all queries are displayed."""
     displayed = [write for write in writes if write.format == "display"]
     return [write for write in writes if write.format not in ("display", "shown")] or displayed
 
 
 @dataclass
 class Idle:
-    """The Java side of a writer whose DataFrame doesn't stream: each method leaves it as it is."""
+    """The Java side of a writer whose DataFrame doesn't stream: each method returns the same writer."""
 
     called: list[str] = field(default_factory=list)
 
@@ -84,10 +84,10 @@ def _does_nothing(*arguments: Any, **named: Any) -> None:
 
 
 class EndedQuery(StreamingQuery):
-    """A query that has ended: what a script is given where the check runs the query itself.
+    """Stands in for an ended query in the script, because the check runs the query itself.
 
     Args:
-        name: Its name.
+        name: The query's name.
     """
 
     id: Any = ""
@@ -103,5 +103,5 @@ class EndedQuery(StreamingQuery):
         self.id, self.runId, self.name = str(uuid.uuid4()), str(uuid.uuid4()), name or None
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
-        """Return at once, as of a query that has ended."""
+        """Return at once, as for an ended query."""
         return None if timeout is None else True
