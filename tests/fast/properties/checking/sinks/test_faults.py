@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from memory_spark import memory_session
 from streamproof.properties.checking.sinks.cohorts import SinkCohort, payments
 from streamproof.properties.checking.sinks.faults import FAULTS
 from streamproof.properties.checking.sinks.judging import Seen, judged
-from streamproof.properties.checking.sinks.playing import FaultedQuery
+from streamproof.properties.checking.sinks.places import Places
+from streamproof.properties.checking.sinks.playing import ATTEMPTS, FaultedQuery
 from streamproof.properties.checking.sinks.sinks import SINKS
 
 COHORT = SinkCohort(payments(24, 0))
@@ -81,3 +84,24 @@ def test_a_target_that_cannot_be_read_again_is_stuck(
         "streamproof.properties.witnesses.job.sinks.databases.SQLiteTable.rows", lambda *_: unreadable("")
     )
     assert seen_of("sqlite-append", "repeated-batch").stuck == "its readers fail: its log is gone"
+
+
+@pytest.mark.parametrize(("failures", "stuck"), [(1, ""), (ATTEMPTS, "ConnectionError: refused")])
+def test_a_query_that_fails_each_time_it_is_started_again_is_stuck(failures: int, stuck: str, tmp_path: Path) -> None:
+    left = [*range(failures)]
+
+    def write(rows: Any, batch: int, target: str, at: Places) -> None:
+        if batch == 3 and left:
+            left.pop()
+            raise ConnectionError("refused")
+        given = SINKS["sqlite-append"].write
+        assert given is not None
+        given(rows, batch, target, at)
+
+    sink, function = replace(SINKS["sqlite-append"], write=write), FAULT["repeated-batch"].play
+    assert function is not None
+    with memory_session(tmp_path / "spark") as session:
+        seen = function(FaultedQuery(session, tmp_path, sink, COHORT))
+    assert seen.stuck.startswith(stuck)
+    assert bool(seen.stuck) == bool(stuck)
+    assert [*judged(COHORT, seen).counts] == (["stuck"] if stuck else ["doubled"])
