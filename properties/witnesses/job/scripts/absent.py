@@ -17,6 +17,8 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 NAMESPACES = frozenset({"azure", "databricks", "google"})
 """Packages that consist of several distributions, of which some may be installed."""
 QUIET = frozenset({"datadog", "loguru", "prometheus_client", "sentry_sdk", "sparkmeasure", "statsd", "structlog"})
@@ -56,7 +58,24 @@ def _glue_options(argv: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     return {name: given.get(f"--{name}", name.lower()) for name in names}
 
 
+class _GlueContext:
+    """Stands in for the context of a job of AWS Glue, of which the session is here."""
+
+    def __init__(self, *_: Any) -> None:
+        self.spark_session = SparkSession.builder.getOrCreate()
+
+    def __getattr__(self, name: str) -> Absent:
+        return Absent(f"awsglue.context.GlueContext.{name}")
+
+
+def _glue_job(*_: Any) -> Absent:
+    """Return a job of AWS Glue, whose beginning and end do nothing that a check would miss."""
+    return Absent("awsglue.job.Job", _nothing)
+
+
 HARMLESS: Mapping[str, Callable[..., Any]] = {
+    "awsglue.context.GlueContext": _GlueContext,
+    "awsglue.job.Job": _glue_job,
     "awsglue.utils.getResolvedOptions": _glue_options,
     "delta.configure_spark_with_delta_pip": _same,
     "delta.pip_utils.configure_spark_with_delta_pip": _same,

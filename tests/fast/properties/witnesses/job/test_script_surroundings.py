@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof.properties.witnesses.job.scripts import absent
 from streamproof.properties.witnesses.job.scripts.beside import files, folders_of, modules, of_container, package_of
 from streamproof.properties.witnesses.job.users_code import users_modules
 
@@ -146,6 +147,21 @@ def test_a_package_that_is_not_there_is_refused_where_it_is_called(text: str, ru
     else:
         run("job.py")
     assert not {"delta", "boto3", "findspark", "great_expectations"} & {*sys.modules}
+
+
+def test_a_job_of_glue_has_the_session_and_is_refused_where_glue_reads(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = SimpleNamespace(getOrCreate=lambda: "the session")
+    monkeypatch.setattr(absent, "SparkSession", SimpleNamespace(builder=builder))
+    text = (
+        "from awsglue.context import GlueContext\nfrom awsglue.job import Job\nglue = GlueContext(None)\n"
+        "spark = glue.spark_session\njob = Job(glue)\njob.init('name', {})\njob.commit()\n"
+    )
+    write(tmp_path, job=text, other=f"{text}glue.create_data_frame.from_options(connection_type='kinesis')\n")
+    assert run("job.py")["spark"] == "the session"
+    with pytest.raises(ModuleNotFoundError, match=r"GlueContext.create_data_frame.from_options is called"):
+        run("other.py")
 
 
 def test_what_a_table_s_package_writes_beside_a_query_is_skipped_and_told(run: Run, tmp_path: Path) -> None:
